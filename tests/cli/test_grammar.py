@@ -45,6 +45,8 @@ def read_wrong_commands() -> list[WrongCommand]:
 ELSEWHERE = frozenset({"cp", "create", "grant"})
 """Words for what other programs do, where the path is of no use; the answer to `grant` names what is missing."""
 WRONG = read_wrong_commands()
+ANSWERS = os.environ.get("LIMNOS_TEST_WRONG_COMMANDS")
+"""The file for the answers of this version; read here, because tests run without the product's variables."""
 
 
 def first_command(hint: str) -> str:
@@ -90,8 +92,8 @@ def test_wrong_command_is_answered_by_the_command_to_type(
     done = run(*shlex.split(wrong.typed))
 
     message, _, hint = done.err.strip().removeprefix("error: ").partition("\n  next: ")
-    if file := os.environ.get("LIMNOS_TEST_WRONG_COMMANDS"):
-        with Path(file).open("a", encoding="utf-8") as answers:
+    if ANSWERS:
+        with Path(ANSWERS).open("a", encoding="utf-8") as answers:
             answers.write(f"$ limnos {wrong.typed}\n{message}\n  {hint}\n\n")
     assert (done.code, message, hint) == (2, wrong.message, wrong.hint)
     assert {each: problem_of(each) for each in commands_in(hint) if problem_of(each)} == {}

@@ -45,6 +45,16 @@ def test_texts_are_cut_before_columns_are_left_out() -> None:
     assert "started_at" in narrow.left_out
 
 
+def test_narrow_columns_return_where_a_wide_one_is_left_out() -> None:
+    """A long name in a column of high priority does not take the columns after it along: those that fit are there."""
+    rows = [{**row, "pipeline": "a_pipeline_with_a_very_long_name_for_hourly_loads_of_nyc_flights"} for row in ROWS]
+    table = tables.layout(rows, {column: column for column in COLUMNS}, width=100)
+
+    assert table.left_out == ("pipeline",)
+    assert max(tables.text_width(line) for line in table.lines) <= 100
+    assert "\n".join(table.lines).count(STARTED) == len(ROWS)
+
+
 def test_rows_become_blocks_if_necessary_columns_do_not_fit() -> None:
     """If the necessary columns alone are too wide, each row is a block of lines with whole names."""
     name = "main.`a namespace with a long name`.another_namespace.a_table_with_a_long_name"

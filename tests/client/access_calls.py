@@ -5,9 +5,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
+
 from limnos.client import Client
+from limnos.client.governance.access_requests import AccessRequest
 
 OWN = "/api/limnos/v1"
+REQUEST = {
+    "id": "3f9a0c1d2e4b5a69",
+    "user": "ana",
+    "preset": "reader",
+    "kind": "table",
+    "path": ["main", "a", "t"],
+    "requested_at": "2026-11-27T07:56:38.316Z",
+}
 ACCESS_CALLS: list[tuple[str, Callable[[Client], object], str, str, object, object]] = [
     (
         "access-holders",
@@ -126,5 +137,45 @@ ACCESS_CALLS: list[tuple[str, Callable[[Client], object], str, str, object, obje
         f"{OWN}/metalakes/lake/access/what-if",
         {"change": "grant", "preset": "reader", "kind": "table", "path": ["main", "a", "t"], "user": "ana"},
         {"users": 1, "gaining": 1},
+    ),
+    (
+        "access-requests",
+        lambda c: c.access_requests.list(limit=5),
+        "GET",
+        f"{OWN}/metalakes/lake/access/requests?limit=5",
+        None,
+        {"requests": [REQUEST]},
+    ),
+    (
+        "own-access-requests",
+        lambda c: c.access_requests.own(),
+        "GET",
+        f"{OWN}/metalakes/lake/access/requests?own=true",
+        None,
+        {"requests": []},
+    ),
+    (
+        "request-access",
+        lambda c: c.access_requests.create("main.a.t", kind="table", preset="writer"),
+        "POST",
+        f"{OWN}/metalakes/lake/access/requests",
+        {"kind": "table", "path": ["main", "a", "t"], "preset": "writer"},
+        {"requested": True},
+    ),
+    (
+        "grant-access-request",
+        lambda c: c.access_requests.grant(msgspec.convert(REQUEST, AccessRequest)),
+        "POST",
+        f"{OWN}/metalakes/lake/access/requests/answer",
+        {"answer": "grant", "user": "ana", "kind": "table", "path": ["main", "a", "t"], "preset": "reader"},
+        {"existed": True, "role": "user:ana"},
+    ),
+    (
+        "decline-access-request",
+        lambda c: c.access_requests.decline(msgspec.convert(REQUEST, AccessRequest)),
+        "POST",
+        f"{OWN}/metalakes/lake/access/requests/answer",
+        {"answer": "decline", "user": "ana", "kind": "table", "path": ["main", "a", "t"], "preset": "reader"},
+        {"existed": False},
     ),
 ]

@@ -23,7 +23,7 @@ from tests.http.lance.wire import arrow
 
 FOLDER = Path(__file__).parents[2] / "openapi"
 ALLOWED = Path(__file__).with_name("coverage_allowed.txt")
-ALLOWED_MAX = 88
+ALLOWED_MAX = 90
 """The number of entries of the list. Lower it with every removed entry, and never raise it for an operation that should
 refuse.
 """
@@ -147,6 +147,14 @@ BODIES: dict[str, object] = {
     "override-role": {"overrides": []},
     "explain-access": {"action": "table_load", "path": ["main", "a", "t"], "kind": "table", "user": "ana"},
     "what-if-access": {"change": "assign", "roles": ["hands"], "user": "member"},
+    "request-access": {"kind": "table", "path": ["main", "a", "t"]},
+    "answer-access-request": {
+        "answer": "grant",
+        "user": "ana",
+        "kind": "table",
+        "path": ["main", "a", "t"],
+        "preset": "reader",
+    },
     "change-access-preset": {
         "change": "grant",
         "preset": "reader",

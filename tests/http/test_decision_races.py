@@ -60,6 +60,7 @@ NOT_BY_OWNERSHIP = {
     **dict.fromkeys(("finish-run", "resume-run", "query-service-discard"), "for whoever began it"),
     **dict.fromkeys(("create-token", "login", "create-console-code"), "for everybody, about themselves"),
     "set-catalog": "for whoever may use the catalog",
+    "request-access": "for every user of the metalake",
 }
 """Writes that ownership of the metalake does not allow, with the users who may send them."""
 WITHOUT_CREDENTIAL = {"login"}
@@ -417,7 +418,10 @@ NOT_AWAY = {
     ),
     **dict.fromkeys(("beat-run", "put-step"), "found by the id of a run, which its metalake keeps under any name"),
     **dict.fromkeys(LEASES, "leases of whatever waits in the metalake"),
-    **dict.fromkeys(("take-lineage", "take-lineage-v1"), "what it names need not be there"),
+    **dict.fromkeys(
+        ("take-lineage", "take-lineage-v1", "request-access", "answer-access-request"),
+        "what it names need not be there",
+    ),
     **dict.fromkeys(("drop-catalog", "drop-metalake"), "not in use, so nothing renames them"),
     **dict.fromkeys(
         ("revoke-roles-from-user", "revoke-roles-from-group", "remove-member", "lance-create-namespace"),

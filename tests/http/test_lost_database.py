@@ -205,6 +205,14 @@ WRITES: dict[str, Write] = {
         f"{OWN}/metalakes/lake/access/presets",
         {"change": "grant", "preset": "reader", "kind": "table", "path": ["main", "a", "t"], "role": "hands"},
     ),
+    "request-access": Write(
+        "POST", f"{OWN}/metalakes/lake/access/requests", {"kind": "table", "path": ["main", "a", "t"]}
+    ),
+    "answer-access-request": Write(
+        "POST",
+        f"{OWN}/metalakes/lake/access/requests/answer",
+        {"answer": "decline", "user": "ana", "kind": "table", "path": ["main", "a", "t"], "preset": "reader"},
+    ),
     "grant-privileges": Write("PUT", f"{ROLE}/CATALOG/main/grant", {"privileges": RULES}),
     "revoke-privileges": Write("PUT", f"{ROLE}/SCHEMA/main.a/revoke", {"privileges": RULES}),
     "override-role": Write("PUT", ROLE, {"overrides": [{**OBJECTS[0], "fullName": "main.empty"}]}),

@@ -7,6 +7,7 @@ token over a user, and all of these over a profile.
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
@@ -100,7 +101,9 @@ class CommonFlags:
         return self.output or format_of((), os.environ, terminal=sys.stdout.isatty())
 
     def client(self) -> Client:
-        """Build the client. Raises the errors of `credential`."""
+        """Build the client. Raises the errors of `credential`, and UsageError for a timeout that is no time."""
+        if not 0 < self.timeout < math.inf:
+            raise UsageError("--timeout takes a number of seconds above 0", hint="write for example --timeout 30")
         token, user = self.credential(os.environ)
         return open_client(
             self.server_url,

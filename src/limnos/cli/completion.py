@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
 from limnos.cli.flags import GUESSED_FLAGS, SWITCHES
-from limnos.cli.grammar import take_words
 from limnos.cli.operations import BY_VERB_AND_KIND, COMMANDS, GROUP_ALIASES, GROUPS, KIND_WORDS, VERBS, plural
+from limnos.cli.token_words import take_words
 
 ASK: Final = "__complete"
 """The hidden command that scripts call with the words before the cursor, the last of which is not complete."""

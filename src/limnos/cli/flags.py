@@ -11,7 +11,7 @@ from typing import Final
 _SWITCHES: Final = """
     --actions --all --all-or-nothing --all-outcomes --allow-http --bare --below --check --contents --counts --deny --device --dry-run --external --facets
     --flat --follow --force --full --group --help --hold --insecure-listen --keep-tokens --lineage --list --local
-    --long --no-columns --no-open --offline --on-metalake --open --parents --plain-copy --plan --purge --recursive --restored --s3
+    --long --no-columns --no-open --offline --on-metalake --open --own --parents --plain-copy --plan --purge --recursive --restored --s3
     --secrets --server --spark --timing --version --wait --what-if --wide --without-keys --yes -h -l -r
 """
 SWITCHES: Final = frozenset(_SWITCHES.split())
@@ -23,7 +23,7 @@ _VALUED: Final = """
     --conf --config --connect --cut-over --data --database --dataverse --depth --env --except --exclude --executor-wait --expires-in
     --file --filter --for --format --from --from-group --give-up --history --host-name --id --idle --ids --impl
     --into --jar --job --junit --key --kind --layout --lease --limit --listen --location --mask --master --metalake --missing --name --on
-    --only --outcome --output --owner --param --profile --property --provider --remove-property --replacement
+    --only --outcome --output --owner --param --preset --profile --property --provider --remove-property --replacement
     --repository --request --results --resume --rows --rule --save --script --select --separator --since --snapshot --sqlpp
     --state --statement-timeout --step --storage --tag --test --threads --through --timeout --to --to-group --token
     --token-file --type --untag --until --uri --user --wait --wait-s --warehouse --what --who --workers -c -f
@@ -35,15 +35,17 @@ _GUESSED: Final = """
 --format, --fmt, -o = --output
 --json = --output json
 --csv = --output csv
---host, --url, --endpoint, --address, --api = --uri
+--url, --endpoint, --api = --uri
+--host, --address = --uri http://{}
 -u, --username, --login = --user
---password, --auth = --token-file
+--auth = --token-file
 --lake, --catalog = --metalake
 --assume-yes, --no-confirm, -y, --force = --yes
 -f = --follow|--yes
---tail, --watch = --follow
+--watch = --follow
+--tail = --follow|--limit
 -rf, -fr, -R, --cascade, --recurse = -r
--a, -la, -al, -lh, --all, -v, --verbose = -l
+-a, -la, -al, -lh, --all, -A, -v, --verbose = -l
 --level, -L, --max-depth = --depth
 --fields, --select = --columns
 --description, --desc, --doc = --comment
@@ -53,22 +55,29 @@ _GUESSED: Final = """
 --limit, --lines = --rows
 --count = --rows|--counts
 --for-user = --for
+--target = --env
+--model, --models = --select
+--full-refresh = --full
 --expires, --ttl = --expires-in
 --out = --save|--output
 --type = --kind
---table = --kind table
+--table = --what|--kind table
 --dry = --dry-run
---last, --newer-than = --since
+--newer-than = --since
+--last = --since|--limit
+--from = --since
+--to = --from|--until
 --name = --into
 --days = --expires-in {}d
 --read-as, --run-as, --impersonate = --as
 --simulate = --what-if
 --cacert, --ca = --ca-file
 --member, --role, --to-role, --to-user = --to
---path, --object = --on|--what
+--path, --object, --resource = --on|--what
+--principal, --assignee, --grantee = --to|--from|--for
 --user-name, --by = --who
 --status = --state|--outcome
---port, -p = --listen 127.0.0.1:{}
+--port, -p = --listen 127.0.0.1:{}|--uri http://127.0.0.1:{}
 --bind = --listen
 --dir = --data
 --step, --select-step = --only

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from limnos.cli.errors import UsageError
-from limnos.cli.flags import GUESSED_FLAGS, SWITCHES, VALUED, takes_value
-from limnos.cli.guesses import FILLERS, command_for, guessed_words
+from limnos.cli.flags import SWITCHES, VALUED
+from limnos.cli.guesses import FILLERS, OTHER_VERBS, command_for, guess_table, guessed_words, own_words, without_sql
 from limnos.cli.operations import (
     BY_VERB_AND_KIND,
     COMMANDS,
@@ -30,16 +30,19 @@ from limnos.cli.operations import (
     absence_of,
     plural,
 )
-from limnos.cli.sentences import proposal_for, quoted
+from limnos.cli.proposals import proposed
+from limnos.cli.sentences import proposal_for
 from limnos.cli.sql_grants import grant_for
+from limnos.cli.token_words import take_words, token_width
 from limnos.manifests.switches import VARIABLE
+from limnos.model.privileges import Privilege
 
 HELP: Final = ("--help", "-h")
 _ALONE: Final = frozenset({"audit", "create"})
 """Groups that are commands themselves, or whose first word may be a kind of another group."""
 _SQL_WORDS: Final = ("on", "to", "from")
 _PRESETS: Final = ("reader", "writer", "admin")
-_SQL_PRIVILEGES: Final = {
+SQL_PRIVILEGES: Final = {
     "select": "select_table",
     "read": "select_table",
     "insert": "modify_table",
@@ -48,6 +51,7 @@ _SQL_PRIVILEGES: Final = {
     "write": "modify_table",
     "create": "create_table",
 }
+_PRIVILEGE_WORDS: Final = frozenset(each.word for each in Privilege)
 _SAME_COMMANDS: Final = (
     {"create", "add", "new", "make", "register", "set"},
     {"delete", "remove", "rm", "drop", "del", "revoke", "end", "destroy"},
@@ -62,6 +66,7 @@ _FIRST_COMMANDS: Final = {
     "lineage": "up",
     "maintenance": "explain",
     "owner": "show",
+    "request": "access",
     "table": "check",
     "restriction": "show",
     "lance": "list",
@@ -80,6 +85,23 @@ _FIRST_COMMANDS: Final = {
     "names": "check",
 }
 """The command of a group that is meant when its name is followed by an argument."""
+_ELSEWHERE: Final = {
+    "trash restore": "undrop",
+    "trash undrop": "undrop",
+    "trash undelete": "undrop",
+    "pipeline logs": "show run",
+    "pipeline log": "show run",
+    "pipeline history": "list runs",
+    "table repair": "table mend",
+    "table fix": "table mend",
+    "table details": "show table",
+    "owner change": "set owner",
+    "profile add": "login",
+    "profile create": "login",
+    "role members": "show role",
+    "role assignment": "grant role",
+}
+"""Commands that users look for in a group, and where they are."""
 _PLAIN: Final = re.compile(r"[A-Za-z][A-Za-z_-]*")
 
 
@@ -90,6 +112,8 @@ def resolve(tokens: Sequence[str]) -> list[str]:
         raise UsageError("'limnos' is there twice", hint=f"'{shlex.join(typed)}'")
     if not typed or typed[0] == "--version":
         return typed
+    if (plain := without_sql(typed)) is not None:
+        raise UsageError("'if exists', 'if not exists' and 'or replace' are of SQL", hint=propose(plain))
     if any(token in HELP for token in _before_dashes(typed)) or typed[0] == "help":
         rest = [token for token in typed[typed[0] == "help" :] if token not in HELP]
         return [*_command(rest, is_help=True), "--help"]
@@ -102,10 +126,8 @@ def check_sentence(tokens: Sequence[str]) -> None:
     words, flags = take_words(tokens)
     proposal = proposal_for(words) or grant_for(words)
     if proposal is not None and not any(flag in proposal.command for flag in flags if flag.startswith("-")):
-        command = [*proposal.command, *_translated(flags)]
-        raise UsageError(
-            proposal.note or f"there is no command '{' '.join(words[:2])}'", hint=f"{quoted(command)}{proposal.more}"
-        )
+        hint = propose([*proposal.command, *flags])
+        raise UsageError(proposal.note or f"there is no command '{' '.join(words[:2])}'", hint=f"{hint}{proposal.more}")
 
 
 def _split_quoted(tokens: Sequence[str]) -> list[str]:
@@ -122,6 +144,10 @@ def _before_dashes(tokens: Sequence[str]) -> Sequence[str]:
 def _command(tokens: Sequence[str], *, is_help: bool) -> list[str]:
     """Return the command's words, then everything else as typed."""
     words, rest = take_words(tokens)
+    bare = tokens[0].lstrip("-") if tokens and tokens[0] not in {*VALUED, *SWITCHES} else ""
+    is_known = bare in COMMANDS or bare in VERB_ALIASES or bare in guess_table()
+    if is_known and tokens[0].startswith("-") and not is_help:
+        raise UsageError(f"a command has no hyphen before it: '{tokens[0]}'", hint=propose([bare, *tokens[1:]]))
     if not words:
         if is_help:
             return []
@@ -129,10 +155,14 @@ def _command(tokens: Sequence[str], *, is_help: bool) -> list[str]:
             near = _nearest(tokens[0].lower(), ("--version", "--help")) or "--version" * (tokens[0] in {"-V", "-v"})
             raise UsageError(f"there is no flag {tokens[0]} without a command", hint=f"'limnos {near or '--help'}'")
         complete = tokens if len(tokens) > 1 or "=" in tokens[0] else []
-        hint = f"'{shlex.join(['limnos', 'list', *complete])}', or 'limnos --help' for all commands"
+        first = ["sql"] if tokens[0].partition("=")[0] in {"-c", "-f", "--command", "--file"} else ["list"]
+        hint = f"{propose([*first, *complete])}, or 'limnos --help' for all commands"
         raise UsageError("the command is missing: there are only options", hint=hint)
     lowered = [word.lower() if _PLAIN.fullmatch(word) else word for word in words]
     lowered[0] = VERB_ALIASES.get(lowered[0], lowered[0])
+    if not is_help and (verb := _other_verb(lowered)) is not None:
+        kind = KIND_WORDS[lowered[0]] if len(words) > 2 or verb == "show" else lowered[0]
+        raise UsageError(f"there is no command '{' '.join(words[:2])}'", hint=propose([verb, kind, *words[2:], *rest]))
     if lowered[0] not in COMMANDS or len(lowered) > 1:
         _check_absence(lowered)
     if not is_help:
@@ -154,6 +184,19 @@ def _command(tokens: Sequence[str], *, is_help: bool) -> list[str]:
             raise _sql_grant(lowered[0], words[1:], flags=rest)
         return [lowered[0], *_without(tokens, words[:1])]
     raise unknown_command(words, rest)
+
+
+def _other_verb(lowered: Sequence[str]) -> str | None:
+    """Return our verb for `KIND VERB` with a verb of another tool, such as `catalogs get main`; None for others."""
+    if len(lowered) < 2 or lowered[0] not in KIND_WORDS or lowered[1] in {*VERBS, *VERB_ALIASES}:
+        return None
+    if " ".join(lowered[:2]) in guess_table():
+        return None
+    group = lowered[0] if lowered[0] in GROUPS else lowered[0].removesuffix("s")
+    if lowered[1] in (*GROUPS.get(group, ()), *_aliases_of(group)):
+        return None
+    verb = OTHER_VERBS.get(lowered[1])
+    return verb if (verb, KIND_WORDS[lowered[0]]) in BY_VERB_AND_KIND else None
 
 
 def _check_absence(lowered: Sequence[str]) -> None:
@@ -186,28 +229,8 @@ def _check_phrase(lowered: Sequence[str], words: Sequence[str], *, flags: Sequen
         if near is not None:
             raise UsageError(
                 f"'limnos {verb}' knows no '{words[1]}'",
-                hint=f"'{shlex.join(['limnos', verb, near, *words[2:], *_translated(flags)])}'",
+                hint=propose([verb, near, *words[2:], *flags]),
             )
-
-
-def take_words(tokens: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Separate positional words from flags with their values."""
-    words: list[str] = []
-    flags: list[str] = []
-    at = 0
-    while at < len(tokens):
-        token = tokens[at]
-        if token == "--":  # noqa: S105 - the end of options
-            words += tokens[at + 1 :]
-            break
-        if token.startswith("-") and len(token) > 1:
-            width = _width(tokens, at)
-            flags += tokens[at : at + width]
-            at += width
-        else:
-            words.append(token)
-            at += 1
-    return words, flags
 
 
 def _without(tokens: Sequence[str], words: Sequence[str]) -> list[str]:
@@ -219,19 +242,10 @@ def _without(tokens: Sequence[str], words: Sequence[str]) -> list[str]:
         if left and token == left[0]:
             left.pop(0)
         else:
-            result += tokens[at : at + _width(tokens, at)]
-            at += _width(tokens, at) - 1
+            result += tokens[at : at + token_width(tokens, at)]
+            at += token_width(tokens, at) - 1
         at += 1
     return result
-
-
-def _width(tokens: Sequence[str], at: int) -> int:
-    """Return the number of tokens of a flag with its value, or of a word. An unknown flag before a command has none."""
-    token, following = tokens[at], tokens[at + 1] if at + 1 < len(tokens) else "-"
-    if not token.startswith("-") or len(token) == 1 or not takes_value(token):
-        return 1
-    is_value = not following.startswith("--") and (token in VALUED or following not in {*COMMANDS, *VERB_ALIASES})
-    return 2 if is_value and at + 1 < len(tokens) else 1
 
 
 def _operation_words(
@@ -255,6 +269,9 @@ def _operation_words(
     is_plural = lowered[1] != kind and lowered[1].endswith("s")
     if verb == "show" and is_plural and ("list", kind) in BY_VERB_AND_KIND and kind != "restriction":
         arguments = [word for word in words[2:] if word.lower() not in FILLERS]
+        takes_none = not BY_VERB_AND_KIND["list", kind].arguments
+        if takes_none and len(arguments) == 1 and ("show", kind) in BY_VERB_AND_KIND:
+            raise guess_error("show " + words[1], (["show", kind, *arguments], ""), flags=flags)
         raise guess_error(
             "show " + words[1], (["list", lowered[1], *arguments], "'show' is for one object"), flags=flags
         )
@@ -317,25 +334,30 @@ def _unknown_in_group(lowered: Sequence[str], words: Sequence[str], *, flags: Se
     group, commands = lowered[0], GROUPS[lowered[0]]
     known = ", ".join(commands)
     if len(lowered) == 1:
-        typed = shlex.join(["limnos", *group.split(), commands[0], *flags])
-        return UsageError(f"options come after a command of 'limnos {group}': {known}", hint=f"'{typed}'")
+        typed = propose([*group.split(), commands[0], *flags])
+        return UsageError(f"options come after a command of 'limnos {group}': {known}", hint=typed)
     if (guess := command_for([*group.split(), *words[1:]], least=2)) is not None:
         return guess_error(f"{group} {words[1]}", guess, flags=flags)
     near = _same_command(lowered[1], commands) or _nearest(lowered[1], [*commands, *_aliases_of(group)])
     if near is None and group in ("tag", "policy") and "." in words[1] and len(words) > 2:
-        typed = shlex.join(["limnos", "set", group, words[2], words[1], *_translated(flags)])
-        return UsageError(f"the command is missing between '{group}' and '{words[1]}'", hint=f"'{typed}'")
-    if near is None and group in _FIRST_COMMANDS:
-        named = typed_as(f"{group} {_FIRST_COMMANDS[group]}").split()
-        typed = shlex.join(["limnos", *named, words[1], *_translated(flags)])
+        typed = propose(["set", group, words[2], words[1], *flags])
+        return UsageError(f"the command is missing between '{group}' and '{words[1]}'", hint=typed)
+    if near is None and (verb := _ELSEWHERE.get(f"{group} {lowered[1]}")) is not None:
         return UsageError(
-            f"the command is missing between '{group}' and '{words[1]}'", hint=f"'{typed}', or another command: {known}"
+            f"'limnos {group}' has no command '{words[1]}'", hint=propose([*verb.split(), *words[2:], *flags])
+        )
+    is_name = len(words) == 2 or "." in words[1] or "`" in words[1]
+    if near is None and group in _FIRST_COMMANDS and is_name:
+        named = typed_as(f"{group} {_FIRST_COMMANDS[group]}").split()
+        typed = propose([*named, words[1], *flags])
+        return UsageError(
+            f"the command is missing between '{group}' and '{words[1]}'", hint=f"{typed}, or another command: {known}"
         )
     if near is None:
         hint = f"'limnos {group} --help' explains them"
         return UsageError(f"'limnos {group}' has no command '{words[1]}'; it has {known}", hint=hint)
-    typed = shlex.join(["limnos", *typed_as(f"{group} {near}").split(), *words[2:], *_translated(flags)])
-    return UsageError(f"'limnos {group}' has no command '{words[1]}'", hint=f"'{typed}'")
+    typed = propose([*typed_as(f"{group} {near}").split(), *words[2:], *flags])
+    return UsageError(f"'limnos {group}' has no command '{words[1]}'", hint=typed)
 
 
 def _aliases_of(group: str) -> list[str]:
@@ -350,20 +372,9 @@ def _same_command(word: str, commands: Sequence[str]) -> str | None:
     return None
 
 
-def _translated(flags: Sequence[str]) -> list[str]:
-    """Return flags with those that no command has replaced by ours; a template takes the next word as its value."""
-    result: list[str] = []
-    words = iter(flags)
-    for word in words:
-        guess = GUESSED_FLAGS[word].split("|")[0] if word in GUESSED_FLAGS and not _is_known(word) else ""
-        if "{}" in guess:
-            guess = guess.replace("{}", next(words, "VALUE"))
-        result += guess.split() if guess else [word]
-    return result
-
-
-def _is_known(flag: str) -> bool:
-    return flag in VALUED or flag in SWITCHES
+def propose(tokens: Sequence[str]) -> str:
+    """Return a command line as an answer proposes it, in quotes and corrected (see `proposals`)."""
+    return proposed(tokens, resolve=resolve)
 
 
 def _unknown_kind(verb: str, lowered: Sequence[str], *, words: Sequence[str], flags: Sequence[str]) -> UsageError:
@@ -376,20 +387,50 @@ def _unknown_kind(verb: str, lowered: Sequence[str], *, words: Sequence[str], fl
     guess = command_for([verb, *words[1:]]) or command_for([verb, words[1].removesuffix("s"), *words[2:]])
     if guess is not None:
         return guess_error(f"{verb} {words[1]}", guess, flags=flags)
+    if (error := _of_another_verb(verb, lowered, words=words, flags=flags)) is not None:
+        return error
     near = _nearest(lowered[1], kinds)
     if near is not None and near != lowered[1]:
-        typed = shlex.join(["limnos", verb, near, *words[2:], *flags])
-        return UsageError(f"'limnos {verb}' knows no '{words[1]}'", hint=f"'{typed}'")
+        typed = propose([verb, near, *words[2:], *flags])
+        return UsageError(f"'limnos {verb}' knows no '{words[1]}'", hint=typed)
     if verb == "create" and "." in words[1]:
-        typed = shlex.join(["limnos", "create", "namespace", *words[1:], *flags])
+        typed = propose(["create", "namespace", *words[1:], *flags])
         return UsageError(
             "the kind is missing: engines create tables, this command the rest",
-            hint=f"'{typed}', or another kind: {', '.join(kinds)}",
+            hint=f"{typed}, or another kind: {', '.join(kinds)}",
         )
     return UsageError(
         f"'limnos {verb}' does not take '{words[1]}'; it takes {', '.join(kinds)}",
         hint=f"'limnos {verb} --help' explains them",
     )
+
+
+def _of_another_verb(
+    verb: str, lowered: Sequence[str], *, words: Sequence[str], flags: Sequence[str]
+) -> UsageError | None:
+    """Return the error for a kind that other verbs take, with the command to type and how an object of this name is
+    typed; None for other words.
+    """
+    kind = KIND_WORDS.get(lowered[1])
+    others = [each for each in OPERATIONS if each.kind == kind and each.verb != verb]
+    if kind is None or not others:
+        return None
+    best = next((each for each in others if each.verb in _NEAR_VERBS.get(verb, ())), others[0])
+    typed = words[1] if KIND_WORDS.get(words[1].lower()) == kind else words[0]
+    usual = plural(kind) if best.verb == "list" else kind
+    hint = propose([*_SAID_OTHERWISE.get(f"{verb} {kind}", f"{best.verb} {usual}").split(), *words[2:], *flags])
+    if verb in {"list", "show", "set", "rename", "delete"}:
+        hint += f"; a catalog of this name: {propose([verb, '--kind', 'catalog', typed])}"
+    return UsageError(f"'limnos {verb}' does not take '{typed}'", hint=hint)
+
+
+_NEAR_VERBS: Final = {"list": ("show",), "show": ("list",), "create": ("set",), "set": ("create",), "delete": ("set",)}
+_SAID_OTHERWISE: Final = {
+    "list maintenance": "list operations",
+    "list lineage": "show lineage",
+    "set run": "pipeline resume",
+}
+"""For a verb with a kind that it does not take, the command that does what is meant."""
 
 
 def _sql_grant(verb: str, words: Sequence[str], *, flags: Sequence[str]) -> UsageError:
@@ -399,36 +440,63 @@ def _sql_grant(verb: str, words: Sequence[str], *, flags: Sequence[str]) -> Usag
         path, holder = (*rest, "PATH", "user:NAME")[:2] if len(rest) < 2 else rest[:2]
         option = "--to" if verb == "grant" else "--from"
         named = holder if ":" in holder else f"user:{holder}"
-        typed = shlex.join(["limnos", verb, "--preset", words[0].lower(), path, option, named, *flags])
+        typed = propose([verb, "--preset", words[0].lower(), path, option, named, *flags])
         return UsageError(
-            f"'{words[0]}' is a preset, given by an option", hint=f"'{typed}'; a group is group:NAME, a role role:NAME"
+            f"'{words[0]}' is a preset, given by an option", hint=f"{typed}; a group is group:NAME, a role role:NAME"
         )
-    plain = [_SQL_PRIVILEGES.get(word.rstrip(",").lower(), word.rstrip(",")) for word in words]
-    turned = [f"--{word.lower()}" if word.lower() in _SQL_WORDS else word for word in plain]
-    if "--on" not in turned and "--on" not in flags and turned[:1] != ["role"]:
-        turned.insert(0, "role")
-    typed = shlex.join(["limnos", verb, *turned, *flags])
-    return UsageError(f"'{verb}' takes options where SQL has words: --on, --to, --from", hint=f"'{typed}'")
+    spoken = [word.rstrip(",") for word in words if word.lower() not in {"privileges", "privilege"}]
+    at = next((at for at, word in enumerate(spoken) if word.lower() in _SQL_WORDS), len(spoken))
+    granted, places = [word.lower() for word in spoken[:at]], _places(spoken[at:])
+    holder = next((f"--{word} {places[word]}" for word in ("to", "from") if word in places), "")
+    path = places.get("on", "PATH")
+    privileges = [SQL_PRIVILEGES.get(word, word) for word in granted]
+    note = f"'{verb}' takes options where SQL has words: --on, --to, --from"
+    name = places.get("to", places.get("from", "NAME"))
+    if granted == ["ownership"]:
+        return UsageError("an object has one owner", hint=propose(["set", "owner", path, name, *flags]))
+    if granted == ["all"]:
+        preset = ["--preset", "admin", path, f"--{'from' if verb == 'revoke' else 'to'}", f"user:{name}"]
+        return UsageError(
+            "all that an administrator of an object needs is a preset", hint=propose([verb, *preset, *flags])
+        )
+    if "on" not in places and "--on" not in flags and granted[:1] != ["role"]:
+        is_known = all(word in _PRIVILEGE_WORDS or word in SQL_PRIVILEGES for word in granted)
+        turned = [*privileges, "--on", "PATH"] if is_known else ["role", *spoken[:at]]
+        return UsageError(note, hint=propose([verb, *turned, *holder.split(), *flags]))
+    turned = [*(spoken[:at] if granted[:1] == ["role"] else privileges), *(["--on", path] if "on" in places else [])]
+    return UsageError(note, hint=propose([verb, *turned, *holder.split(), *flags]))
+
+
+def _places(words: Sequence[str]) -> dict[str, str]:
+    """Return the word after `on`, `to` and `from`, past a word for its kind."""
+    result: dict[str, str] = {}
+    place = ""
+    for word in words:
+        if word.lower() in _SQL_WORDS:
+            place = word.lower()
+        elif place and (place not in result or result[place].lower() in KIND_WORDS):
+            result[place] = word
+    return result
 
 
 def unknown_command(words: Sequence[str], flags: Sequence[str] = ()) -> UsageError:
     """Return the error for words that are no command, with the command to type."""
     if [each.lower() for each in (words[0], *words[2:3])] == ["add", "to"] and len(words) > 3:
-        typed = shlex.join(["limnos", "group", "add", words[3], words[1], *flags])
-        return UsageError(f"'add {words[1]} to' does not say to what", hint=f"'{typed}', if {words[3]} is a group")
+        typed = propose(["group", "add", words[3], words[1], *flags])
+        return UsageError(f"'add {words[1]} to' does not say to what", hint=f"{typed}, if {words[3]} is a group")
+    if (meant := own_words([*words, *flags])) is not None:
+        return UsageError(f"there is no command '{words[0]}'", hint=propose(meant))
     guess = command_for(words)
     if guess is not None:
         return guess_error(words[0], guess, flags=flags)
     near = _nearest(words[0].lower(), [*COMMANDS, *VERB_ALIASES, "help"])
     if near is not None:
-        return UsageError(
-            f"there is no command '{words[0]}'", hint=f"'{shlex.join(['limnos', near, *words[1:], *flags])}'"
-        )
+        return UsageError(f"there is no command '{words[0]}'", hint=propose([near, *words[1:], *flags]))
     near = _nearest(words[0].lower(), guessed_words(), cutoff=0.86)
     if near is not None and (guess := command_for([near, *words[1:]])) is not None:
         return guess_error(words[0], guess, flags=flags)
     if "." in words[0] or "`" in words[0]:
-        hint = f"'{shlex.join(['limnos', 'show', *words, *flags])}' shows it"
+        hint = f"{propose(['show', *words, *flags])} shows it"
         return UsageError(f"the verb is missing before '{words[0]}'", hint=hint)
     return UsageError(
         f"there is no command '{words[0]}'",
@@ -442,9 +510,7 @@ def guess_error(typed: str, guess: tuple[list[str], str], *, flags: Sequence[str
     message = note or f"there is no command '{typed}'"
     return UsageError(
         message,
-        hint=f"'{shlex.join(['limnos', *command, *_translated(flags)])}'"
-        if command
-        else "'limnos --help' lists all commands",
+        hint=propose([*command, *flags]) if command else "'limnos --help' lists all commands",
     )
 
 

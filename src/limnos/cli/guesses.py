@@ -3,7 +3,8 @@
 
 Each line of `_TABLE` has words of other tools, the command, and for things that this command line does not do a
 sentence that says where they are done. Arguments follow the command, or stand where it has `{}`; `{1}` and `{2}` are
-single ones, `{q}` is the whole text, `{r}` the text after the phrase, and `{-}` leaves them out.
+single ones, `{+}` all after the first, `{q}` is the whole text, `{r}` the text after the phrase, and `{-}` leaves them
+out.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Final
 _TABLE: Final = """
 rm, remove, del, erase, destroy, unlink, rmdir, trash it, dispose = delete
 drop table, drop view = delete {}
-add column, drop column, rename column, alter column, add field = set {1} --column NAME=DESCRIPTION | columns are added and changed by engines; this describes one
+add column, drop column, rename column, alter column, add field, add columns = set {1} --column NAME=DESCRIPTION | columns are added and changed by engines; this describes one
 drop database, drop schema, drop namespace, rm -rf = delete -r {}
 truncate, empty = sql -c 'delete from {1};' | rows are deleted by engines and SQL++, the table by 'limnos delete'
 mkdir, md = create namespace
@@ -90,7 +91,10 @@ unrestrict, unmask = delete restriction NAME {}
 perms, rights, can = access what {1:USER}
 diff, compare, difference = access diff {1:USER} {2:OTHER}
 what-if, whatif, simulate, dry-run = access simulate {}
-request access, ask access, ask for access, request = access explain table_read {1:PATH} | the console's page of a refused object has a button that asks its owner; this says what is missing
+ask access, ask for access, access request, get access = request access {1:PATH}
+refuse, decline, reject, refuse request, deny request, reject request = request decline {1:ID}
+accept, approve, accept request, approve request = request grant {1:ID}
+requests, show requests, my requests = list requests
 blame = audit --path {}
 su = whoami --as {1:USER} | --as USER runs any command as that user
 sudo, run-as, runas = list --as USER {-} | --as USER runs any command as that user
@@ -109,9 +113,9 @@ rename group = create group {2:NAME} | a group keeps its name, which grants and 
 rename role = create role {2:NAME} | a role keeps its name, which grants and the audit have: create the new role with the same grants, delete the former one
 list columns, list fields, list schema = show {}
 cp, copy, clone, duplicate, ctas = export lake {-} | tables are copied by engines; a whole metalake by export and import
-alter, edit, modify, change, change object, put, patch, config set, update table, alter table, alter catalog = set
-comment, set comment, comment on, describe as, doc, document = set {1} --comment TEXT
-set property, property, tblproperties, set properties, set tblproperties = set {1} --property KEY=VALUE
+alter, edit, modify, change, change object, put, patch, config set, update table, alter catalog = set
+comment, set comment, comment on, describe as, doc, document = set {1} --comment {+:TEXT}
+set property, property, tblproperties, set properties, set tblproperties = set {1} --property {2:KEY=VALUE}
 unset, unset property, remove property = set {} --remove-property KEY
 set location, location, allowed-locations = set {} --allowed-location URL
 passwd, password, set-password, change password, reset password = set password
@@ -182,7 +186,174 @@ lock user = user disable
 unlock user = user enable
 key, keys = list keys
 service account, service-account, client-secret, robot = create secret
+\\dt, \\dt+ = list tables
+\\dn = list namespaces
+\\dv = list views
+\\du, \\dg = list users
+\\l, \\l+ = list catalogs
+\\d, \\d+ = show
+\\z, \\dp = access holders
+\\c, \\connect = list {} | there is no current catalog: give whole paths, as main.raw.nyc
+\\q, \\? , \\h = --help {-} | 'limnos sql' is a shell; this program runs one command
+ps, top processes = list runs {-}
+images, volume ls = list {-}
+branch, checkout, commit, stash, cherry-pick, rebase, tag branch = show {1} | branches and snapshots of tables are made by engines; 'limnos show TABLE' has a table's snapshots
+rollout, rollout undo, rollback run = list runs {-}
+freshness, source freshness = list findings PIPELINE {-} | checks of data are expectations of a pipeline; this lists what they found
+seed = pipeline run {1:pipeline.yaml} | files are loaded by steps of a pipeline
+fmt, format = pipeline check {1:pipeline.yaml}
+debug = server check {-}
+rmi = delete
+taint = list runs {-} | there is no state to mark: a run is repeated by 'limnos pipeline run'
+state list, show list = list {-}
+state rm = delete
+state show = show
+external-locations, external locations, external-location, storage-credentials = storage check {-} | locations belong to catalogs: 'limnos show CATALOG' has them; this checks that a catalog can reach its own
+workspace, workspaces, workspace select = set profile {-} NAME | a server with a session is a profile
+config use-context, config set-context = set profile
+config get-contexts, config view = list profiles {-}
+api-resources, api-versions, resources = --help {-}
+prune, system prune = trash list {-} | files are removed by maintenance; deleted objects leave the trash when their time ends
+get all, get everything = list {-}
+list privileges, list permissions, show privileges all = access explain --actions {-}
+list audit, list events, get events = audit {-}
+list storage-keys = list keys {-}
+list group members = show group
+list members = show group
+create member, add member, grant group = group add {1:GROUP} {2:USER}
+delete member, remove member, revoke group = group remove {2:GROUP} {1:USER}
+show token, describe token = list tokens {-}
+show trash = list trash
+show events = audit {-}
+create view or table = console {-}
+set retention, set ttl = show maintenance {1:TABLE} | retention is a policy of a table or of what is above it: 'limnos list policies'; this shows which applies
+revert head = list {-} | there are no commits: engines roll a table back to a snapshot
+describe select = sql {-} | statements are run by 'limnos sql -c', in SQL++
+login as = login
+role grant reader = grant role
+alter user = set password {1:USER} | of a user only the password changes; roles are granted: 'limnos grant role ROLE --to USER'
+alter table add, alter table = set {1} --column NAME=DESCRIPTION | columns are added and changed by engines; this describes one
+use role = list {-} --as USER | roles are all active: --as USER runs a command with another user's
+use warehouse = list catalogs {-} | there is no warehouse to choose: engines have their own computers
+create warehouse = create catalog
+repo, repos, repository, repo list = list catalogs {-}
+get-caller-identity, account show = whoami {-}
+start-query-execution, query execute = sql {-}
+grant-permissions, add-permission, role assignment, role assignment create = grant role ROLE --to USER {-}
+role assignment list = list roles {-}
+create serviceaccount, create service-account = create secret
+s3 cp, cp s3 = files PATH {-} | files of a fileset are written and read by its clients (gvfs, S3)
 """
+
+
+OTHER_VERBS: Final = {
+    typed: verb
+    for line in (
+        "show details detail get info inspect describe desc view show read cat",
+        "list ls all list enumerate",
+        "create add new make register init create",
+        "delete rm remove del destroy drop unregister delete",
+        "set alter edit update modify change put patch set",
+        "rename mv move ren rename",
+    )
+    for verb, *words in [line.split()]
+    for typed in words
+}
+"""Verbs of other tools, and ours."""
+_PROGRAMS: Final = frozenset(
+    [
+        "kubectl",
+        "aws",
+        "glue",
+        "hdfs",
+        "hadoop",
+        "dfs",
+        "fs",
+        "s3",
+        "iam",
+        "lakectl",
+        "gcli",
+        "gravitino",
+        "polaris",
+        "databricks",
+        "unity-catalog",
+        "uc",
+        "az",
+        "ad",
+        "snow",
+        "snowsql",
+        "sts",
+        "lakeformation athena",
+        "gcloud",
+        "bq",
+        "gsutil",
+        "git",
+        "docker",
+        "terraform",
+        "system",
+        "resource",
+        "limnosctl",
+    ]
+)
+"""Names of other programs and their parts, which users type before a command."""
+_OTHER_KINDS: Final = {
+    "volume": "filesets",
+    "principal": "users",
+    "account": "accounts",
+    "metastore": "metalakes",
+    "repo": "catalogs",
+    "repository": "catalogs",
+    "principal-role": "roles",
+    "catalog-role": "roles",
+    "registered-model": "models",
+    "credential": "keys",
+}
+"""Kinds of other catalogs, and the plural of ours."""
+_SQL_NOISE: Final = (("if", "not", "exists"), ("if", "exists"), ("or", "replace"))
+
+
+def without_sql(tokens: Sequence[str]) -> list[str] | None:
+    """Return a command line without `if exists`, `if not exists` and `or replace`; None if it has none of them."""
+    lowered = [token.lower() for token in tokens]
+    for noise in _SQL_NOISE:
+        for at in range(1, len(tokens) - len(noise) + 1):
+            if tuple(lowered[at : at + len(noise)]) == noise:
+                return [*tokens[:at], *tokens[at + len(noise) :]]
+    return None
+
+
+def own_words(words: Sequence[str]) -> list[str] | None:
+    """Return what was typed for another program in our words: without the program's name, `list-users` as two words,
+    kinds of other catalogs as ours. None if nothing of that was typed.
+    """
+    first, *rest = words[0].lower(), *words[1:]
+    if first in guess_table():
+        return None
+    if first in _PROGRAMS and rest:
+        at = next((at for at, word in enumerate(rest) if word.lstrip("-").lower() in _known_starts()), 0)
+        inner = [rest[at].lstrip("-"), *rest[:at], *rest[at + 1 :]]
+        return own_words(inner) or (inner if inner[0].lower() in _known_starts() else None)
+    verb, _, kind = first.partition("-")
+    if kind and verb in OTHER_VERBS:
+        ours = "list" if OTHER_VERBS[verb] == "show" and kind.endswith("s") else OTHER_VERBS[verb]
+        return [ours, _our_kind(kind, ours), *rest]
+    singular = first.removesuffix("s").replace("repositorie", "repository")
+    if singular in _OTHER_KINDS and singular != "account":
+        other = OTHER_VERBS.get(rest[0].lower(), "") if rest else "list"
+        return [other or "list", _our_kind(first, other or "list"), *rest[1:]] if other else None
+    return None
+
+
+def _our_kind(kind: str, verb: str) -> str:
+    known = _OTHER_KINDS.get(kind.removesuffix("s"), kind)
+    return known if verb == "list" or not known.endswith("s") else known.removesuffix("s")
+
+
+@functools.cache
+def _known_starts() -> frozenset[str]:
+    from limnos.cli.operations import COMMANDS, KIND_WORDS, VERB_ALIASES
+
+    return frozenset({*guess_table(), *COMMANDS, *KIND_WORDS, *VERB_ALIASES})
 
 
 @functools.cache
@@ -228,7 +399,7 @@ FILLERS: Final = frozenset(
     ]
 )
 """Words that join arguments in a sentence."""
-_PLACE: Final = re.compile(r"\{([12qr-]?(?::[^}]*)?)\}")
+_PLACE: Final = re.compile(r"\{([12qr+-]?(?::[^}]*)?)\}")
 
 
 def command_for(words: Sequence[str], *, least: int = 1) -> tuple[list[str], str] | None:
@@ -262,5 +433,7 @@ def _argument(match: re.Match[str], words: Sequence[str], *, rest: Sequence[str]
         return f"{' '.join(words).rstrip(';')};"
     if name == "r":
         return f"{' '.join(rest).rstrip(';') or 'select 1'};"
+    if name == "+":
+        return " ".join(arguments[1:]) or placeholder
     at = int(name) - 1
     return arguments[at] if at < len(arguments) else placeholder or "PATH"

@@ -9,8 +9,11 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
+from typing import Final
 
 from limnos.cli.flags import takes_value
+from limnos.cli.output import flag_values
+from limnos.cli.signatures import signature_of
 from limnos.client.errors import ClientError, DeniedError, NotFoundError, UnauthenticatedError, UnavailableError
 from limnos.names import display
 from limnos.names.errors import InvalidName
@@ -19,7 +22,7 @@ _CONNECTION = ("--uri", "--metalake", "--user", "--as", "--token-file")
 """Flags of server and credential, which a hint repeats. A token on the command line is not repeated."""
 
 _NAMED = re.compile(
-    r"(?:there is no (?:valid )?|Illegal )?'?(user|group|role|tag|policy|token|webhook|metalake|catalog|pipeline|job template|run)\b",
+    r"(?:there is no (?:valid )?|Illegal )?'?(user|group|role|tag|policy|token|webhook|metalake|catalog|pipeline|job template|run|task|job)\b",
     re.IGNORECASE,
 )
 """The beginning of messages that name a missing or invalid object."""
@@ -27,7 +30,7 @@ _NAMED = re.compile(
 _DECISION = re.compile(r"perform operation '(\w+)' on metadata '(.+?)': ", re.DOTALL)
 """The position of the decision in an error message of Iceberg REST, which has no separate field for it."""
 
-_LEVELS = re.compile(r"(?:Namespace|Table|View) (?:does not exist|already exists): \S+$")
+_LEVELS = re.compile(r"(?:Namespace|Table|View) (?:does not exist|already exists): .+$")
 """Messages of Iceberg REST that name the namespace levels but not the catalog."""
 
 _NOT_A_MEMBER = re.compile(r"Current user (\S+) doesn't exist in the metalake (\S+?),")
@@ -45,6 +48,9 @@ _DISABLED_CATALOG = re.compile(r"Catalog (\S+) is disabled: enable it first$")
 _FORMER_PARENT = re.compile(r" lay in .+\(id (\d+)\)")
 """The part of a message that names the object to restore first."""
 
+_NO_SERVER = "is not the address of a server"
+"""The message about an address that is no URL."""
+
 NO_COLUMN = " has no column "
 """The part of an error message for an existing table without the column."""
 
@@ -59,6 +65,8 @@ _OF_LISTS = {
     "job template": "list templates",
     "pipeline": "list pipelines",
     "run": "list runs",
+    "task": "list tasks",
+    "job": "list jobs",
 }
 
 _IN_METALAKE = frozenset(
@@ -66,12 +74,8 @@ _IN_METALAKE = frozenset(
 )
 """Actions on the metalake. With a name, `access explain` would apply them to a user, group or role."""
 
-_PATH_COMMANDS = frozenset(
-    {"list", "tree", "show", "set", "delete", "rename", "protect", "unprotect", "reports", "undrop"}
-)
-
-_TABLE_COMMANDS = frozenset({("maintenance", "explain"), ("maintenance", "run")})
-"""Commands of two words whose argument is the path of a table."""
+_PATHS: Final = frozenset({"PATH", "SOURCE"})
+"""The names of arguments that are paths, in the signatures of commands."""
 
 
 class TypedCommand:
@@ -87,7 +91,7 @@ class TypedCommand:
         for token in self.tokens:
             if skip:
                 skip = False
-            elif token.startswith("--"):
+            elif token.startswith("-") and len(token) > 1:
                 skip = takes_value(token)
             else:
                 names.append(token)
@@ -96,11 +100,21 @@ class TypedCommand:
     @property
     def path(self) -> tuple[str, ...]:
         """The path argument of the command; empty if there is none or it is malformed."""
-        is_second = self.words[:1] == ("create",) or self.words[:2] in _TABLE_COMMANDS
-        at = 2 if is_second else 1
-        if len(self.words) <= at or not (is_second or self.words[0] in _PATH_COMMANDS):
+        if (on := self._value("--on")) is not None:
+            return _path_parts(on)
+        signature = signature_of(self.words)
+        if signature is None:
             return ()
-        return _path_parts(self.words[at])
+        arguments = self.words[len(signature.words) :]
+        is_new = signature.words[0] == "create" and signature.arguments[:1] == ("NAME",)
+        at = (
+            0 if is_new else next((at for at, name in enumerate(signature.arguments) if name in _PATHS), len(arguments))
+        )
+        return _path_parts(arguments[at]) if at < len(arguments) else ()
+
+    def _value(self, flag: str) -> str | None:
+        """The value of a flag; None without it."""
+        return next(iter(flag_values(self.tokens, flag)), None)
 
     @property
     def target(self) -> tuple[str, ...]:
@@ -118,7 +132,9 @@ class TypedCommand:
 
     def located(self, message: str) -> str:
         """Append the typed path's catalog to a message that names an object without it, as Iceberg's messages do."""
-        return f"{message} in catalog {self.path[0]}" if self.path and _LEVELS.match(message) else message
+        if not self.path or not _LEVELS.match(message) or message.endswith(f": {display.render(self.path)}"):
+            return message
+        return f"{message} in catalog {self.path[0]}"
 
     def command(self, *words: str) -> str:
         """Format a `limnos` command with the typed connection flags: the same server and credential."""
@@ -172,11 +188,15 @@ def is_anonymous(error: ClientError) -> bool:
 def hint_for(error: ClientError, typed: TypedCommand) -> str | None:
     """Return the hint for a failed call, usually a command to run next; None without one."""
     if isinstance(error, UnavailableError):
+        if "WRONG_VERSION_NUMBER" in error.message:
+            return "the server there speaks http, not https: write http:// in --uri or LIMNOS_URI"
         if error.sent:
             return "try again in a moment; the server's log says more"
         return "start a server with 'limnos server start', or give its URL with --uri or LIMNOS_URI"
     if isinstance(error, UnauthenticatedError) or is_anonymous(error):
         if any(each.partition("=")[0] == "--user" for each in typed.tokens):
+            if (instead := _of_a_user(typed)) is not None:
+                return f"'--user' says who you are, and this server believes tokens only: {instead}"
             return (
                 "'--user NAME' sends a name instead of a token, which this server does not believe: leave it out; "
                 "to act as another user, a service admin types '--as NAME'; 'limnos audit --who NAME' lists a user's actions"
@@ -186,15 +206,40 @@ def hint_for(error: ClientError, typed: TypedCommand) -> str | None:
         return f"'{typed.command('catalog', 'enable', disabled[1])}' enables it, if you own it"
     if isinstance(error, DeniedError):
         return _denied_hint(error, typed)
+    if error.code == "unexpected-answer":
+        return _PLAIN[error.code]
     if isinstance(error, NotFoundError) or "does not exist" in error.message:
         return _not_found_hint(error, typed)
     return _by_code(error, typed)
+
+
+def _of_a_user(typed: TypedCommand) -> str | None:
+    """Return the command that is about a user, for one with `--user`; None if none is known."""
+    signature = signature_of(typed.words)
+    user = next(iter(flag_values(typed.tokens, "--user")), "")
+    if signature is None or not user:
+        return None
+    if signature.words in (("role", "list"), ("group", "list")):
+        return f"'{typed.spell('show', 'user', user)}' shows the user's roles and groups"
+    for flag in ("--who", "--for"):
+        if flag in signature.flags:
+            again = [flag if word == "--user" else word.replace("--user=", f"{flag}=") for word in typed.tokens]
+            return f"'{shlex.join(['limnos', *again])}'"
+    return None
 
 
 def hint_for_argument(message: str, typed: TypedCommand) -> str | None:
     """Return the hint for arguments that the client rejected; None without one."""
     if match := _AMBIGUOUS_PATH.search(message):
         return f"'{typed.again('--kind', 'namespace')}', or '{typed.again('--kind', match[1])}'"
+    if _NO_SERVER in message:
+        typed_uri = next(iter(flag_values(typed.tokens, "--uri")), "")
+        is_host = typed_uri and "://" not in typed_uri
+        again = [f"http://{token}" if token == typed_uri else token for token in typed.tokens]
+        return f"'{shlex.join(['limnos', *again])}'" if is_host else None
+    if "is too short: give catalog.namespace" in message:
+        place = f"{typed.words[-1]}.NAME" if typed.words else "PATH"
+        return f"'{typed.command(*typed.words[:-1], place)}'"
     return None
 
 
@@ -242,6 +287,17 @@ def _not_found_hint(error: ClientError, typed: TypedCommand) -> str:
         return (
             f"privileges are given to roles, and roles to users: '{command}', repeat this with --to ROLE, then '{text}'"
         )
+    if kind == "user" and typed.words[:2] in (("grant", "role"), ("revoke", "role")):
+        flag = "--to" if typed.words[0] == "grant" else "--from"
+        names = [name for word in (flag, "--user") for name in flag_values(typed.tokens, word)]
+        group = f"{flag}-group {shlex.quote(names[0])}" if names else f"{flag}-group GROUP"
+        return f"'{typed.command('list', 'users')}' lists the existing ones; a group is named by {group}"
+    if kind == "catalog" and typed.path and "/" in typed.path[0]:
+        dotted = display.render([part for part in typed.path[0].split("/") if part])
+        spelled = [dotted if word in {typed.path[0], display.render(typed.path)} else word for word in typed.tokens]
+        return f"a path has dots, not slashes: '{shlex.join(['limnos', *spelled])}'"
+    if kind == "catalog" and (swapped := _swapped(typed)) is not None:
+        return f"'{swapped}', if the order was wrong; '{typed.command('list')}' lists the existing objects"
     if kind in _OF_LISTS:
         return f"'{typed.command(*_OF_LISTS[kind].split())}' lists the existing ones"
     if kind == "metalake":
@@ -265,6 +321,19 @@ def _without_lake(missing: re.Match[str], typed: TypedCommand) -> str | None:
         again = [*typed.tokens[:at], path.removeprefix(f"{name}."), *typed.tokens[at + 1 :]]
         return f"'{TypedCommand(again).again()}': paths begin with a catalog, below the metalake"
     return f"'{typed.command('list')}' lists the catalogs: a path begins with one, as main.{path}"
+
+
+def _swapped(typed: TypedCommand) -> str | None:
+    """Return the command with its two arguments exchanged, if the one in the place of the path has no dot."""
+    signature = signature_of(typed.words)
+    if signature is None or len(typed.words) != len(signature.words) + 2 or not _PATHS & {*signature.arguments}:
+        return None
+    first, second = typed.words[-2:]
+    path, other = (first, second) if signature.arguments[0] in _PATHS else (second, first)
+    if "." in path or "." not in other:
+        return None
+    exchanged = [{first: second, second: first}.get(token, token) for token in typed.tokens]
+    return shlex.join(["limnos", *exchanged])
 
 
 def _trash_hint(error: ClientError, typed: TypedCommand) -> str | None:
@@ -291,6 +360,9 @@ def _by_code(error: ClientError, typed: TypedCommand) -> str | None:
         )
     if "limnos unprotect" in error.message:
         return None
+    if "only on METALAKE" in error.message and typed.words[:1] in (("grant",), ("revoke",)):
+        flags = [token for at, token in enumerate(typed.tokens) if "--on" not in typed.tokens[max(0, at - 1) : at + 1]]
+        return f"'{shlex.join(['limnos', *flags, '--on-metalake'])}'"
     if error.code in {"not-empty", "in-use"}:
         if typed.words[:1] != ("delete",) or not path:
             return None
@@ -310,5 +382,5 @@ _PLAIN = {
     "commit-conflict": "another request changed it concurrently: load it again and repeat",
     "not-in-use": "it is disabled: its owner enables it, a catalog by 'limnos catalog enable NAME'",
     "state-unknown": "check whether it was done before you repeat it",
-    "unexpected-answer": "check --uri and LIMNOS_URI",
+    "unexpected-answer": "check --uri and LIMNOS_URI: they have the server's address alone, as http://127.0.0.1:8090",
 }

@@ -90,6 +90,9 @@ _KERNEL_COMMANDS: Final[dict[str, CommandEntry]] = {
     "access": CommandEntry(
         ACCESS, "Explain access decisions, and list users' access.", "limnos.cli.identity.access:app"
     ),
+    "request": CommandEntry(
+        ACCESS, "Ask for access, and answer such requests.", "limnos.cli.identity.access_requests:app"
+    ),
     "owner": CommandEntry(ACCESS, "Show and set owners.", "limnos.cli.identity.owners:app"),
     "tag": CommandEntry(ACCESS, "Manage tags and their objects.", "limnos.cli.governance.tags:app"),
     "policy": CommandEntry(ACCESS, "Manage policies and their objects.", "limnos.cli.governance.policies:app"),
@@ -131,6 +134,7 @@ _KERNEL_GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "group": ("create", "delete", "list", "describe", "add", "remove"),
     "role": ("create", "delete", "list", "describe"),
     "access": ("explain", "who", "what", "diff", "simulate", "holders", "reach"),
+    "request": ("access", "list", "grant", "decline"),
     "owner": ("show", "set"),
     "tag": ("create", "delete", "list", "describe", "add", "remove"),
     "policy": ("create", "delete", "list", "describe", "enable", "disable", "add", "remove"),
@@ -163,6 +167,9 @@ _KERNEL_ALIASES: Final = {
     "role show": "role describe",
     "tag show": "tag describe",
     "policy show": "policy describe",
+    "request refuse": "request decline",
+    "request deny": "request decline",
+    "request create": "request access",
 }
 """Other spellings of commands of the kernel's groups: one set of verbs, and those of former releases."""
 
@@ -202,6 +209,7 @@ _KERNEL_OPERATIONS: Final[tuple[Operation, ...]] = (
     *_operations("list", "restriction", arguments="PATH", command="restriction show"),
     *_operations("list", "file", arguments="PATH [DIRECTORY]", command="files"),
     *_operations("list", "report", arguments="TABLE", command="reports"),
+    *_operations("list", "request", arguments="", command="request list"),
     *_operations("list", "trash", arguments="[PATH]", command="trash list"),
     *_operations("list", "change", arguments="", command="changes"),
     *_operations("list", "key", arguments="", command="storage keys"),

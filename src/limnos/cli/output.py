@@ -74,7 +74,8 @@ def flag_values(tokens: Sequence[str], flag: str) -> Iterator[str]:
 
 def format_of(tokens: Sequence[str], environ: Mapping[str, str], *, terminal: bool) -> Format:
     """Return the output format before the command line is parsed, because parse errors use it, too."""
-    chosen = [environ.get("LIMNOS_OUTPUT", ""), *flag_values(tokens, "--output")][-1]
+    typed = [each for each in flag_values(tokens, "--output") if each in {"table", "json", "csv"}]
+    chosen = [environ.get("LIMNOS_OUTPUT", ""), *typed][-1]
     if chosen == "json":
         return "json"
     if chosen == "csv":
@@ -218,7 +219,8 @@ def _print_table(rows: Sequence[Row], columns: Mapping[str, str]) -> None:
     print("\n".join(table.lines))
     if table.left_out:
         names = ", ".join(headings[column] for column in table.left_out)
-        print(f"left out for want of space: {names} (--wide shows all, --columns a,b chooses)", file=sys.stderr)
+        note = f"left out for want of space: {names} (--wide shows all, --columns a,b chooses)"
+        print("\n".join(tables.wrapped(note, width or len(note))), file=sys.stderr)
 
 
 def terminal_width() -> int | None:

@@ -6,6 +6,7 @@ The parser's own texts are not shown, except the choices of a value.
 
 from __future__ import annotations
 
+import difflib
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,8 +23,10 @@ from cyclopts.exceptions import (
 
 from limnos.cli.errors import UsageError
 from limnos.cli.flags import GUESSED_FLAGS
-from limnos.cli.grammar import close_words, guess_error, take_words, typed_as
+from limnos.cli.grammar import close_words, guess_error, propose, typed_as
 from limnos.cli.guesses import command_for
+from limnos.cli.sentences import quoted
+from limnos.cli.token_words import take_words
 
 if TYPE_CHECKING:
     from cyclopts import App, Token
@@ -59,10 +62,7 @@ def slip_of(error: CycloptsError, *, tokens: Sequence[str], tree: App) -> UsageE
     if isinstance(error, MissingArgumentError):
         return _missing(error, command)
     if isinstance(error, UnusedCliTokensError):
-        extra = (error.unused_tokens or [""])[0]
-        if (guess := command_for(command.tokens, least=2)) is not None:
-            return guess_error(" ".join(command.tokens[:2]), guess, flags=())
-        return UsageError(f"'{extra}' is one argument too many", hint=f"'{command.usage}'")
+        return _too_many((error.unused_tokens or [""])[0], command)
     if isinstance(error, RepeatArgumentError):
         return UsageError(f"{error.token.keyword} is given twice", hint=f"give it once: '{command.usage}'")
     if isinstance(error, CoercionError) and error.token is not None:
@@ -89,6 +89,16 @@ class _Command:
     def name(self) -> str:
         """The command as it is typed."""
         return " ".join(["limnos", *typed_as(" ".join(self.words)).split()])
+
+    @property
+    def typed_name(self) -> list[str]:
+        """The words of the command as they are typed."""
+        return typed_as(" ".join(self.words)).split()
+
+    @property
+    def typed_tokens(self) -> list[str]:
+        """The command line as it is typed."""
+        return [*self.typed_name, *self.rest]
 
     @property
     def usage(self) -> str:
@@ -148,6 +158,85 @@ _INSTEAD: Final = {
 """Flags of other tools for what another command does: the reason, and the command."""
 
 
+def _too_many(extra: str, command: _Command) -> UsageError:
+    """Return the error for an argument too many, with the command that has a place for it."""
+    message = f"'{extra}' is one argument too many"
+    words, flags = take_words(command.rest)
+    for phrase in (command.tokens, words):
+        if (guess := command_for(phrase, least=2)) is not None:
+            return guess_error(" ".join(phrase[:2]), guess, flags=())
+    at = command.tokens.index(extra) if extra in command.tokens else 0
+    before = command.tokens[at - 1] if at else ""
+    if before.isdigit() and extra.rstrip("s") in _UNITS:
+        return UsageError(
+            message, hint=propose([*command.tokens[: at - 1], before + extra[0], *command.tokens[at + 1 :]])
+        )
+    if "=" in extra and "=" in before:
+        tokens = [*command.tokens[:at], "--property", *command.tokens[at:]]
+        return UsageError(f"each property has its own --property: '{extra}'", hint=propose(tokens))
+    if (template := _PLACES.get(" ".join(command.words))) is not None:
+        last = words[-1] if words else extra
+        form = template[1] if "." in last and len(template) > 1 else template[0]
+        texts = {"{0}": words[0] if words else "", "{1}": last, "{+}": " ".join(words)}
+        return UsageError(message, hint=propose([*(texts.get(word, word) for word in form.split()), *flags]))
+    if command.words[0] in {"show", "list", "delete", "set", "tree", "head", "protect"} and len(words) > 1:
+        return _of_path(message, command, words=words, flags=flags)
+    return UsageError(message, hint=f"'{command.usage}'")
+
+
+def _of_path(message: str, command: _Command, *, words: Sequence[str], flags: Sequence[str]) -> UsageError:
+    """Return the error for a path of several words: a name with a space, a kind of another tool, a list of paths."""
+    first, *rest = words
+    if first.lower() in _SHORT_KINDS and len(words) == 2:
+        tokens = [*command.words, _SHORT_KINDS[first.lower()], *rest, *flags]
+        return UsageError(f"'{first}' is no kind here", hint=propose(tokens))
+    if command.words == ["set"]:
+        name, _, value = " ".join(rest).partition("=" if "=" in rest[0] else " ")
+        if name in {"comment", "owner", "tag", "property"}:
+            typed = [*command.words, first, f"--{name}", value or name.upper(), *flags]
+            return UsageError(f"'{name}' is an option", hint=propose(typed))
+        return UsageError(message, hint=f"'{command.usage}' with --comment, --owner, --tag or --property")
+    joined = " ".join(words)
+    path = joined if "`" in joined else ".".join(f"`{part}`" if " " in part else part for part in joined.split("."))
+    as_one = propose([*command.words, path, *flags])
+    if all("." in word for word in words) and "`" not in joined:
+        each = propose([*command.words, first, *flags])
+        is_list = first.partition(".")[0] == rest[0].partition(".")[0]
+        hint = each if is_list else f"{each}; a name with a space is typed {as_one}"
+        return UsageError(f"{message}: one path at a time", hint=hint)
+    if "." not in joined:
+        return UsageError(message, hint=f"'{command.usage}'")
+    text = f"{message}: a name with a space stands in back-quotes, and its path in single quotes"
+    return UsageError(text, hint=as_one)
+
+
+_UNITS: Final = frozenset({"day", "hour", "hr", "minute", "min", "second", "sec", "week"})
+_SHORT_KINDS: Final = {"ns": "namespace", "db": "namespace", "cat": "catalog", "tbl": "table", "t": "table"}
+"""Short kinds of other tools, which a catalog may be called too."""
+_PLACES: Final = {
+    "audit": ("audit --who {1}", "audit --what {1}"),
+    "user list": ("show user {1}",),
+    "group list": ("show group {1}",),
+    "role list": ("show role {1}",),
+    "pipeline list": ("list runs {1}",),
+    "token create": ("create token --for {1}",),
+    "token list": ("list tokens --for {1}",),
+    "whoami": ("whoami --as {1}",),
+    "sql": ("sql -c {+}",),
+    "ask": ("ask {+}",),
+    "login": ("login {0}",),
+    "tag create": ("set tag {0} {1}",),
+    "tag delete": ("tag remove {0} {1}",),
+    "role delete": ("revoke role {0} --from {1}",),
+    "rename": ("rename {0} {1}",),
+    "lineage up": ("lineage up {0}",),
+    "changes": ("changes --catalog {1}",),
+}
+"""Where the last word belongs that a command has no place for; the second form is for a path. `{0}` is the first
+argument, `{1}` the last, `{+}` all of them.
+"""
+
+
 def _typed_value(tokens: Sequence[str], flag: str) -> str:
     """Return the value of a flag in a command line, quoted for a shell; VALUE if it has none."""
     for at, token in enumerate(tokens):
@@ -158,6 +247,8 @@ def _typed_value(tokens: Sequence[str], flag: str) -> str:
 
 
 def _value_name(flag: str) -> str:
+    if flag in {"-f", "-c"}:
+        return "FILE" if flag == "-f" else "STATEMENT"
     return flag.lstrip("-").replace("-", "_").upper()
 
 
@@ -165,34 +256,133 @@ def _unknown_flag(error: UnknownOptionError, command: _Command) -> UsageError:
     parsed = (error.token.keyword or error.token.value).partition("=")[0]
     typed = next((token for token in command.rest if token in GUESSED_FLAGS and parsed[1:] in token), parsed)
     message = f"'{command.name}' has no flag {typed}"
-    known = [*command.flags, "-r", "-l"] if "--recursive" in command.flags else command.flags
+    known = [*command.flags, *(["-r"] if "--recursive" in command.flags else [])]
+    known += ["-l"] if "--long" in command.flags else []
     if command.words == ["find"] and typed.startswith("--"):
         return UsageError(f"{message}: filters are words", hint=f"'{command.again(typed, f'{typed[2:]}:{{}}')}'")
     if command.words == ["list"] and typed in _FOUND_BY:
         value = _typed_value(command.rest, typed)
         return UsageError(f"{message}: find has filters", hint=f"'limnos find {_FOUND_BY[typed]}:{value}'")
     if command.words == ["login"] and typed in {"--username", "-u", "--name"}:
-        return UsageError(message, hint=f"'{command.again(typed, '{}')}'")
-    for guess in GUESSED_FLAGS.get(typed, "").split("|"):
-        if guess and guess.split()[0] in {*known, "--columns", "--wide"}:
-            return UsageError(message, hint=f"'{command.again(typed, guess)}'")
+        return UsageError(message, hint=propose(shlex.split(command.again(typed, "{}"))[1:]))
+    if (hint := _said_elsewhere(typed, command)) is not None:
+        return UsageError(message, hint=hint)
+    with_argument = propose(command.typed_tokens)
+    if with_argument != quoted(command.typed_tokens) and len(take_words(command.rest)[0]) < _count(
+        with_argument, command
+    ):
+        return UsageError(message, hint=with_argument)
     if (instead := _INSTEAD.get((" ".join(command.words), typed))) is not None:
         words = [token for token in command.rest if not token.startswith("-")]
         return UsageError(f"{message}: {instead[0]}", hint=instead[1].format(*words, "NAME", "VALUE"))
-    if near := close_words(typed, [name for name in known if not name.startswith("--no-")], cutoff=0.75):
-        return UsageError(message, hint=f"'{command.again(typed, near[0])}'")
+    for guess in _guesses(typed):
+        if guess.split()[0] in {*known, "--columns", "--wide"}:
+            return UsageError(message, hint=propose(shlex.split(command.again(typed, guess))[1:]))
+    if (near := _near_flag(typed, known)) is not None:
+        return UsageError(message, hint=f"'{command.again(typed, near)}'")
+    if typed in _QUERIES and (table := _QUERIED.get(" ".join(command.words))) is not None:
+        return UsageError(f"{message}: lists are whole, and SQL filters them", hint=_QUERY.format(table))
     own = [flag for flag in known if flag not in _CONNECTION and not flag.startswith("--no-")]
     listed = f"its own flags are {', '.join(own)}; " if own else "it has no flags of its own; "
     return UsageError(message, hint=f"{listed}'{command.name} --help' explains all")
+
+
+def _count(proposal: str, command: _Command) -> int:
+    """Return the number of arguments of a proposed command line."""
+    text = proposal.partition(" (it has no")[0]
+    words, _ = take_words(shlex.split(text[1:-1] if text.startswith("'") else text)[1:])
+    return len(words) - len(command.typed_name)
+
+
+def _guesses(typed: str) -> list[str]:
+    """Return our flags for a flag of other tools."""
+    known = GUESSED_FLAGS.get(typed, GUESSED_FLAGS.get(typed.replace("_", "-"), ""))
+    return [each for each in known.split("|") if each]
+
+
+def _near_flag(typed: str, known: Sequence[str]) -> str | None:
+    """Return the flag that a misspelt one is: the command's own ones first, then others' words for them, last those of
+    every command.
+    """
+    name = typed.replace("_", "-")
+    own = [flag for flag in known if flag not in _CONNECTION and not flag.startswith("--no-")]
+    if near := close_words(name, own, cutoff=0.75):
+        return near[0]
+    for guessed in difflib.get_close_matches(name, list(GUESSED_FLAGS), n=3, cutoff=0.85):
+        for guess in GUESSED_FLAGS[guessed].split("|"):
+            if guess.split()[0] in own:
+                return guess
+    near = difflib.get_close_matches(name, [flag for flag in known if flag in _CONNECTION], n=1, cutoff=0.8)
+    return near[0] if near and near[0] != "--as" else None
+
+
+def _said_elsewhere(typed: str, command: _Command) -> str | None:
+    """Return the commands that do what a flag of a `create` command would do elsewhere; None for other flags."""
+    words, _ = take_words(command.rest)
+    then = _THEN.get((" ".join(command.words), typed))
+    if then is None or not words:
+        return None
+    value = _typed_value(command.rest, typed)
+    after = " ".join(each.format(name=shlex.quote(words[0]), value=value) for each in then.split())
+    return f"{propose([*command.typed_name, words[0]])}, then 'limnos {after}'"
+
+
+_THEN: Final = {
+    ("user add", "--role"): "grant role {value} --to {name}",
+    ("user add", "--roles"): "grant role {value} --to {name}",
+    ("user add", "--password"): "set password {name}",
+    ("user add", "-p"): "set password {name}",
+    ("user add", "--group"): "group add {value} {name}",
+    ("user add", "--groups"): "group add {value} {name}",
+    ("group create", "--user"): "group add {name} {value}",
+    ("group create", "--member"): "group add {name} {value}",
+    ("group create", "--members"): "group add {name} {value}",
+    ("role create", "--privilege"): "grant {value} --on PATH --to {name}",
+    ("role create", "--privileges"): "grant {value} --on PATH --to {name}",
+    ("role create", "--grant"): "grant {value} --on PATH --to {name}",
+}
+"""Flags of other tools' `create`, and the second command that does it here."""
+_QUERIES: Final = frozenset(
+    [
+        "--where",
+        "--filter",
+        "--sort",
+        "--sort-by",
+        "--order",
+        "--order-by",
+        "--limit",
+        "--max-items",
+        "--page-size",
+        "--query",
+        "--selector",
+        "--since",
+        "--until",
+        "--last",
+        "-n",
+    ]
+)
+"""Flags of other tools that filter, sort or cut lists."""
+_QUERIED: Final = {
+    "list": "nodes",
+    "user list": "principals",
+    "group list": "principals",
+    "role list": "principals",
+    "tag list": "tags",
+    "policy list": "policies",
+    "pipeline runs": "runs",
+}
+"""The system table that has what a command lists."""
+_QUERY: Final = (
+    "'limnos ask \"select * from {0} limit 10\"', or with a where and an order; "
+    "'limnos ask \"describe {0}\"' lists its columns"
+)
 
 
 def _missing(error: MissingArgumentError, command: _Command) -> UsageError:
     tokens = error.argument.tokens if error.argument is not None else ()
     name = error.keyword or next((token.keyword for token in tokens if token.keyword), None)
     if name is not None:
-        return UsageError(
-            f"{name} needs a value", hint=f"'{command.name} {name} {_value_name(name)}', with its other arguments"
-        )
+        return UsageError(f"{name} needs a value", hint=propose([*command.typed_tokens, _value_name(name)]))
     label = "an argument" if error.argument is None else error.argument.name
     return UsageError(f"{label} is missing", hint=f"'{command.usage}'")
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The layout of tables on a terminal: which columns fit, and how wide each one is.
 
-Must not know the commands or the output formats. Ids, times and names are never wrapped or cut; long texts are cut,
-then columns of low priority are left out; if even the necessary columns do not fit, each row is printed as a block of
-lines.
+Must not know the commands or the output formats. Ids, times and names are never wrapped or cut. Long texts are cut,
+then columns of low priority are left out, and those of them return that fit after all. If even the necessary columns do
+not fit, each row is printed as a block of lines.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ TEXTS: Final = frozenset(
         "reason",
         "reasons",
         "result",
+        "right",
         "sample",
         "setting",
         "text",
@@ -50,6 +51,7 @@ NECESSARY: Final = frozenset(
         "error",
         "id",
         "job",
+        "may",
         "name",
         "object",
         "path",
@@ -57,6 +59,7 @@ NECESSARY: Final = frozenset(
         "run",
         "setting",
         "state",
+        "status",
         "user",
         "value",
     }
@@ -84,11 +87,17 @@ def layout(rows: Sequence[Cells], columns: Mapping[str, str], *, width: int | No
         for column, heading in columns.items()
     }
     shown_columns = list(columns)
+    left_out: list[str] = []
     while (widths := _fit(shown_columns, natural, width=width)) is None:
         candidates = [column for column in shown_columns[1:] if column not in NECESSARY]
         if not candidates:
             return TableText(tuple(_blocks(rows, columns, width=width or 0)))
-        shown_columns.remove(max(candidates, key=lambda column: (column in SPARE, shown_columns.index(column))))
+        left_out.append(max(candidates, key=lambda column: (column in SPARE, shown_columns.index(column))))
+        shown_columns.remove(left_out[-1])
+    for column in reversed(left_out):  # a narrow column fits where a wider one of higher priority did not
+        restored = [each for each in columns if each in {*shown_columns, column}]
+        if (fitting := _fit(restored, natural, width=width)) is not None:
+            shown_columns, widths = restored, fitting
     lines = [_line(columns, widths, ellipsis=ellipsis)]
     lines += [_line(row, widths, ellipsis=ellipsis) for row in rows]
     return TableText(tuple(lines), tuple(column for column in columns if column not in shown_columns))

@@ -213,6 +213,12 @@ def error_from(status: int, body: bytes, *, request_id: str | None, retry_after:
             status=status,
             code="unexpected-answer",
         )
+    if status in (404, 405) and body[:200].lstrip().lower().startswith((b"<!doctype", b"<html")):
+        return UnexpectedAnswerError(
+            f"a web page answered with {status}, not the API of a Limnos server",
+            status=status,
+            code="unexpected-answer",
+        )
     inner = _inner(body)
     message = inner.message or _excerpt(body) or f"the server answered {status} without a reason"
     code = _code(status, inner)

@@ -50,6 +50,7 @@ from limnos.client.catalog.trash import Trash
 from limnos.client.catalog.views import Views
 from limnos.client.errors import ArgumentError, ClientError, UnavailableError, error_from
 from limnos.client.flow import AwaitedSender, BlockingSender, ClientScope, Flow, Reply, Request, S, retry_pause_s
+from limnos.client.governance.access_requests import AccessRequests
 from limnos.client.governance.policies import Policies
 from limnos.client.governance.protection import Protection
 from limnos.client.governance.restrictions import Restrictions
@@ -128,7 +129,7 @@ class _Resources(Generic[S]):
         self.lineage = Lineage(sender, scope)
         self.protection = Protection(sender, scope)
         self.restrictions = Restrictions(sender, scope)
-        self.access = Access(sender, scope)
+        self.access, self.access_requests = Access(sender, scope), AccessRequests(sender, scope)
         self.changes = Changes(sender, scope)
         self.webhooks = Webhooks(sender, scope)
         self.pipelines = Pipelines(sender, scope)

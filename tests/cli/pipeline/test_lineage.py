@@ -74,7 +74,7 @@ def test_the_last_part_may_be_a_column(fake: FakeServer, run: Run) -> None:
     refused = run("lineage", "up", "main.a.u.c", "--uri", fake.uri, "--output", "json")
 
     assert command_result.out.splitlines() == ["main.a.t.c", "  no object is recorded that it comes from"]
-    assert refused.error["message"] == "Table does not exist: a.t.c"
+    assert refused.error["message"] == "Table does not exist: a.t.c in catalog main"
 
 
 def test_error_names_missing_column_or_typed_path(fake: FakeServer, run: Run) -> None:
@@ -96,4 +96,4 @@ def test_error_names_missing_column_or_typed_path(fake: FakeServer, run: Run) ->
 
     assert "main.a.t has no column c: it has x" in column.err
     assert f"'limnos show main.a.t --uri {fake.uri}' shows its columns" in column.err
-    assert table.error["message"] == "Table does not exist: a.b.u"
+    assert table.error["message"] == "Table does not exist: a.b.u in catalog main"

@@ -50,6 +50,7 @@ def cases(node: DriverNode, who: str) -> Iterator[RefusalCase]:
     yield from _protection(who)
     yield from _restrictions(who)
     yield from _names()
+    yield from _access_requests()
     yield from _exchange(who)
     yield case(f"GET {LAKE}/audit", "audit", "lake", query="?action=create&path=main.there.t")
     yield case(f"GET {LAKE}/audit", "of no metalake", "nolake")
@@ -465,6 +466,26 @@ def _webhooks(node: DriverNode) -> Iterator[RefusalCase]:
 def _webhook(node: DriverNode) -> str:
     """Create a webhook. Returns its id."""
     return str(node.done("POST", f"{OWN}/metalakes/lake/webhooks", HOOK, user="laker")["id"])
+
+
+def _access_requests() -> Iterator[RefusalCase]:
+    """Requests for access: to ask, to list, to answer."""
+    asking = f"POST {LAKE}/access/requests"
+    wish = {"kind": "table", "path": ["main", "there", "t"]}
+    yield case(asking, "for an object", "lake", body=wish)
+    yield case(asking, "for nothing", "lake", body={**wish, "path": ["main", "there", "gone"]})
+    yield case(asking, "for no catalog", "lake", body={**wish, "path": ["none", "there", "t"]})
+    yield case(asking, "of no metalake", "nolake", body=wish)
+    yield case(f"GET {LAKE}/access/requests", "to answer", "lake")
+    yield case(f"GET {LAKE}/access/requests", "one's own", "lake", query="?own=true")
+    yield case(f"GET {LAKE}/access/requests", "of no metalake", "nolake")
+    route = f"POST {LAKE}/access/requests/answer"
+    decline = {**wish, "answer": "decline", "user": "dummy", "preset": "reader"}
+    yield case(route, "declined", "lake", body=decline)
+    yield case(route, "declined, on nothing", "lake", body={**decline, "path": ["main", "there", "gone"]})
+    yield case(route, "of no user", "lake", body={**decline, "user": "nobody else"})
+    yield case(route, "granted, without a request", "lake", body={**decline, "answer": "grant"})
+    yield case(route, "of no metalake", "nolake", body=decline)
 
 
 def _explanations() -> Iterator[RefusalCase]:

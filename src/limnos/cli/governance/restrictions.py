@@ -6,6 +6,7 @@ The server parses filters and masks.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from typing import Annotated
 
@@ -128,8 +129,8 @@ def _parse_principals(words: Iterable[str]) -> NamedPrincipals:
         word, sign, name = each.partition(":")
         if word not in results or not sign or not name:
             raise UsageError(
-                f"'{each}' is not a user, group or role",
-                hint="write for example role:auditors, group:finance or user:ana",
+                f"'{each}' does not say whether it is a user, a group or a role",
+                hint=f"write {shlex.quote(f'user:{each}')}, {shlex.quote(f'group:{each}')} or {shlex.quote(f'role:{each}')}",
             )
         results[word].append(name)
     users, groups, roles = (tuple(results[word]) for word in _WORDS)

@@ -7,6 +7,7 @@ The server checks whether a privilege applies to an object.
 from __future__ import annotations
 
 import difflib
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -15,6 +16,7 @@ from cyclopts import Parameter
 
 from limnos.cli.common import DEFAULTS, CommonFlags, KindFlag
 from limnos.cli.failures import UsageError
+from limnos.cli.grammar import SQL_PRIVILEGES
 from limnos.cli.identity.comparisons import show_consequence
 from limnos.cli.identity.presets import PresetCommand, change_preset
 from limnos.cli.identity.principals import parse_holder
@@ -198,7 +200,8 @@ def _execute(command: _GrantCommand, common: CommonFlags) -> None:
             missing = _change_roles(client, command)
         message, result = _roles_result(command, missing)
     else:
-        privileges = [_privilege(name) for name in command.names]
+        names = [name for each in command.names for name in each.split(",") if name]
+        privileges = [_privilege(name, command) for name in names]
         _check_privileges(command)
         with common.client() as client:
             kind = "metalake" if command.on_metalake else command.kind or client.objects.kind(command.on or "")
@@ -248,7 +251,12 @@ def _check_roles(command: _GrantCommand) -> None:
         raise UsageError("a role is granted as a whole: --on, --on-metalake, --kind and --deny are for privileges")
     if (command.holder is None) == (command.group is None):
         flag = f"--{command.preposition}"
-        raise UsageError(f"name one holder of the role: {flag} USER or {flag}-group GROUP")
+        roles = command.names[1:]
+        holder = roles[-1] if len(roles) > 1 else "USER"
+        typed = shlex.join(["limnos", command.verb, "role", *(roles[:-1] or roles), flag, holder])
+        raise UsageError(
+            f"name one holder of the role: {flag} USER or {flag}-group GROUP", hint=f"'{typed}', if that is a user"
+        )
 
 
 def _check_privileges(command: _GrantCommand) -> None:
@@ -262,11 +270,19 @@ def _check_privileges(command: _GrantCommand) -> None:
         raise UsageError("name one object: --on PATH, or --on-metalake for the whole metalake")
 
 
-def _privilege(text: str) -> str:
+def _privilege(text: str, command: _GrantCommand) -> str:
     word = text.lower().replace("-", "_")
     known = [privilege.word for privilege in Privilege]
     if word in known or word in ALIASES:
         return word
+    flag = f"--{command.preposition}"
+    if (meant := SQL_PRIVILEGES.get(word)) is not None:
+        named = shlex.join([meant, "--on", command.on or "PATH", flag, command.holder or "ROLE"])
+        raise UsageError(f"'{text}' is not a privilege", hint=f"'limnos {command.verb} {named}'")
+    if command.on is None and len(command.names) <= 2 and "." not in text:
+        role, holder = command.names[0], command.holder or (command.names[1:] or ("USER",))[0]
+        typed = shlex.join(["limnos", command.verb, "role", role, flag, holder])
+        raise UsageError(f"'{text}' is not a privilege", hint=f"'{typed}', if it is a role")
     near = difflib.get_close_matches(word, known, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"privileges are {', '.join(known)}"
     raise UsageError(f"'{text}' is not a privilege", hint=hint)

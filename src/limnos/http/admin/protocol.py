@@ -23,7 +23,7 @@ from limnos.http.admin.catalog import (
     trash,
 )
 from limnos.http.admin.errors import error_response
-from limnos.http.admin.governance import protection, restrictions
+from limnos.http.admin.governance import access_requests, protection, restrictions
 from limnos.http.admin.identity import access, console_codes, groups, logins, service_accounts, tokens, users
 from limnos.http.admin.operation import nodes, storage, tasks
 from limnos.http.idempotency import IdempotencyTerms, IdempotentRoute, make_idempotent
@@ -68,6 +68,7 @@ _MODULES = (
     transactions,
     bulk,
     access,
+    access_requests,
     audit,
 )
 

@@ -148,12 +148,14 @@ async def _table_lines(page_request: PageRequest, metalake: str, *, catalogs: Se
 
 async def _request_lines(page_request: PageRequest, metalake: str) -> list[NeedLine]:
     """Return a line about the requests for access that the caller may answer."""
-    requests = await _or_none(access_requests_list(page_request.ctx, metalake))
-    if not requests:
+    page = await _or_none(access_requests_list(page_request.ctx, metalake))
+    requests = page.requests if page is not None else ()
+    if page is None or not requests:
         return []
     names = list(dict.fromkeys(each.user for each in requests))
     more = f" and {count_text(len(names) - _NAMES)} more" if len(names) > _NAMES else ""
-    count = f"{count_text(len(requests))} request{'' if len(requests) == 1 else 's'} for access"
+    least = "at least " if page.following is not None else ""
+    count = f"{least}{count_text(len(requests))} request{'' if len(requests) == 1 else 's'} for access"
     return [
         NeedLine(
             what="asked",

@@ -72,8 +72,9 @@ _REVOCATIONS: Final = ("revoke", "take", "revoke-privileges", "revoke-roles-from
 _RESTRICTIONS: Final = ("restrict", "unrestrict", "set-restriction", "remove-restriction")
 _MEMBERSHIPS: Final = ("join", "leave", "add-members", "remove-member")
 _STATES: Final = ("enable", "disable", "enable-user")
+_PRESETS: Final = ("change-access-preset", "answer-access-request")
 _FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
-    "grant": (*_GRANTS, "change-access-preset"),
+    "grant": (*_GRANTS, *_PRESETS),
     "revoke": _REVOCATIONS,
     "owner": ("own", "set-owner"),
     "restriction": _RESTRICTIONS,
@@ -88,7 +89,7 @@ _FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
         *_RESTRICTIONS,
         *_MEMBERSHIPS,
         *_STATES,
-        "change-access-preset",
+        *_PRESETS,
     ),
 }
 """Families of actions: for a word of `--action`, the changes, and the operations of refused requests."""

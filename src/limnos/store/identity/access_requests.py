@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from limnos.model.kinds import Kind
-from limnos.store.sql import Load, Params, Sql
+from limnos.store.sql import Load, Params, Row, Sql
 from limnos.store.transaction import Writes
 
 KEPT_MS: Final = 30 * 86_400_000
@@ -21,7 +21,12 @@ _KINDS: Final = {int(each): each for each in Kind}
 _KEY = "metalake_id = :metalake AND user_id = :user AND kind = :kind AND path = :path"
 NEWEST = Sql(
     "SELECT user_id, kind, path, preset, asked_at FROM access_request WHERE metalake_id = :metalake"
-    " AND asked_at > :since ORDER BY asked_at DESC LIMIT :limit"
+    " AND asked_at > :since AND asked_at <= :before ORDER BY asked_at DESC, user_id DESC, kind DESC, path DESC"
+    " LIMIT :limit OFFSET :skipped"
+)
+OWN = Sql(
+    "SELECT user_id, kind, path, preset, asked_at FROM access_request WHERE metalake_id = :metalake"
+    " AND user_id = :user AND asked_at > :since ORDER BY asked_at DESC, kind, path"
 )
 COUNT = Sql("SELECT count(*) FROM access_request WHERE metalake_id = :metalake AND user_id = :user")
 PUT = Sql(
@@ -63,17 +68,38 @@ class AccessRequestRow(NamedTuple):
     asked_at: int
 
 
-def access_requests_read(metalake_id: int, *, now_ms: int, limit: int) -> Load[list[AccessRequestRow]]:
-    """Read the open requests of a metalake, the newest first."""
-    rows = yield NEWEST, {"metalake": metalake_id, "since": now_ms - KEPT_MS, "limit": limit}
-    return [
-        AccessRequestRow(
-            AccessRequestKey(metalake_id, user, _KINDS[kind], msgspec.json.decode(path, type=tuple[str, ...])),
-            preset,
-            asked_at,
-        )
-        for user, kind, path, preset, asked_at in rows
-    ]
+class RequestCursor(NamedTuple):
+    """The position after a part of the requests of a metalake, the newest first: the time of its last one in
+    milliseconds since 1970, and how many of the part have that time.
+    """
+
+    asked_at: int = 2**53
+    same_ms: int = 0
+
+
+FIRST: Final = RequestCursor()
+"""The position before the newest request."""
+
+
+def access_requests_read(
+    metalake_id: int, *, now_ms: int, limit: int, after: RequestCursor = FIRST
+) -> Load[list[AccessRequestRow]]:
+    """Read the open requests of a metalake after a position, the newest first."""
+    params = {"metalake": metalake_id, "since": now_ms - KEPT_MS, "before": after.asked_at, "skipped": after.same_ms}
+    rows = yield NEWEST, {**params, "limit": limit}
+    return [_row(metalake_id, row) for row in rows]
+
+
+def own_access_requests_read(metalake_id: int, user_id: int, *, now_ms: int) -> Load[list[AccessRequestRow]]:
+    """Read the open requests of a user, the newest first."""
+    rows = yield OWN, {"metalake": metalake_id, "user": user_id, "since": now_ms - KEPT_MS}
+    return [_row(metalake_id, row) for row in rows]
+
+
+def _row(metalake_id: int, row: Row) -> AccessRequestRow:
+    user, kind, path, preset, asked_at = row
+    levels = msgspec.json.decode(path, type=tuple[str, ...])
+    return AccessRequestRow(AccessRequestKey(metalake_id, user, _KINDS[kind], levels), preset, asked_at)
 
 
 class AccessRequestWrites(Writes):

@@ -28,11 +28,12 @@ from limnos.model.presets import parse_preset
 from limnos.names import display
 from limnos.services.identity.access_objects import AccessQuestion
 from limnos.services.identity.presets.access_requests import (
-    SHOWN_MAX,
     OpenRequest,
     access_request_create,
     access_request_decline,
     access_requests_list,
+    parse_request_cursor,
+    request_cursor_text,
 )
 
 
@@ -54,7 +55,12 @@ async def ask(page_request: PageRequest) -> Response:
 async def requests_page(page_request: PageRequest) -> Response:
     """Show the open requests that the caller may answer, each with a button that grants it and one that declines it."""
     frame = await frame_of(page_request, "Requests for access", section="requests")
-    rows = await access_requests_list(page_request.ctx, frame.metalake)
+    after = parse_request_cursor(page_request.request.query("after"))
+    listed = await access_requests_list(page_request.ctx, frame.metalake, after=after)
+    following = ""
+    if listed.following is not None:
+        query = {"metalake": frame.metalake, "after": request_cursor_text(listed.following)}
+        following = f"{page_request.base}/requests?{urlencode(query)}"
     columns = (
         SheetColumn(text="User"),
         SheetColumn(text="Asks for"),
@@ -72,9 +78,9 @@ async def requests_page(page_request: PageRequest) -> Response:
             Sheet(
                 title="",
                 columns=columns,
-                rows=tuple(_row(page_request, frame.metalake, request=each) for each in rows),
+                rows=tuple(_row(page_request, frame.metalake, request=each) for each in listed.requests),
                 note="No user asks for access to an object on which you may grant it.",
-                more=f"The newest {SHOWN_MAX} are shown." if len(rows) == SHOWN_MAX else "",
+                following=following,
             ),
         ),
     )
@@ -128,7 +134,7 @@ ROUTES = (
         path="/requests",
         handler=requests_page,
         operation="access-requests-page",
-        query=("metalake", "done"),
+        query=("metalake", "after", "done"),
     ),
     ConsoleRoute(method="POST", path="/requests/{kind}/{path...}", handler=decline, operation="decline-from-console"),
 )

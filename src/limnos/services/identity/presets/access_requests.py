@@ -34,7 +34,14 @@ from limnos.services.identity.presets.access_presets import (
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
-from limnos.store.identity.access_requests import AccessRequestKey, AccessRequestRow, access_requests_read
+from limnos.store.identity.access_requests import (
+    FIRST,
+    AccessRequestKey,
+    AccessRequestRow,
+    RequestCursor,
+    access_requests_read,
+    own_access_requests_read,
+)
 from limnos.store.tx import Tx
 from limnos.view.cache_miss import require_fact
 from limnos.view.keys import principal_id_key
@@ -42,8 +49,9 @@ from limnos.view.keys import principal_id_key
 OPEN_MAX: Final = 20
 """The maximum number of open requests of one user in a metalake."""
 READ_MAX: Final = 500
-"""The number of the newest requests of a metalake among which a caller's are looked for."""
-SHOWN_MAX: Final = 100
+"""The number of requests of a metalake among which one page looks for those that the caller may answer."""
+PAGE_MAX: Final = 100
+"""The maximum number of requests of a page."""
 _NOT_OPEN: Final = "There is no such request any more: it was answered, or changed, or is too old"
 
 
@@ -58,6 +66,13 @@ class OpenRequest(NamedTuple):
     path: tuple[str, ...]
     asked_at: int
     refusal: str
+
+
+class RequestsPage(NamedTuple):
+    """A page of requests, and the position of the following page; None on the last one."""
+
+    requests: tuple[OpenRequest, ...]
+    following: RequestCursor | None
 
 
 class RequestCreate(NamedTuple):
@@ -82,6 +97,22 @@ class RequestClose(NamedTuple):
 
     key: AccessRequestKey
     text: str
+
+
+def request_cursor_text(cursor: RequestCursor) -> str:
+    """Return the page token of a position."""
+    return f"{cursor.asked_at}.{cursor.same_ms}"
+
+
+def parse_request_cursor(text: str | None) -> RequestCursor:
+    """Parse a page token; an absent or empty one is the first page. Raises BadRequest for another text."""
+    if not text:
+        return FIRST
+    time, _, count = text.partition(".")
+    numbers = [int(part) for part in (time, count) if part.isascii() and part.isdigit() and len(part) < 16]
+    if len(numbers) != 2 or numbers[1] > READ_MAX * OPEN_MAX:
+        raise BadRequest(f"after must be the page token 'after' of the previous page, not '{text[:40]}'")
+    return RequestCursor(*numbers)
 
 
 async def access_request_create(ctx: Context, *, question: AccessQuestion, preset: PresetName) -> None:
@@ -146,11 +177,14 @@ def request_insert(tx: Tx, permit: Permit[RequestCreate]) -> None:
     tx.note_detail = command.text
 
 
-async def access_requests_list(ctx: Context, metalake: str) -> list[OpenRequest]:
-    """Return the open requests of a metalake that the caller may answer, the newest first, at most `SHOWN_MAX`.
+async def access_requests_list(
+    ctx: Context, metalake: str, *, after: RequestCursor = FIRST, limit: int = PAGE_MAX
+) -> RequestsPage:
+    """Return a page of the open requests of a metalake that the caller may answer, the newest first.
 
     These are the ones for objects on which the caller may grant privileges; of a missing object its nearest container
-    counts. Raises NotFound, and PermissionDenied for a caller who is not a user of the metalake.
+    counts. A page looks at `READ_MAX` requests, so it may be short, or empty, and still have a following one. Raises
+    NotFound, and PermissionDenied for a caller who is not a user of the metalake.
     """
 
     def decide(request_view: RequestView) -> int:
@@ -159,35 +193,64 @@ async def access_requests_list(ctx: Context, metalake: str) -> list[OpenRequest]
 
     async def read(metalake_id: int) -> list[AccessRequestRow]:
         now_ms = ctx.services.store.time.now_ms()
-        return await ctx.look_up(lambda: access_requests_read(metalake_id, now_ms=now_ms, limit=READ_MAX))
+        return await ctx.look_up(lambda: access_requests_read(metalake_id, now_ms=now_ms, limit=READ_MAX, after=after))
 
     _, rows = await ctx.read_confirmed(RequestScope(metalake), decide, work=read)
-    results: list[OpenRequest] = []
+    answerable: dict[AccessRequestKey, OpenRequest] = {}
     for catalog in dict.fromkeys(row.key.path[0] for row in rows):
         own = [row for row in rows if row.key.path[0] == catalog]
         scope = await scope_of_question(ctx, AccessQuestion(metalake, Kind.CATALOG, (catalog,)))
-        results += await ctx.read(scope, partial(_answerable, metalake=metalake, rows=own))
-    return sorted(results, key=lambda each: -each.asked_at)[:SHOWN_MAX]
-
-
-def _answerable(request_view: RequestView, *, metalake: str, rows: list[AccessRequestRow]) -> list[OpenRequest]:
-    """Return the requests of one catalog that the caller may answer, without those of dropped users."""
+        answerable |= await ctx.read(scope, partial(_answerable, metalake=metalake, rows=own))
     results: list[OpenRequest] = []
-    for (_, user_id, kind, path), preset, asked_at in rows:
-        if len(results) == SHOWN_MAX:
-            break
-        chain = target_of(request_view, AccessQuestion(metalake, kind, path)).chain
+    cursor = after
+    for number, row in enumerate(rows, 1):
+        count = cursor.same_ms + 1 if cursor.asked_at == row.asked_at else 1
+        cursor = RequestCursor(row.asked_at, count)
+        if (request := answerable.get(row.key)) is not None:
+            results.append(request)
+        if len(results) == limit and number < len(rows):
+            return RequestsPage(tuple(results), cursor)
+    return RequestsPage(tuple(results), cursor if len(rows) == READ_MAX else None)
+
+
+async def own_access_requests(ctx: Context, metalake: str) -> tuple[OpenRequest, ...]:
+    """Return the caller's own open requests in a metalake, the newest first. Raises as `access_requests_list`."""
+
+    def decide(request_view: RequestView) -> tuple[int, Principal]:
+        request_view.require(Action.METALAKE_LOAD, request_view.settled.outer[-1:])
+        return request_view.metalake.id, _user(request_view, request_view.user)
+
+    async def read(caller: tuple[int, Principal]) -> list[AccessRequestRow]:
+        metalake_id, user = caller
+        now_ms = ctx.services.store.time.now_ms()
+        return await ctx.look_up(lambda: own_access_requests_read(metalake_id, user.id, now_ms=now_ms))
+
+    (_, user), rows = await ctx.read_confirmed(RequestScope(metalake), decide, work=read)
+    return tuple(_open_request(row, user.name) for row in rows)
+
+
+def _open_request(row: AccessRequestRow, user: str) -> OpenRequest:
+    preset = parse_preset(row.preset)
+    return OpenRequest(
+        user=user, preset=preset, kind=row.key.kind, path=row.key.path, asked_at=row.asked_at, refusal=""
+    )
+
+
+def _answerable(
+    request_view: RequestView, *, metalake: str, rows: list[AccessRequestRow]
+) -> dict[AccessRequestKey, OpenRequest]:
+    """Return the requests of one catalog that the caller may answer, without those of dropped users."""
+    results = {}
+    for row in rows:
+        chain = target_of(request_view, AccessQuestion(metalake, row.key.kind, row.key.path)).chain
         if not request_view.decide(Action.PRIVILEGE_GRANT, chain).allowed:
             continue
         user: Principal | None = require_fact(
-            request_view.view, principal_id_key(user_id), zone=request_view.metalake.id
+            request_view.view, principal_id_key(row.key.user_id), zone=request_view.metalake.id
         )
-        if user is None:
-            continue
-        request = OpenRequest(
-            user=user.name, preset=parse_preset(preset), kind=kind, path=path, asked_at=asked_at, refusal=""
-        )
-        results.append(request._replace(refusal=_refusal_of(request_view, request, metalake=metalake)))
+        if user is not None:
+            request = _open_request(row, user.name)
+            results[row.key] = request._replace(refusal=_refusal_of(request_view, request, metalake=metalake))
     return results
 
 
@@ -232,11 +295,24 @@ def _preset_request(
 
 async def answer_of(ctx: Context, *, question: AccessQuestion, user: str, preset: PresetName) -> PresetRequest | None:
     """Return the grant that answers a user's open request for a preset on an object, for its preview; None if the
-    caller has no such request to answer. Raises as `access_requests_list`.
+    caller has no such request to answer. Raises PermissionDenied, NotFound for a missing metalake, and InvalidName.
     """
-    key = (user, preset, question.kind, question.path)
-    rows = await access_requests_list(ctx, question.metalake)
-    if all((each.user, each.preset, each.kind, each.path) != key for each in rows):
+
+    def decide(request_view: RequestView) -> tuple[int, int] | None:
+        chain = target_of(request_view, question).chain
+        principal = principal_of(request_view.view, request_view.metalake.id, Kind.USER, user)
+        if principal is None or not request_view.decide(Action.PRIVILEGE_GRANT, chain).allowed:
+            return None
+        return request_view.metalake.id, principal.id
+
+    async def read(ids: tuple[int, int] | None) -> list[AccessRequestRow]:
+        if ids is None:
+            return []
+        now_ms = ctx.services.store.time.now_ms()
+        return await ctx.look_up(lambda: own_access_requests_read(*ids, now_ms=now_ms))
+
+    _, rows = await ctx.read_confirmed(await scope_of_question(ctx, question), decide, work=read)
+    if not any((row.key.kind, row.key.path, row.preset) == (question.kind, question.path, preset) for row in rows):
         return None
     privilege_request = await privilege_request_at(ctx, question, privileges=())
     return _preset_request(question.metalake, privilege_request, user=user, preset=preset)

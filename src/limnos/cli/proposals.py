@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands that an answer proposes, checked before they are printed: each is one that its command takes.
+
+A proposal is made of typed words, so it can have flags of other tools and more arguments than its command takes. Flags
+become ours or are left out, words that only name a kind are left out, and missing arguments get their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from typing import Final
+
+from limnos.cli.errors import UsageError
+from limnos.cli.flags import GUESSED_FLAGS, SWITCHES
+from limnos.cli.guesses import FILLERS
+from limnos.cli.operations import KIND_WORDS, VERB_ALIASES, VERBS
+from limnos.cli.sentences import quoted
+from limnos.cli.signatures import COMMON, Signature, signature_of
+from limnos.cli.token_words import take_words
+
+_AS_ARGUMENT: Final = frozenset(
+    [
+        "--name",
+        "--path",
+        "--table",
+        "--catalog",
+        "--catalog-name",
+        "--schema",
+        "--schema-name",
+        "--database",
+        "--database-name",
+        "--namespace",
+        "--group",
+        "--group-name",
+        "--role",
+        "--role-name",
+        "--principal",
+        "--object",
+        "--in",
+        "--file",
+        "--metalake-name",
+    ]
+)
+"""Flags of other tools whose value is an argument here."""
+_KIND_NAMES: Final = frozenset({"ns", "db", "tbl", "serviceaccount", "privileges", "privilege", "member", "if", "not"})
+"""Words that stand before a name in other tools, and are no kind here."""
+_NOISE: Final = frozenset({*KIND_WORDS, *FILLERS, *_KIND_NAMES, "exists", "get", "details", *VERBS, *VERB_ALIASES})
+_depth: ContextVar[int] = ContextVar("depth", default=0)
+_DEPTH_MAX: Final = 3
+"""A proposal that is wrong itself is replaced by what its own answer proposes, so often at the most."""
+
+
+def proposed(tokens: Sequence[str], *, resolve: Callable[[Sequence[str]], list[str]]) -> str:
+    """Return a command line without the program's name in quotes, corrected so that its command takes it.
+
+    `resolve` reads a command line, as the grammar does. Flags that the command does not have are named after it.
+    """
+    plain = quoted(tokens)
+    if _depth.get() == _DEPTH_MAX or not tokens or tokens[0].startswith("-"):
+        return plain
+    token = _depth.set(_depth.get() + 1)
+    try:
+        resolved = resolve(tokens)
+    except UsageError as error:
+        again = error.hint or ""
+        return again if again.lstrip("'").startswith("limnos ") and "--help' explains" not in again else plain
+    finally:
+        _depth.reset(token)
+    signature = signature_of(resolved)
+    if signature is None or resolved[-1] == "--help":
+        return plain
+    return _fitted(tokens, resolved, signature=signature)
+
+
+def fitting_flag(flag: str, flags: frozenset[str]) -> str | None:
+    """Return what to type for a flag at a command with these flags: itself, ours for it, or None if it has none.
+
+    `{}` in the text stands for the value.
+    """
+    name = flag.replace("_", "-")
+    if name in flags or (name in COMMON and name not in {"--columns", "--wide"}):
+        return name
+    for guess in GUESSED_FLAGS.get(flag, GUESSED_FLAGS.get(name, "")).split("|"):
+        if guess and guess.split()[0] in {*flags, *COMMON}:
+            return guess
+    return name if name in COMMON else None
+
+
+def _fitted(tokens: Sequence[str], resolved: Sequence[str], *, signature: Signature) -> str:
+    arguments, _ = take_words(resolved[len(signature.words) :])
+    words, flags = take_words(tokens)
+    head = words[: len(words) - len(arguments)]
+    own_flags, missing_flags = _fitted_flags(flags, arguments, signature=signature)
+    most = signature.most
+    if most is not None and len(arguments) > most:
+        arguments = [word for word in arguments if word.lower() not in _NOISE]
+    if most is not None and len(arguments) > most:
+        arguments = []
+    missing = [name.removesuffix("...") for name in signature.arguments[len(arguments) : signature.required]]
+    if own_flags == flags and not missing and [*head, *arguments] == words:
+        return quoted(tokens)
+    text = quoted([*head, *arguments, *missing, *own_flags])
+    return f"{text} (it has no {' or '.join(dict.fromkeys(missing_flags))})" if missing_flags else text
+
+
+def _fitted_flags(flags: Sequence[str], arguments: list[str], *, signature: Signature) -> tuple[list[str], list[str]]:
+    """Return the flags that the command takes, and the names of the others. Values of some become arguments."""
+    own_flags: list[str] = []
+    missing_flags: list[str] = []
+    at = 0
+    while at < len(flags):
+        name, sign, value = flags[at].partition("=")
+        at += 1
+        has_value = bool(sign)
+        if not sign and at < len(flags) and not flags[at].startswith("-"):
+            value, has_value = flags[at], True
+            at += 1
+        fitting = fitting_flag(name, signature.flags)
+        is_free = has_value and (signature.most is None or len(arguments) < signature.most)
+        is_argument = is_free and signature.most is not None and name.replace("_", "-") in _AS_ARGUMENT
+        if is_argument and name.replace("_", "-") not in signature.flags:
+            arguments.append(value)
+        elif fitting in {"--to", "--on"} and fitting in own_flags:
+            missing_flags.append(name)
+        elif fitting is not None:
+            own_flags += with_value(fitting, value if has_value else None, sign=sign)
+            if has_value and not sign and is_free and _is_switch(fitting):
+                arguments.append(value)
+        elif is_free and len(arguments) < signature.required:
+            arguments.append(value)
+        else:
+            missing_flags.append(name)
+    return own_flags, missing_flags
+
+
+def _is_switch(flag: str) -> bool:
+    words = flag.split()
+    return "{}" not in flag and (len(words) > 1 or words[0] in SWITCHES)
+
+
+def with_value(flag: str, value: str | None, *, sign: str = "") -> list[str]:
+    """Return the words of a flag, or of its template, with a value."""
+    if "{}" in flag:
+        return [word.replace("{}", value or "VALUE") for word in flag.split()]
+    if value is None or _is_switch(flag):
+        return flag.split()
+    return [f"{flag}={value}"] if sign else [flag, value]

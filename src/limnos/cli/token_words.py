@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The words of a command line, and its flags with their values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from limnos.cli.flags import VALUED, takes_value
+from limnos.cli.operations import COMMANDS, VERB_ALIASES
+
+
+def take_words(tokens: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Separate positional words from flags with their values."""
+    words: list[str] = []
+    flags: list[str] = []
+    at = 0
+    while at < len(tokens):
+        token = tokens[at]
+        if token == "--":  # noqa: S105 - the end of options
+            words += tokens[at + 1 :]
+            break
+        if token.startswith("-") and len(token) > 1:
+            width = token_width(tokens, at)
+            flags += tokens[at : at + width]
+            at += width
+        else:
+            words.append(token)
+            at += 1
+    return words, flags
+
+
+def token_width(tokens: Sequence[str], at: int) -> int:
+    """Return the number of tokens of a flag with its value, or of a word. An unknown flag before a command has none."""
+    token, following = tokens[at], tokens[at + 1] if at + 1 < len(tokens) else "-"
+    if not token.startswith("-") or len(token) == 1 or not takes_value(token):
+        return 1
+    is_value = not following.startswith("--") and (token in VALUED or following not in {*COMMANDS, *VERB_ALIASES})
+    return 2 if is_value and at + 1 < len(tokens) else 1

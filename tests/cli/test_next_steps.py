@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Next steps after a failed call: the path is where the command has it, and what was meant is the command to type."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from limnos.cli.hints import TypedCommand, hint_for, hint_for_argument
+from limnos.client.errors import (
+    ClientError,
+    NotFoundError,
+    RefusedError,
+    UnauthenticatedError,
+    UnavailableError,
+    UnexpectedAnswerError,
+)
+from tests.cli.conftest import Run
+from tests.client.fake import FakeServer
+
+_MISSING = "there is no namespace, table or view 'main.raw.nope', or you may not know of it"
+_HEADER = "The Authorization header is not valid: send a token as 'Bearer lim_…'"
+
+
+def typed(line: str) -> TypedCommand:
+    """Return a command line as the parser gets it."""
+    return TypedCommand(shlex.split(line))
+
+
+@pytest.mark.parametrize(
+    "line,error,hint",
+    [
+        ("restriction set eu main.raw.nope --filter x", NotFoundError(_MISSING), "'limnos list main.raw'"),
+        ("grant select_table --on main.raw.nope --to r", NotFoundError(_MISSING), "'limnos list main.raw'"),
+        ("lineage up main.raw.nope", NotFoundError("Table does not exist: raw.nope"), "'limnos list main.raw'"),
+        ("show main/raw/x", NotFoundError("Catalog main/raw/x does not exist"), "'limnos show main.raw.x'"),
+        ("owner set ben main.raw.x", NotFoundError("Catalog ben does not exist"), "'limnos owner set main.raw.x ben'"),
+        ("tag add main.x pii", NotFoundError("Catalog pii does not exist"), "'limnos tag add pii main.x'"),
+        ("grant role r --to staff", NotFoundError("User staff does not exist"), "--to-group staff"),
+        ("task show abc", NotFoundError("Task abc does not exist"), "'limnos list tasks'"),
+        ("token create --user ana", UnauthenticatedError(_HEADER), "'limnos token create --for ana'"),
+        ("audit --user=ana", UnauthenticatedError(_HEADER), "'limnos audit --who=ana'"),
+        ("role list --user ana", UnauthenticatedError(_HEADER), "'limnos show user ana'"),
+        ("list", UnavailableError("no answer ([SSL: WRONG_VERSION_NUMBER] x)", sent=False), "write http://"),
+        ("list", UnexpectedAnswerError("a web page", status=404, code="unexpected-answer"), "check --uri"),
+        (
+            "grant create_catalog --on main --to r",
+            RefusedError("Privilege CREATE_CATALOG cannot be granted on a CATALOG, only on METALAKE"),
+            "'limnos grant create_catalog --to r --on-metalake'",
+        ),
+    ],
+)
+def test_next_step_names_the_command_that_was_meant(line: str, error: ClientError, hint: str) -> None:
+    """The next step is about the typed object, wherever its place in the command is."""
+    assert hint in (hint_for(error, typed(line)) or "")
+
+
+def test_address_without_scheme_is_completed() -> None:
+    """An address without `http://` is answered by the command with it, and a short path by one with a name more."""
+    address = hint_for_argument("'h:1' is not the address of a server; …", typed("list --uri h:1"))
+    path = hint_for_argument("'main' is too short: give catalog.namespace", typed("create namespace main"))
+
+    assert (address, path) == ("'limnos list --uri http://h:1'", "'limnos create namespace main.NAME'")
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "nan", "inf"])
+def test_timeout_that_is_no_time_is_refused(limnos: Run, value: str) -> None:
+    """A timeout of no or of unlimited length is a usage error, not a server that does not answer."""
+    refused = limnos("list", "--timeout", value)
+
+    assert (refused.code, refused.error["message"]) == (2, "--timeout takes a number of seconds above 0")
+
+
+def test_number_of_audit_lines_is_positive(limnos: Run) -> None:
+    """No and less than no lines are a usage error, not an empty audit."""
+    assert limnos("audit", "--limit", "-1").code == 2
+
+
+def test_privileges_may_be_separated_by_commas(limnos: Run, fake: FakeServer) -> None:
+    """`a,b` are two privileges; an unknown one among them is named."""
+    refused = limnos("grant", "select_table,frobnicate", "--on", "main.raw", "--to", "reader")
+
+    assert (refused.code, refused.error["message"]) == (2, "'frobnicate' is not a privilege")
+
+
+def test_web_page_is_no_answer_of_a_server(limnos: Run) -> None:
+    """An address with a path of the console is answered by a page: its text is not printed."""
+    from limnos.client.errors import error_from
+
+    error = error_from(404, b"<!doctype html>\n<html>x</html>", request_id=None, retry_after=None)
+    proxy = error_from(503, b"<html>busy</html>", request_id=None, retry_after=None)
+
+    assert (error.code, "<" in error.message) == ("unexpected-answer", False)
+    assert isinstance(proxy, UnavailableError)
+
+
+def test_error_of_a_wrong_output_is_printed_as_on_a_terminal(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--output yaml` does not make the error JSON where tables were asked for."""
+    monkeypatch.setenv("LIMNOS_OUTPUT", "table")
+    assert run("show", "main", "--output", "yaml").err.startswith("error: --output takes one of")
