@@ -156,7 +156,8 @@ def _command(tokens: Sequence[str], *, is_help: bool) -> list[str]:
             raise UsageError(f"there is no flag {tokens[0]} without a command", hint=f"'limnos {near or '--help'}'")
         complete = tokens if len(tokens) > 1 or "=" in tokens[0] else []
         first = ["sql"] if tokens[0].partition("=")[0] in {"-c", "-f", "--command", "--file"} else ["list"]
-        hint = f"{propose([*first, *complete])}, or 'limnos --help' for all commands"
+        hint = propose([*first, *complete])
+        hint += ", or 'limnos --help' for all commands" if first == ["list"] else ""
         raise UsageError("the command is missing: there are only options", hint=hint)
     lowered = [word.lower() if _PLAIN.fullmatch(word) else word for word in words]
     lowered[0] = VERB_ALIASES.get(lowered[0], lowered[0])

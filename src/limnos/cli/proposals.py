@@ -101,7 +101,8 @@ def _fitted(tokens: Sequence[str], resolved: Sequence[str], *, signature: Signat
     if own_flags == flags and not missing and [*head, *arguments] == words:
         return quoted(tokens)
     text = quoted([*head, *arguments, *missing, *own_flags])
-    return f"{text} (it has no {' or '.join(dict.fromkeys(missing_flags))})" if missing_flags else text
+    is_quoted = text.startswith("'")
+    return f"{text} (it has no {' or '.join(dict.fromkeys(missing_flags))})" if missing_flags and is_quoted else text
 
 
 def _fitted_flags(flags: Sequence[str], arguments: list[str], *, signature: Signature) -> tuple[list[str], list[str]]:
