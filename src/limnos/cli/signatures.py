@@ -49,6 +49,7 @@ rename = SOURCE TARGET --kind
 delete = PATH --kind --recursive -r --dry-run --purge --force --yes
 catalog disable = NAME
 catalog enable = NAME
+pipeline watch = FILE --env --offline --helper
 undrop = PATH --id --to --contents
 trash list = [PATH]
 trash delete = CATALOG ID --yes
@@ -144,20 +145,20 @@ pipeline show = RUN
 pipeline cancel = RUN
 pipeline findings = PIPELINE --rule --step --limit
 pipeline drop = PIPELINE --yes
-pipeline check = FILE --env --offline
-pipeline plan = FILE --env --select --exclude --master --connect
+pipeline check = FILE --env --offline --helper
+pipeline plan = FILE --env --select --exclude --master --connect --helper
 pipeline schema =
 pipeline graph = FILE --out --env
 pipeline docs = FILE --out --env --offline
 pipeline run = FILE --env --param --only --from --select --exclude --full --backfill --dry-run --hold --wait --away \
-    --lease --at-once --master --connect
+    --lease --at-once --master --connect --helper
 pipeline promote = FILE --env --param --select --exclude --dry-run --hold --wait --away --lease --at-once --master \
     --connect
 pipeline resume = RUN_ID [FILE] --away --lease --at-once --master --connect
 pipeline publish = RUN_ID
 pipeline discard = RUN_ID --yes
 pipeline diff = RUN_ID --rows --master --connect
-pipeline test = FILE --select --exclude --test --junit --master
+pipeline test = FILE --select --exclude --test --junit --master --helper
 pipeline shipped = [NAME] --catalog
 job run = TEMPLATE --conf
 job list = [TEMPLATE]
