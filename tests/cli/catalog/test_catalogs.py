@@ -111,12 +111,12 @@ def test_search_without_results_names_unknown_filters_and_places(limnos: Run) ->
 
 def test_missing_role_is_not_to_be_created_by_its_reader(limnos: Run) -> None:
     """`show role` of a missing role lists the roles, and does not advise to create it; `grant` does."""
-    shown = limnos("show", "role", "absent", "--output", "table")
-    granted = limnos("grant", "role", "absent", "--to", "ana", "--output", "table")
+    missing = limnos("show", "role", "absent", "--output", "table")
+    unknown = limnos("grant", "role", "absent", "--to", "ana", "--output", "table")
 
-    assert shown.code == 3
-    assert ("create it first" in shown.err, "create it first" in granted.err) == (False, True)
-    assert "'limnos list roles" in shown.err
+    assert missing.code == 3
+    assert ("create it first" in missing.err, "create it first" in unknown.err) == (False, True)
+    assert "'limnos list roles" in missing.err
 
 
 @pytest.mark.parametrize(
