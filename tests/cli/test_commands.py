@@ -426,7 +426,6 @@ def test_mv_across_catalogs_is_refused(fake: FakeServer, limnos: Run) -> None:
     "words,call,body,answer,message",
     [
         (["add", "ben"], f"POST {M}/users", {"name": "ben"}, {"user": USER}, "added user ben"),
-        (["remove", "ben"], f"DELETE {M}/users/ben", None, {"removed": True}, "removed user ben"),
         (
             ["disable", "ben"],
             f"PATCH {OWN}/metalakes/lake/users/ben",
@@ -442,7 +441,7 @@ def test_mv_across_catalogs_is_refused(fake: FakeServer, limnos: Run) -> None:
             "enabled user ben",
         ),
     ],
-    ids=["add", "remove", "disable", "enable"],
+    ids=["add", "disable", "enable"],
 )
 def test_user_commands_send_one_request_each(  # noqa: PLR0917 - one column per part of the case
     fake: FakeServer, limnos: Run, words: list[str], call: str, body: object, answer: object, message: str
@@ -455,6 +454,19 @@ def test_user_commands_send_one_request_each(  # noqa: PLR0917 - one column per 
 
     assert (done.code, done.out) == (0, f"{message}\n")
     assert (fake.calls, fake.asked[0].body) == ([call], body)
+
+
+@pytest.mark.parametrize("owned", [True, False])
+def test_removed_user_leaves_objects_that_are_named(fake: FakeServer, limnos: Run, owned: bool) -> None:
+    """A removal names objects that the user owns, because they remain without an owner; without any it prints none."""
+    hit = {"id": 7, "kind": "table", "path": ["main", "raw", "t"], "tier": 1}
+    fake.on("GET", f"{OWN}/metalakes/lake/search?q=owner%3A%22ben%22&limit=3", {"hits": [hit] if owned else []})
+    fake.on("DELETE", f"{M}/users/ben", {"removed": True})
+
+    done = limnos("user", "remove", "ben", "--output", "table")
+
+    assert (done.code, done.out) == (0, "removed user ben\n")
+    assert ("ben owns main.raw.t, which remain without an owner" in done.err) is owned
 
 
 def test_users_are_listed(fake: FakeServer, limnos: Run) -> None:

@@ -163,16 +163,20 @@ def _escape_char(char: str) -> str:
 
 
 def cell(value: object) -> str:
-    """Format one value as human-readable text: lists with commas, maps with one pair per line."""
+    """Format one value as human-readable text: lists with commas, maps with one pair per line, maps within in one."""
     if value is None:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, Mapping):
-        return "\n".join(_in_line(f"{key} = {cell(item)}") for key, item in value.items())
+        return "\n".join(_in_line(f"{key} = {_inner_cell(item)}") for key, item in value.items())
     if isinstance(value, (list, tuple)):
         return ", ".join(cell(item) for item in value)
     return str(value)
+
+
+def _inner_cell(value: object) -> str:
+    return ", ".join(cell(value).split("\n")) if isinstance(value, Mapping) else cell(value)
 
 
 def human_size(size: int) -> str:

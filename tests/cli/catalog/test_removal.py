@@ -54,6 +54,17 @@ def test_dry_run_deletes_nothing(fake: FakeServer, limnos: Run) -> None:
     assert [call for call in fake.calls if call.startswith("DELETE")] == []
 
 
+def test_dry_run_says_that_a_protected_object_stays(fake: FakeServer, limnos: Run) -> None:
+    """The preview of a protected namespace says that the deletion is refused, and by which protection."""
+    with_children(fake)
+    where = "/api/limnos/v1/metalakes/lake/objects/schema/main.raw/protection"
+    fake.on("GET", where, {"protected": True, "by": {"kind": "catalog", "name": "main"}, "below": True})
+
+    preview = limnos("delete", "namespace", "main.raw", "-r", "--dry-run", "--output", "table").err
+
+    assert "it is refused: catalog main is protected" in preview
+
+
 def test_failed_deletion_names_the_object_and_the_count(fake: FakeServer, limnos: Run) -> None:
     """If an object cannot be deleted, the message names it and the number of objects that were deleted before."""
     with_children(fake)

@@ -19,7 +19,7 @@ from limnos.cli.catalog.walk import Walk, walk
 from limnos.cli.common import DEFAULTS, CommonFlags, KindFlag, YesFlag, confirm
 from limnos.cli.failures import StoppedError, UsageError
 from limnos.cli.output import show_done, show_rows, visible
-from limnos.client import ClientError, ConflictError, NotFoundError
+from limnos.client import ArgumentError, ClientError, ConflictError, NotFoundError
 from limnos.model.declared_kinds import DECLARED, DeclaredKind
 from limnos.names import display
 
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 PREVIEWED_MAX: Final = 20
 """The number of names that a preview of a recursive deletion lists."""
+_FINAL: Final = frozenset({"catalog", "metalake"})
+"""Kinds of objects that are not restored."""
 
 
 def drop(
@@ -67,6 +69,7 @@ def drop(
         below = _read_below(client, path, kind=result) if is_previewed else Walk()
         if is_previewed and common.output_format == "table":
             print(visible(_preview(path, result, below=below)), file=sys.stderr)
+            print(visible(_obstacle(client, path, result)), end="", file=sys.stderr)
         if dry_run:
             objects = [{"kind": each.kind, "name": display.render(each.path)} for each in below.objects]
             if common.output_format != "table":
@@ -100,9 +103,20 @@ def _preview(path: str, kind: str, *, below: Walk) -> str:
     return "\n".join(lines)
 
 
+def _obstacle(client: Client, path: str, kind: str) -> str:
+    """Return a line that says what would refuse a deletion, or that nothing restores its object; empty otherwise."""
+    try:
+        protector = client.protection.get(path, kind=kind)
+    except (ClientError, ArgumentError):
+        protector = None
+    if protector is not None:
+        return f"it is refused: {protector.by.kind} {protector.by.name} is protected; see 'limnos unprotect'\n"
+    return f"a {kind} cannot be restored\n" if kind in _FINAL else ""
+
+
 def _way_back(path: str, kind: str, *, below: Walk) -> str:
     """Return how to restore a deleted object."""
-    if kind in {"catalog", "metalake"}:
+    if kind in _FINAL:
         return f"; a {kind} cannot be restored"
     contents = " --contents" if below.objects else ""
     return f"; 'limnos undrop {path}{contents}' restores it"

@@ -3,15 +3,25 @@
 
 from __future__ import annotations
 
+import sys
+from typing import TYPE_CHECKING, Final
+
 from cyclopts import App
 
 from limnos.cli.catalog.tree import require
 from limnos.cli.common import DEFAULTS, CommonFlags, YesFlag, confirm
 from limnos.cli.identity import secrets
 from limnos.cli.identity.login import ask_password
-from limnos.cli.output import Row, show_done, show_fields, show_rows
+from limnos.cli.output import Row, show_done, show_fields, show_rows, visible
+from limnos.client import ArgumentError, ClientError
 from limnos.client.values import User
+from limnos.names import display
 
+if TYPE_CHECKING:
+    from limnos.client import Client
+
+_NAMED_MAX: Final = 3
+"""The number of owned objects that a removal names."""
 app = App(name="user")
 app.command(secrets.app)
 
@@ -32,15 +42,16 @@ def add(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
 
 @app.command
 def remove(name: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS) -> None:
-    """Remove a user from the metalake.
+    """Remove a user from the metalake. The objects that the user owns remain without an owner.
 
     Parameters
     ----------
     name
         The user's name, as `limnos list users` shows it.
     """
-    confirm(f"Remove user {name} from metalake {common.metalake}?", yes=yes)
     with common.client() as client:
+        _note_owned(client, name)
+        confirm(f"Remove user {name} from metalake {common.metalake}?", yes=yes)
         require(client.users.remove(name), "user", name)
     show_done(f"removed user {name}", {"removed": name}, output_format=common.output_format)
 
@@ -115,6 +126,23 @@ def password(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     show_done(
         f"set the password of user {name}", {"user": name, "replaced": replaced}, output_format=common.output_format
     )
+
+
+def _note_owned(client: Client, name: str) -> None:
+    """Print a note that names objects of a user who will be removed, as far as the caller may search for them."""
+    try:
+        result = client.searches.find(f'owner:"{name}"', limit=_NAMED_MAX)
+    except (ClientError, ArgumentError):
+        return
+    if result.hits:
+        named = ", ".join(display.render(hit.path) for hit in result.hits)
+        print(
+            visible(
+                f"note: {name} owns {named}{', …' if result.more else ''}, which remain without an owner:"
+                f" 'limnos find owner:{name}' lists them before, 'limnos set PATH --owner USER' hands one over"
+            ),
+            file=sys.stderr,
+        )
 
 
 def _row(user: User) -> Row:
