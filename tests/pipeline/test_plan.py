@@ -158,6 +158,29 @@ def test_missing_input_table_suggests_nearest_name(server: LiveServer, admin: Cl
     ]
 
 
+def test_columns_of_sources_without_schema_are_reported_as_unchecked(admin: Client, namespace: str) -> None:
+    """A check names the steps whose queries it cannot analyze, because a source has no schema. With a schema the query
+    is analyzed, and its mistake is found.
+    """
+    steps = f"""
+        {namespace}.x: {{sql: SELECT minuts FROM rides}}
+        {namespace}.y: {{sql: SELECT 1 AS a}}
+        """
+    known, unknown = (
+        check(
+            _pipeline(steps, head=f"sources: {{rides: {{files: data/*.parquet, format: parquet{more}}}}}\n"),
+            client=admin,
+        )
+        for more in (", schema: 'minutes int'", "")
+    )
+
+    assert unknown.unchecked == (
+        f"columns in {namespace}.x: source rides has no 'schema', so only the run finds wrong names",
+    )
+    assert known.unchecked == ()
+    assert "minuts" in _problem_texts(known)[0]
+
+
 def test_step_writing_to_catalog_without_tables_is_refused(admin: Client) -> None:
     """A step that writes to a catalog of filesets is refused by the check, before a run starts Spark. A step of a Lance
     catalog is not.

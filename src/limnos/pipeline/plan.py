@@ -155,13 +155,13 @@ def check(
     )
     if client is None or reads is None:
         result = () if client is not None else (f"tables and rights: {unasked}",)
-        problems += _column_problems(partial_result, spark=spark, lookups={})
+        problems += _column_problems(partial_result, spark=spark, lookups={})[0]
         return replace(partial_result, problems=_unique(problems), unchecked=(*unchecked, *result))
     if unseen := [each for each in pipeline.catalogs if each not in catalogs]:
         message = unseen_catalog_problem(client, unseen[0])
         if isinstance(message, Problem):
             problems.append(Problem(message.message, pipeline.at))
-        problems += _column_problems(partial_result, spark=spark, lookups={})
+        problems += _column_problems(partial_result, spark=spark, lookups={})[0]
         return replace(
             partial_result,
             problems=_unique(problems),
@@ -174,10 +174,11 @@ def check(
     problems += storage_managed_outputs(pipeline, lookups)
     problems += declared_by_others(client, pipeline)
     problems += foreign_tables(pipeline, _properties(lookups))
-    problems += _column_problems(partial_result, spark=spark, lookups=lookups)
+    columns, unknown = _column_problems(partial_result, spark=spark, lookups=lookups)
     return replace(
         partial_result,
-        problems=_unique(problems),
+        problems=_unique([*problems, *columns]),
+        unchecked=(*unchecked, *unknown),
         table_lookups=lookups,
         missing=missing_rights(client, pipeline, reads=reads, lookups=lookups),
     )
@@ -195,11 +196,13 @@ def _properties(lookups: Mapping[Parts, TableLookup]) -> dict[Parts, Mapping[str
 
 def _column_problems(
     result: CheckResult, *, spark: Session | None, lookups: Mapping[Parts, TableLookup]
-) -> list[Problem]:
-    """Return the problems of columns: reserved and repeated names, and columns and types that queries get wrong."""
+) -> tuple[list[Problem], list[str]]:
+    """Return the problems of columns: reserved and repeated names, and columns and types that queries get wrong. Also
+    returns what was not analyzed, because a source has no schema.
+    """
     reads = result.reads
     if reads is None:
-        return []
+        return [], []
     pipeline = result.pipeline
     problems = column_problems(pipeline, spark=spark)
     has_python = any(isinstance(step.body, PythonStep) for step in pipeline.steps)
@@ -217,7 +220,12 @@ def _column_problems(
         unreadable=result.unreadable,
     )
     levels = result.levels or (steps_by_inputs(pipeline, tables(reads)),)
-    return [*problems, *checker.problems(levels, skipped=result.skipped)]
+    problems += checker.problems(levels, skipped=result.skipped)
+    unknown = [
+        f"columns in {', '.join(steps)}: source {source} has no 'schema', so only the run finds wrong names"
+        for source, steps in checker.without_schema.items()
+    ]
+    return problems, unknown
 
 
 def _unique(problems: Iterable[Problem]) -> tuple[Problem, ...]:

@@ -53,6 +53,8 @@ class ColumnChecker:
     unreadable: frozenset[Parts] = frozenset()
     """Steps and sources whose declarations cannot be read, so that their columns are not known."""
     known: dict[Parts, Columns] = field(default_factory=dict)
+    without_schema: dict[str, list[str]] = field(default_factory=dict)
+    """The steps whose queries were not analyzed because a source has no schema, by source."""
 
     def problems(self, levels: Sequence[Sequence[StepDeclaration]], *, skipped: frozenset[str]) -> list[Problem]:
         """Return the problems of all steps in the order of execution. `skipped` are steps that have other problems."""
@@ -63,7 +65,8 @@ class ColumnChecker:
                     continue
                 try:
                     columns = (*self._columns(step), *_embedding_columns(step))
-                except UnknownColumns:
+                except UnknownColumns as error:
+                    self._note_unknown(step, str(error))
                     continue
                 except InvalidQuery as error:
                     at = step.body.at if isinstance(step.body, Sql) else None
@@ -73,6 +76,11 @@ class ColumnChecker:
                 problems += self._key_problems(step, columns)
                 problems += self._rule_problems(step, columns)
         return problems
+
+    def _note_unknown(self, step: StepDeclaration, name: str) -> None:
+        sources = {source.name for source in self.pipeline.sources if source.schema is None}
+        if name in sources and isinstance(step.body, Sql):
+            self.without_schema.setdefault(name, []).append(step.name)
 
     def _source_problems(self) -> Iterator[Problem]:
         for source in self.pipeline.sources:
