@@ -32,7 +32,7 @@ from limnos.cli.operations import (
 )
 from limnos.cli.proposals import proposed
 from limnos.cli.sentences import proposal_for
-from limnos.cli.sql_grants import grant_for
+from limnos.cli.sql_grants import SQL_PRIVILEGES, grant_for
 from limnos.cli.token_words import take_words, token_width
 from limnos.manifests.switches import VARIABLE
 from limnos.model.privileges import Privilege
@@ -41,16 +41,6 @@ HELP: Final = ("--help", "-h")
 _ALONE: Final = frozenset({"audit", "create"})
 """Groups that are commands themselves, or whose first word may be a kind of another group."""
 _SQL_WORDS: Final = ("on", "to", "from")
-_PRESETS: Final = ("reader", "writer", "admin")
-SQL_PRIVILEGES: Final = {
-    "select": "select_table",
-    "read": "select_table",
-    "insert": "modify_table",
-    "update": "modify_table",
-    "usage": "use_schema",
-    "write": "modify_table",
-    "create": "create_table",
-}
 _PRIVILEGE_WORDS: Final = frozenset(each.word for each in Privilege)
 _SAME_COMMANDS: Final = (
     {"create", "add", "new", "make", "register", "set"},
@@ -435,16 +425,9 @@ _SAID_OTHERWISE: Final = {
 
 
 def _sql_grant(verb: str, words: Sequence[str], *, flags: Sequence[str]) -> UsageError:
-    """Return the error for a grant that is typed as SQL has it, with the options that the command has instead."""
-    if words and words[0].lower() in _PRESETS and words[1:2] and words[1].lower() == "on":
-        _, _, *rest = [each for each in words if each.lower() not in ("to", "from")]
-        path, holder = (*rest, "PATH", "user:NAME")[:2] if len(rest) < 2 else rest[:2]
-        option = "--to" if verb == "grant" else "--from"
-        named = holder if ":" in holder else f"user:{holder}"
-        typed = propose([verb, "--preset", words[0].lower(), path, option, named, *flags])
-        return UsageError(
-            f"'{words[0]}' is a preset, given by an option", hint=f"{typed}; a group is group:NAME, a role role:NAME"
-        )
+    """Return the error for words of SQL that `grant_for` does not know as a whole grant, with the options that the
+    command has instead.
+    """
     spoken = [word.rstrip(",") for word in words if word.lower() not in {"privileges", "privilege"}]
     at = next((at for at, word in enumerate(spoken) if word.lower() in _SQL_WORDS), len(spoken))
     granted, places = [word.lower() for word in spoken[:at]], _places(spoken[at:])
@@ -453,8 +436,6 @@ def _sql_grant(verb: str, words: Sequence[str], *, flags: Sequence[str]) -> Usag
     privileges = [SQL_PRIVILEGES.get(word, word) for word in granted]
     note = f"'{verb}' takes options where SQL has words: --on, --to, --from"
     name = places.get("to", places.get("from", "NAME"))
-    if granted == ["ownership"]:
-        return UsageError("an object has one owner", hint=propose(["set", "owner", path, name, *flags]))
     if granted == ["all"]:
         preset = ["--preset", "admin", path, f"--{'from' if verb == 'revoke' else 'to'}", f"user:{name}"]
         return UsageError(

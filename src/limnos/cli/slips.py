@@ -26,27 +26,13 @@ from limnos.cli.flags import GUESSED_FLAGS
 from limnos.cli.grammar import close_words, guess_error, propose, typed_as
 from limnos.cli.guesses import command_for
 from limnos.cli.sentences import quoted
+from limnos.cli.signatures import COMMON
 from limnos.cli.token_words import take_words
 
 if TYPE_CHECKING:
     from cyclopts import App, Token
 
-_CONNECTION = frozenset(
-    {
-        "--uri",
-        "--metalake",
-        "--token",
-        "--token-file",
-        "--user",
-        "--as",
-        "--ca-file",
-        "--timeout",
-        "--output",
-        "--help",
-        "--version",
-        "-h",
-    }
-)
+_CONNECTION = COMMON - {"--columns", "--wide"}
 """Flags of every command, which a list of a command's own flags leaves out."""
 
 

@@ -17,7 +17,7 @@ _KINDS: Final = frozenset(
     {"table", "view", "schema", "namespace", "database", "catalog", "fileset", "model", "topic", "metalake"}
 )
 _HOLDERS: Final = ("user", "group", "role")
-_SQL: Final = {
+SQL_PRIVILEGES: Final = {
     "select": "select_table",
     "read": "select_table",
     "insert": "modify_table",
@@ -26,7 +26,9 @@ _SQL: Final = {
     "modify": "modify_table",
     "write": "modify_table",
     "create": "create_table",
+    "usage": "use_schema",
 }
+"""The privileges that words of SQL mean; USAGE of a catalog is USE_CATALOG."""
 _LINE: Final = re.compile(
     r"(?P<what>.+?) on (?P<place>\S+(?: \S+)?) (?P<way>to|from) (?P<who>\S+(?: \S+)?)", re.IGNORECASE
 )
@@ -69,7 +71,7 @@ def _command(verb: str, privileges: Sequence[str], *, path: str, holder: tuple[s
     exact = (verb, *usages, "--on", path, option)
     if len(privileges) == 1 and privileges[0] in preset and kind != "role":
         command = (verb, "--preset", preset[privileges[0]], path, option, named)
-        own = "" if privileges[0] not in _SQL else f"; to a role alone: {quoted((*exact, name))}"
+        own = "" if privileges[0] not in SQL_PRIVILEGES else f"; to a role alone: {quoted((*exact, name))}"
         if verb == "revoke":
             own = own.replace("to a role alone", "from a role alone")
         more = own if kind else f"; several may have this name: user:{name}, group:{name}, role:{name}{own}"
@@ -86,4 +88,4 @@ def _command(verb: str, privileges: Sequence[str], *, path: str, holder: tuple[s
 def _privilege(word: str, path: str) -> str:
     if word in {"usage", "use"}:
         return "use_schema" if "." in path else "use_catalog"
-    return _SQL.get(word, word)
+    return SQL_PRIVILEGES.get(word, word)

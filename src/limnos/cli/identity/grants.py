@@ -16,11 +16,11 @@ from cyclopts import Parameter
 
 from limnos.cli.common import DEFAULTS, CommonFlags, KindFlag
 from limnos.cli.failures import UsageError
-from limnos.cli.grammar import SQL_PRIVILEGES
 from limnos.cli.identity.comparisons import show_consequence
 from limnos.cli.identity.presets import PresetCommand, change_preset
 from limnos.cli.identity.principals import parse_holder
 from limnos.cli.output import show_done
+from limnos.cli.sql_grants import SQL_PRIVILEGES
 from limnos.client.errors import DeniedError, NotFoundError
 from limnos.client.values import Role
 from limnos.model.presets import PresetName
