@@ -49,6 +49,11 @@ def typed(line: str) -> TypedCommand:
             RefusedError("Privilege CREATE_CATALOG cannot be granted on a CATALOG, only on METALAKE"),
             "'limnos grant create_catalog --to r --on-metalake'",
         ),
+        (
+            "grant use_catalog select_table --on main.raw.t --to r",
+            RefusedError("Privilege USE_CATALOG cannot be granted on a TABLE, only on METALAKE or CATALOG"),
+            "--preset reader PATH --to HOLDER",
+        ),
     ],
 )
 def test_next_step_names_the_command_that_was_meant(line: str, error: ClientError, hint: str) -> None:

@@ -62,6 +62,8 @@ ACCEPTED: Final[Mapping[str, str]] = {
     r"activity\.tasks:(ANY_OF|COUNTS|DUE|FORGET|LIST.*|OF_KIND|PAYLOADS)": _TASKS,
     r"activity\.runs:PAGES\[\(False, '\w+'\)\]|activity\.template_jobs:(DUE|WAITING)": _RUNS,
     r"activity\.maintenance:OPERATIONS_OF_METALAKE": _RUNS,
+    r"exchange\.system_tables:AUDIT_RANGES": "reads the times of a metalake's records, to divide a system table into parts",
+    r"activity\.audit:_timed\(since\)|activity\.feed:change_page\(all\)": "reads a window of at most some thousand keys",
     r"activity\.audit:_timed\(few\)": "runs for a filter that fewer than 2,000 records pass, which was counted before",
     r"activity\.maintenance:FINDINGS_OF_KIND": "reads the findings of tables in the order of ids until the page is full",
     r"activity\.orphan_files:FENCED_TABLES": "reads the files that wait for their deletion",

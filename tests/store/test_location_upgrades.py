@@ -121,6 +121,7 @@ def check(settings: Settings, capsys: pytest.CaptureFixture[str]) -> list[dict[s
     capsys.readouterr()
     address = database_of(settings)
     words = ["--database", address] if "://" in address else []
+    words += [word for root in settings.storage.allowed_roots for word in ("--allow-root", root)]
     code = main(
         ["server", "check", "--listen", "127.0.0.1:0", "--data", settings.server.data, *words, "--output", "json"]
     )

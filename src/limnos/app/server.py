@@ -7,6 +7,7 @@ Standard output has only text for users and scripts: `ready URL` and how to conn
 from __future__ import annotations
 
 import asyncio
+import shlex
 import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -188,9 +189,16 @@ def _root_warnings(settings: Settings, roots: Sequence[str]) -> list[StartWarnin
             f"Catalogs have locations that this server does not allow: {', '.join(outside[:_NAMED_MAX])}"
             f"{', …' if len(outside) > _NAMED_MAX else ''}",
             why="their tables cannot be read; a restore into another data directory leaves the files where they were",
-            advice=f"start the server with --allow-root {outside[0].rpartition('/')[0]}, or with the former --data",
+            advice=f"start the server with {_allow_flags(outside)}, or with the former --data",
         )
     ]
+
+
+def _allow_flags(roots: Sequence[str]) -> str:
+    """Return the flags that allow roots: one for a directory `warehouse` that has all of them, else one for each."""
+    above = {root.rpartition("/")[0] for root in roots}
+    named = above if len(above) == 1 and all(each.endswith("/warehouse") for each in above) else roots
+    return " ".join(f"--allow-root {shlex.quote(each)}" for each in named)
 
 
 def _released_warnings(locations: ReleasedLocations) -> list[StartWarning]:

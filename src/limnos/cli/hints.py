@@ -360,6 +360,8 @@ def _by_code(error: ClientError, typed: TypedCommand) -> str | None:
         )
     if "limnos unprotect" in error.message:
         return None
+    if " or " in error.message.partition("only on ")[2] and typed.words[:1] in (("grant",), ("revoke",)):
+        return "give each privilege on an object of its kind, or all that a reader needs: 'limnos grant --preset reader PATH --to HOLDER'"
     if "only on METALAKE" in error.message and typed.words[:1] in (("grant",), ("revoke",)):
         flags = [token for at, token in enumerate(typed.tokens) if "--on" not in typed.tokens[max(0, at - 1) : at + 1]]
         return f"'{shlex.join(['limnos', *flags, '--on-metalake'])}'"

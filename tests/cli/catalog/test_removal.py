@@ -87,3 +87,25 @@ def test_tree_and_recursive_list_show_everything_below(fake: FakeServer, limnos:
 
     assert drawn == "main.raw\n├── nyc\n│   └── v  (view)\n└── t  (iceberg)\n"
     assert rows == "name\nmain.raw.nyc\nmain.raw.nyc.v\nmain.raw.t\n"
+
+
+def test_preview_of_a_metalake_lists_its_catalogs(fake: FakeServer, limnos: Run) -> None:
+    """The preview of a metalake has its catalogs and what is below them."""
+    fake.on(
+        "GET",
+        "/api/metalakes/lake/catalogs?details=true",
+        {
+            "catalogs": [
+                {"name": "main", "type": "relational", "provider": "lakehouse-iceberg", "properties": {}, "audit": {}}
+            ]
+        },
+    )
+    fake.on("GET", "/api/metalakes/lake/catalogs", {"identifiers": [{"namespace": ["lake"], "name": "main"}]})
+
+    with_children(fake)
+    fake.on("GET", "/api/limnos/v1/metalakes/lake/catalogs/main/children?limit=500", {"children": [], "more": False})
+
+    done = limnos("delete", "metalake", "lake", "-r", "--dry-run")
+
+    assert done.code == 0, done.err
+    assert done.result[0] == {"kind": "catalog", "name": "main"}

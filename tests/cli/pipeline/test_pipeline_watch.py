@@ -103,7 +103,12 @@ def test_watch_checks_at_each_save_until_it_is_interrupted(tmp_path: Path) -> No
     file.write_text(WRONG)
     command = [sys.executable, "-c", ENTRY, "pipeline", "watch", "p.yaml", "--offline", "--no-helper"]
     with subprocess.Popen(
-        [*command, "--output", "table"], stdout=subprocess.PIPE, text=True, cwd=tmp_path, env=_environment()
+        [*command, "--output", "table"],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        env=_environment(),
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - background jobs ignore SIGINT
     ) as process:
         assert process.stdout is not None
         guard = threading.Timer(120, process.kill)

@@ -85,6 +85,8 @@ def cases(node: DriverNode, who: str) -> Iterator[RefusalCase]:
     yield case(f"GET {OWN}/tasks", "tasks")
     yield case(f"GET {OWN}/tasks/{{id}}", "no task", "1")
     yield case(f"POST {OWN}/tasks/{{id}}/retry", "no task", "1")
+    yield case(f"GET {LAKE}/users/{{u}}/groups", "user", "lake", "dummy")
+    yield case(f"GET {LAKE}/users/{{u}}/groups", "no user", "lake", "gone")
     yield case(f"PATCH {LAKE}/users/{{u}}", "user", "lake", "dummy", body={"enabled": True})
     yield case(f"PATCH {LAKE}/users/{{u}}", "no user", "lake", "gone", body={"enabled": True})
 

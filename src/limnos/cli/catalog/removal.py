@@ -66,7 +66,7 @@ def drop(
         flags = _DropFlags(common, purge=purge, is_forced=recursive or force)
         _check_drop_flags(result, purge=purge, force=force)
         is_previewed = recursive or dry_run
-        below = _read_below(client, path, kind=result) if is_previewed else Walk()
+        below = _read_below(client, path, kind=result, common=common) if is_previewed else Walk()
         if is_previewed and common.output_format == "table":
             print(visible(_preview(path, result, below=below)), file=sys.stderr)
             print(visible(_obstacle(client, path, result)), end="", file=sys.stderr)
@@ -85,7 +85,10 @@ def drop(
     show_done(f"deleted {result} {path}{back}", done, output_format=common.output_format)
 
 
-def _read_below(client: Client, path: str, *, kind: str) -> Walk:
+def _read_below(client: Client, path: str, *, kind: str, common: CommonFlags) -> Walk:
+    if kind == "metalake":
+        with replace(common, metalake=path).client() as own:
+            return walk(own, ())
     return walk(client, display.parse(path)) if kind in {"catalog", "namespace"} else Walk()
 
 

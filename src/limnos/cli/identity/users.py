@@ -138,7 +138,7 @@ def _note_owned(client: Client, name: str) -> None:
         named = ", ".join(display.render(hit.path) for hit in result.hits)
         print(
             visible(
-                f"note: {name} owns {named}{', …' if result.more else ''}, which remain without an owner:"
+                f"note: {name} owns {named}{', …' if result.more else ''}, which would remain without an owner:"
                 f" 'limnos find owner:{name}' lists them before, 'limnos set PATH --owner USER' hands one over"
             ),
             file=sys.stderr,

@@ -248,7 +248,8 @@ class PrincipalWrites(Writes):
     def enable(self, principal: Principal, *, enabled: bool) -> None:
         """Enable or disable a user. All requests of a disabled user are refused."""
         self.tx.count(ENABLE, {"id": principal.id, "enabled": enabled, "actor": self.tx.actor, "now": self.tx.now_ms})
-        self._changed("alter", principal, old=True, audit_word="enable" if enabled else "disable")
+        word = "enable" if enabled else "disable"
+        self._changed("alter", principal, old=True, audit_word=word, detail=f"{word}d")
 
     def drop(self, principal: Principal) -> None:
         """Delete a user or group with its memberships and its role assignments."""
@@ -310,6 +311,7 @@ class PrincipalWrites(Writes):
         old: bool = False,
         group: Principal | None = None,
         audit_word: str = "",
+        detail: str | None = None,
     ) -> None:
         """Write the change row. For a membership it also has the group: `ChangeRow.group_id`, and its name for the
         audit.
@@ -325,7 +327,7 @@ class PrincipalWrites(Writes):
                 new_parent=home if group is None else group.id,
                 new_name=principal.name if new else None,
                 moves_access=True,
-                detail=None if group is None else f"group {group.name}",
+                detail=detail if group is None else f"group {group.name}",
                 audit_word=audit_word,
             )
         )

@@ -219,7 +219,9 @@ class LanceStepExecution(StepExecution):
         with temporary_view(rows) as view:
 
             def read(parts: Parts) -> str:
-                is_own = actual_table(self.spark, parts, context=self.context) == self.step.table
+                # the session has no catalog of this name, so it would read a full name as one in its own catalog
+                is_own = self.context.pipeline.actual_table(parts) == self.step.table
+                is_own = is_own or actual_table(self.spark, parts, context=self.context) == self.step.table
                 return view if is_own else others(parts)
 
             return table_findings(
