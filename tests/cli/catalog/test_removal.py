@@ -54,7 +54,7 @@ def test_dry_run_deletes_nothing(fake: FakeServer, limnos: Run) -> None:
     assert [call for call in fake.calls if call.startswith("DELETE")] == []
 
 
-def test_dry_run_says_that_a_protected_object_stays(fake: FakeServer, limnos: Run) -> None:
+def test_dry_run_names_the_protection_that_refuses_it(fake: FakeServer, limnos: Run) -> None:
     """The preview of a protected namespace says that the deletion is refused, and by which protection."""
     with_children(fake)
     where = "/api/limnos/v1/metalakes/lake/objects/schema/main.raw/protection"

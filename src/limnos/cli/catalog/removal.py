@@ -69,7 +69,7 @@ def drop(
         below = _read_below(client, path, kind=result, common=common) if is_previewed else Walk()
         if is_previewed and common.output_format == "table":
             print(visible(_preview(path, result, below=below)), file=sys.stderr)
-            print(visible(_obstacle(client, path, result)), end="", file=sys.stderr)
+            print(visible(_obstacle(client, path, kind=result)), end="", file=sys.stderr)
         if dry_run:
             objects = [{"kind": each.kind, "name": display.render(each.path)} for each in below.objects]
             if common.output_format != "table":
@@ -106,7 +106,7 @@ def _preview(path: str, kind: str, *, below: Walk) -> str:
     return "\n".join(lines)
 
 
-def _obstacle(client: Client, path: str, kind: str) -> str:
+def _obstacle(client: Client, path: str, *, kind: str) -> str:
     """Return a line that says what would refuse a deletion, or that nothing restores its object; empty otherwise."""
     try:
         protector = client.protection.get(path, kind=kind)
