@@ -220,7 +220,7 @@ def test_drop_on_a_terminal_needs_confirmation(  # noqa: PLR0917 - fixtures and 
     done = limnos("user", "remove", "ben")
 
     assert done.code == code
-    assert len(fake.asked) == request_count
+    assert len([call for call in fake.calls if call.startswith("DELETE")]) == request_count
     assert "Remove user ben from metalake lake? [y/N]" in terminal.getvalue()
 
 
