@@ -7,6 +7,8 @@ import pytest
 
 from limnos.services.identity.presets import access_requests
 from limnos.services.identity.presets.access_requests import OPEN_MAX
+from limnos.services.request.request_view import RequestView
+from limnos.store.identity.access_requests import AccessRequestRow
 from tests.http.driver import API, OWN, DriverNode, grant
 from tests.http.iceberg.wire import make_table
 
@@ -127,3 +129,26 @@ def test_wrong_bodies_are_refused(crew: DriverNode) -> None:
         assert crew.ask("POST", URL, body, user="ana").status == 400
     assert crew.ask("POST", f"{URL}/answer", {**ANSWER, "answer": "ignore"}).status == 400
     assert crew.ask("POST", URL, TABLE, user="stranger").status == 403
+
+
+def test_requests_are_decided_in_small_parts_until_the_page_is_full(
+    crew: DriverNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others run between two parts of a list, and requests after a full page are not decided."""
+    parts: list[int] = []
+    answerable = access_requests._answerable
+
+    def counted(view: RequestView, *, metalake: str, rows: list[AccessRequestRow]) -> object:
+        parts.append(len(rows))
+        return answerable(view, metalake=metalake, rows=rows)
+
+    for number in range(OPEN_MAX):
+        crew.done("POST", URL, {"kind": "table", "path": ["main", "a", f"t{number}"]}, user="ana")
+    crew.get(URL)
+    monkeypatch.setattr(access_requests, "DECIDED_AT_ONCE", 4)
+    monkeypatch.setattr(access_requests, "_answerable", counted)
+
+    names = listed(crew, "?limit=6")
+
+    assert len(names) == 6
+    assert parts == [4, 4]

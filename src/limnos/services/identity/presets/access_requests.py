@@ -7,6 +7,8 @@ missing, and its audit record is about the nearest container that the caller may
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -52,6 +54,8 @@ READ_MAX: Final = 500
 """The number of requests of a metalake among which one page looks for those that the caller may answer."""
 PAGE_MAX: Final = 100
 """The maximum number of requests of a page."""
+DECIDED_AT_ONCE: Final = 10
+"""The number of requests that are decided before others run: each takes some 0.2 ms."""
 _NOT_OPEN: Final = "There is no such request any more: it was answered, or changed, or is too old"
 
 
@@ -196,21 +200,32 @@ async def access_requests_list(
         return await ctx.look_up(lambda: access_requests_read(metalake_id, now_ms=now_ms, limit=READ_MAX, after=after))
 
     _, rows = await ctx.read_confirmed(RequestScope(metalake), decide, work=read)
+    results: list[OpenRequest] = []
+    cursor = after
+    for start in range(0, len(rows), DECIDED_AT_ONCE):
+        part = rows[start : start + DECIDED_AT_ONCE]
+        answerable = await _answerable_among(ctx, metalake, part)
+        for number, row in enumerate(part, start + 1):
+            count = cursor.same_ms + 1 if cursor.asked_at == row.asked_at else 1
+            cursor = RequestCursor(row.asked_at, count)
+            if (request := answerable.get(row.key)) is not None:
+                results.append(request)
+            if len(results) == limit and number < len(rows):
+                return RequestsPage(tuple(results), cursor)
+        await asyncio.sleep(0)  # others run between two parts
+    return RequestsPage(tuple(results), cursor if len(rows) == READ_MAX else None)
+
+
+async def _answerable_among(
+    ctx: Context, metalake: str, rows: Sequence[AccessRequestRow]
+) -> dict[AccessRequestKey, OpenRequest]:
+    """Return the requests that the caller may answer."""
     answerable: dict[AccessRequestKey, OpenRequest] = {}
     for catalog in dict.fromkeys(row.key.path[0] for row in rows):
         own = [row for row in rows if row.key.path[0] == catalog]
         scope = await scope_of_question(ctx, AccessQuestion(metalake, Kind.CATALOG, (catalog,)))
         answerable |= await ctx.read(scope, partial(_answerable, metalake=metalake, rows=own))
-    results: list[OpenRequest] = []
-    cursor = after
-    for number, row in enumerate(rows, 1):
-        count = cursor.same_ms + 1 if cursor.asked_at == row.asked_at else 1
-        cursor = RequestCursor(row.asked_at, count)
-        if (request := answerable.get(row.key)) is not None:
-            results.append(request)
-        if len(results) == limit and number < len(rows):
-            return RequestsPage(tuple(results), cursor)
-    return RequestsPage(tuple(results), cursor if len(rows) == READ_MAX else None)
+    return answerable
 
 
 async def own_access_requests(ctx: Context, metalake: str) -> tuple[OpenRequest, ...]:
