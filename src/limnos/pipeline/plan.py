@@ -7,7 +7,7 @@ in a JVM that it starts if there is no session. It writes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -154,20 +154,15 @@ def check(
         unreadable=unreadable,
     )
     if client is None or reads is None:
-        result = () if client is not None else (f"tables and rights: {unasked}",)
-        problems += _column_problems(partial_result, spark=spark, lookups={})[0]
-        return replace(partial_result, problems=_unique(problems), unchecked=(*unchecked, *result))
+        reasons = () if client is not None else (f"tables and rights: {unasked}",)
+        return _without_tables(partial_result, problems, spark=spark, reasons=reasons)
     if unseen := [each for each in pipeline.catalogs if each not in catalogs]:
         message = unseen_catalog_problem(client, unseen[0])
         if isinstance(message, Problem):
             problems.append(Problem(message.message, pipeline.at))
-        problems += _column_problems(partial_result, spark=spark, lookups={})[0]
-        return replace(
-            partial_result,
-            problems=_unique(problems),
-            missing=() if isinstance(message, Problem) else (message,),
-            unchecked=(*unchecked, "tables and rights: they are in that catalog"),
-        )
+        missing = () if isinstance(message, Problem) else (message,)
+        reasons = ("tables and rights: they are in that catalog",)
+        return _without_tables(replace(partial_result, missing=missing), problems, spark=spark, reasons=reasons)
     named = {table for one in reads.values() for table in (*one.tables, *one.past)}
     lookups = look_up_tables(client, frozenset({*named, *written_tables(pipeline, reads)}), catalogs=catalogs)
     problems += absent_tables(reads, lookups, pipeline=pipeline)
@@ -182,6 +177,15 @@ def check(
         table_lookups=lookups,
         missing=missing_rights(client, pipeline, reads=reads, lookups=lookups),
     )
+
+
+def _without_tables(
+    result: CheckResult, problems: Sequence[Problem], *, spark: Session | None, reasons: Sequence[str]
+) -> CheckResult:
+    """Return the result of a check that could not look at tables, for these reasons."""
+    columns, _ = _column_problems(result, spark=spark, lookups={})
+    unchecked = (*result.unchecked, *reasons)
+    return replace(result, problems=_unique([*problems, *columns]), unchecked=unchecked)
 
 
 def _properties(lookups: Mapping[Parts, TableLookup]) -> dict[Parts, Mapping[str, object]]:
