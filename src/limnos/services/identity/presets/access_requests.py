@@ -204,7 +204,7 @@ async def access_requests_list(
     cursor = after
     for start in range(0, len(rows), DECIDED_AT_ONCE):
         part = rows[start : start + DECIDED_AT_ONCE]
-        answerable = await _answerable_among(ctx, metalake, part)
+        answerable = await _answerable_among(ctx, metalake, rows=part)
         for number, row in enumerate(part, start + 1):
             count = cursor.same_ms + 1 if cursor.asked_at == row.asked_at else 1
             cursor = RequestCursor(row.asked_at, count)
@@ -217,7 +217,7 @@ async def access_requests_list(
 
 
 async def _answerable_among(
-    ctx: Context, metalake: str, rows: Sequence[AccessRequestRow]
+    ctx: Context, metalake: str, *, rows: Sequence[AccessRequestRow]
 ) -> dict[AccessRequestKey, OpenRequest]:
     """Return the requests that the caller may answer."""
     answerable: dict[AccessRequestKey, OpenRequest] = {}
