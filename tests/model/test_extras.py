@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import tomllib
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -28,6 +29,28 @@ def test_hint_for_installed_wheel_names_package_extras(tmp_path: Path, monkeypat
     assert missing_part("Locations s3:// need", ["s3"]) == (
         "Locations s3:// need a package that is not installed here: pip install 'limnos[s3]'"
     )
+
+
+@pytest.mark.parametrize(
+    "prefix,receipt,hint",
+    [
+        ("cache/uv/archive-v0/EWynKP2ajXjniYcM", False, "uvx --from 'limnos[spark]' limnos …"),
+        ("share/uv/tools/limnos", True, "uv tool install 'limnos[spark]'"),
+        ("work/.venv", False, "pip install 'limnos[spark]'"),
+    ],
+)
+def test_hint_names_program_that_made_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prefix: str, receipt: bool, hint: str
+) -> None:
+    """Environments of uv have no pip: the hint for them names uv's own command."""
+    environment = tmp_path / prefix
+    environment.mkdir(parents=True)
+    if receipt:
+        (environment / "uv-receipt.toml").touch()
+    monkeypatch.setattr(extras, "__file__", str(environment / "lib" / "limnos" / "model" / "extras.py"))
+    monkeypatch.setattr(sys, "prefix", str(environment))
+
+    assert install_hint("spark") == hint
 
 
 def test_hint_for_checkout_names_make_setup() -> None:

@@ -6,6 +6,7 @@ Must not import a library of an extra, nor know what it is used for.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
@@ -71,16 +72,23 @@ def extra_of(module: str) -> str | None:
 
 
 def install_hint(*extras: str) -> str:
-    """Return the command that installs extras here; the command for a source checkout differs from that for an
-    installed wheel.
+    """Return the command that installs extras here. It differs for a source checkout, for an installed wheel, and for
+    the environments of uv, which have no pip.
 
     Example: `pip install 'limnos[postgres,s3]'`.
     """
     named = ",".join(dict.fromkeys(extras))
     checkout = checkout_of(Path(__file__))
-    if checkout is None:
-        return f"pip install 'limnos[{named}]'"
-    return f"in the checkout {checkout} run: pip install -e '.[{named}]' (or 'make setup', which installs everything)"
+    if checkout is not None:
+        return (
+            f"in the checkout {checkout} run: pip install -e '.[{named}]' (or 'make setup', which installs everything)"
+        )
+    prefix = Path(sys.prefix)
+    if (prefix / "uv-receipt.toml").is_file():
+        return f"uv tool install 'limnos[{named}]'"
+    if any(each.name.startswith(("archive-v", "environments-v")) for each in prefix.parents):  # uv's cache
+        return f"uvx --from 'limnos[{named}]' limnos …"
+    return f"pip install 'limnos[{named}]'"
 
 
 def checkout_of(file: Path) -> Path | None:
