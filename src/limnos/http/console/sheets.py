@@ -40,7 +40,7 @@ class FormInput(msgspec.Struct, frozen=True, kw_only=True):
     """An input of a form: a text field; with `choices` a selection, with `rows` a text area.
 
     `suggestions` are values that the browser offers for a text field. Only one input of a page with a given name may
-    have them.
+    have them. `begins_row`: it stands below the inputs before it, however wide the page is.
     """
 
     name: str
@@ -50,6 +50,7 @@ class FormInput(msgspec.Struct, frozen=True, kw_only=True):
     is_required: bool = False
     rows: int = 0
     suggestions: tuple[str, ...] = ()
+    begins_row: bool = False
 
 
 class FormView(msgspec.Struct, frozen=True, kw_only=True):

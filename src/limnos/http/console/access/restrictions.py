@@ -224,7 +224,7 @@ def _form(
         own, mask = values.get(name, ""), values.get(_numbered("mask", number), "")
         known = (*columns, *((own,) if own and own not in columns else ()))
         chosen = (Choice("", "none"), *(Choice(each, each, each == own) for each in known)) if columns else ()
-        inputs.append(FormInput(name=name, label=words, value=own, choices=chosen))
+        inputs.append(FormInput(name=name, label=words, value=own, choices=chosen, begins_row=True))
         choices = tuple(Choice(each, each.replace("-", " "), each == mask) for each in _MASKS)
         inputs.append(
             FormInput(
@@ -235,8 +235,10 @@ def _form(
             )
         )
     inputs += [
-        FormInput(name="filter", label="Rows to keep, as region = 'EU'", value=values.get("filter", "")),
-        FormInput(name="whom", label="For whom", choices=kinds),
+        FormInput(
+            name="filter", label="Rows to keep, as region = 'EU'", value=values.get("filter", ""), begins_row=True
+        ),
+        FormInput(name="whom", label="For whom", choices=kinds, begins_row=True),
         FormInput(name="named", label="User, group, role", value=values.get("named", "")),
         FormInput(name="unless", label="Except, as user:ana, role:audit", value=values.get("unless", "")),
     ]
