@@ -17,6 +17,7 @@ from limnos.pipeline.declaration import (
     PythonSource,
     Sql,
     StepDeclaration,
+    StorageSource,
     Stream,
     SystemTableSource,
     TableSource,
@@ -73,12 +74,13 @@ def test_source_is_described_by_its_kind() -> None:
         Jdbc(url="jdbc:x", table="t"),
         PythonSource(function="m:f"),
         SystemTableSource(table="owners"),
+        StorageSource(),
         Stream(table=("main", "a", "t")),
     )
 
     assert [describe_source(each) for each in kinds] == [
         *("csv files x.csv", "table main.a.t", "database, t"),
-        *("function m:f", "system table owners", "stream"),
+        *("function m:f", "system table owners", "files in storage", "stream"),
     ]
 
 

@@ -151,7 +151,24 @@ class SystemTableSource:
         return ", ".join(f"`{each.name}` {_SYSTEM_TYPES[each.type]}" for each in SYSTEM_TABLES[self.table].columns)
 
 
-SourceKind = Files | TableSource | Jdbc | PythonSource | Stream | SystemTableSource
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageSource:
+    """The differences between the store and storage, for tables and views that the run's user may see. `footers` is the
+    parameter that says whether footers of data files are read.
+    """
+
+    footers: str | None = None
+
+    @property
+    def schema(self) -> str:
+        """Spark's column list of the findings."""
+        return (
+            "id BIGINT, path STRING, kind STRING, finding STRING, file STRING, expected STRING, actual STRING,"
+            " severity STRING, files BIGINT"
+        )
+
+
+SourceKind = Files | TableSource | Jdbc | PythonSource | Stream | SystemTableSource | StorageSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +184,7 @@ class DeclaredSource:
     def schema(self) -> str | None:
         """Spark's column list, as far as it is known without reading the source."""
         kind = self.kind.files if isinstance(self.kind, Stream) else self.kind
-        return kind.schema if isinstance(kind, Files | PythonSource | SystemTableSource) else None
+        return kind.schema if isinstance(kind, Files | PythonSource | SystemTableSource | StorageSource) else None
 
 
 class WriteMode(Enum):

@@ -54,6 +54,7 @@ _KINDS = {
     "PythonSource": "python",
     "Stream": "stream",
     "SystemTableSource": "system",
+    "StorageSource": "storage",
     "Sql": "sql",
     "PythonStep": "python",
     "Load": "load",

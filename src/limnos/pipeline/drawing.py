@@ -23,6 +23,7 @@ from limnos.pipeline.declaration import (
     Pipeline,
     PythonSource,
     StepDeclaration,
+    StorageSource,
     SystemTableSource,
     TableSource,
 )
@@ -116,6 +117,8 @@ def describe_source(kind: object) -> str:
         return f"function {kind.function}"
     if isinstance(kind, SystemTableSource):
         return f"system table {kind.table}"
+    if isinstance(kind, StorageSource):
+        return "files in storage"
     return "stream"
 
 

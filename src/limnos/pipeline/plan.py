@@ -24,6 +24,7 @@ from limnos.pipeline.declaration import (
     PythonSource,
     PythonStep,
     StepDeclaration,
+    StorageSource,
     SystemTableSource,
     TableSource,
 )
@@ -391,4 +392,6 @@ def _of_source(source: DeclaredSource) -> str:
         return f"function {kind.function}"
     if isinstance(kind, SystemTableSource):
         return f"system table {kind.table}"
+    if isinstance(kind, StorageSource):
+        return "findings about files in storage"
     return "the new rows of the stream since the last run"

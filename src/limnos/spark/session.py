@@ -22,6 +22,7 @@ from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from limnos.client import Client
 from limnos.model.errors import BadRequest, UnsupportedOperation
@@ -60,6 +61,8 @@ _SET_LATER = "set on each session"
 
 Spark's event log masks only keys that are in the start settings.
 """
+
+_SYSTEM_HOMES: WeakKeyDictionary[SparkSession, ServerAccess] = WeakKeyDictionary()
 
 
 def session(
@@ -214,12 +217,20 @@ def register_lance(spark: SparkSession, home: ServerAccess, *, lineage: bool) ->
 
 
 def register_system(spark: SparkSession, home: ServerAccess) -> None:
-    """Register the session's data source of system tables, and enable filter pushdown to it."""
+    """Register the session's data source of system tables, and enable filter pushdown to it. Its tasks that verify
+    storage use the same credential.
+    """
     from limnos.spark.system.source import source_of  # noqa: PLC0415 - PySpark is in the extra
 
     spark.conf.set(PUSHDOWN, "true")
+    _SYSTEM_HOMES[spark] = home
     with _active(spark):
         spark.dataSource.register(source_of(home))
+
+
+def system_home(spark: SparkSession) -> ServerAccess | None:
+    """Return the server and credential of the session's system tables; None if they are not registered."""
+    return _SYSTEM_HOMES.get(spark)
 
 
 @contextmanager

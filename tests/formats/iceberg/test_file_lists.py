@@ -12,6 +12,7 @@ from limnos.formats.iceberg.file_lists import (
     ListedManifest,
     SnapshotFiles,
     added_snapshots,
+    manifest_files,
     read_manifest,
     read_manifest_list,
     snapshots_of,
@@ -63,6 +64,18 @@ def test_damaged_manifests_are_reported() -> None:
             read_manifest(damaged, only_added=False, limit=9)
         with pytest.raises(InvalidTable):
             read_manifest_list(damaged)
+        with pytest.raises(InvalidTable):
+            list(manifest_files(damaged))
+
+
+def test_live_files_have_content_and_rows() -> None:
+    """Live files have size, format and rows, and say whether they are delete files."""
+    data = manifest([*map(entry, (data_file("a", record_count=4), data_file("b", content=1)))])
+    data_entry, delete_entry = manifest_files(data)
+
+    assert (data_entry.path, data_entry.size, data_entry.row_count, data_entry.is_delete) == ("a", 1000, 4, False)
+    assert (delete_entry.path, delete_entry.is_delete) == ("b", True)
+    assert [each.path for each in manifest_files(MANIFEST)] == ["a", "b", "c"]
 
 
 def test_commit_adds_snapshots_with_locations() -> None:

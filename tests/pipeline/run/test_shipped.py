@@ -134,10 +134,10 @@ def test_names_that_differ_by_case_are_listed(lake: Lake) -> None:
 
 
 def test_every_shipped_pipeline_is_tested_and_has_a_comment() -> None:
-    """Each has a comment for the list, and a test in this module."""
+    """Each has a comment for the list, and a test in this module or in one of its own."""
     assert all(shipped_pipelines().values())
-    text = Path(__file__).read_text()
-    assert [name for name in shipped_pipelines() if f'"{name}"' not in text] == []
+    text = Path(__file__).read_text() + Path(__file__).with_name("test_verify.py").read_text()
+    assert [name for name in shipped_pipelines() if f'"{name}"' not in text and f'"shipped:{name}"' not in text] == []
 
 
 def test_rollup_of_the_audit_counts_days_again(lake: Lake) -> None:

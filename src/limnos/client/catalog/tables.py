@@ -28,6 +28,11 @@ class _ListAnswer(msgspec.Struct, rename="kebab"):
     next_page_token: str | None = None
 
 
+class _StorageCredential(msgspec.Struct):
+    prefix: str
+    config: dict[str, str]
+
+
 class TableLoadResponse(msgspec.Struct, rename="kebab"):
     """The response to a request to load a table or view: its metadata, and the configuration for its client."""
 
@@ -74,6 +79,13 @@ class Tables(Resource[S]):
         return IcebergTableInfo(
             path=parts, metadata_location=answer.metadata_location, metadata=answer.metadata, config=answer.config or {}
         )
+
+    @verb
+    def credentials(self, path: str | Sequence[str]) -> Flow[dict[str, str]]:
+        """Return credentials for a table's files, as properties of Iceberg's clients; empty if none are vended."""
+        url = f"{self._url(parts_of(path, least=3))}/credentials"
+        entries = yield from call("GET", url, answer=tuple[_StorageCredential, ...], field="storage-credentials")
+        return dict(entries[0].config) if entries else {}
 
     @verb
     def exists(self, path: str | Sequence[str]) -> Flow[bool]:

@@ -39,6 +39,16 @@ class ListedFile(msgspec.Struct, frozen=True, array_like=True):
     """Its length in bytes according to the manifest; None if the manifest lacks it."""
 
 
+class ManifestFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A live data file or delete file in a manifest, with its number of rows; None for what the manifest lacks."""
+
+    path: str
+    size: int | None
+    is_delete: bool
+    format: str | None
+    row_count: int | None
+
+
 class FilePage(msgspec.Struct, frozen=True, array_like=True):
     """Some files of a manifest, and whether more follow."""
 
@@ -99,6 +109,27 @@ def read_manifest(data: bytes, *, only_added: bool, skip: int = 0, limit: int) -
     except BadAvro as error:
         raise InvalidTable(f"it is not a readable manifest: {str(error)[:200]}") from error
     return FilePage(tuple(files), has_more=False)
+
+
+def manifest_files(data: bytes) -> Iterator[ManifestFile]:
+    """Yield the live files of a manifest, without repeated ones. Raises InvalidTable if it is malformed."""
+    names = ("file_path", "file_size_in_bytes", "content", "file_format", "record_count")
+    fields = (("data_file", names[0]), ("status",), *[("data_file", name) for name in names[1:]])
+    previous = None
+    try:
+        for path, status, size, content, file_format, rows in values_of(data, *fields, is_needed=True):
+            if not isinstance(path, str) or status == _DELETED or path == previous:
+                continue
+            previous = path
+            yield ManifestFile(
+                path=path,
+                size=_int(size),
+                is_delete=bool(_int(content)),
+                format=file_format if isinstance(file_format, str) else None,
+                row_count=_int(rows),
+            )
+    except BadAvro as error:
+        raise InvalidTable(f"it is not a readable manifest: {str(error)[:200]}") from error
 
 
 def _alive(data: bytes, *, only_added: bool) -> Iterator[ListedFile]:

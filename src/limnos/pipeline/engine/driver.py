@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from limnos.model.errors import LimnosError
-from limnos.pipeline.declaration import SystemTableSource
+from limnos.pipeline.declaration import StorageSource, SystemTableSource
 from limnos.pipeline.engine.connection import access_of
 from limnos.pipeline.engine.inputs import reads_of
 from limnos.pipeline.engine.metadata import is_classic
@@ -116,7 +116,7 @@ class SparkEngine:
         RunStopped by `context.check`.
         """
         with self._session(step) as spark, _spark_errors_in_step():
-            if any(isinstance(each.kind, SystemTableSource) for each in context.pipeline.sources):
+            if any(isinstance(each.kind, (SystemTableSource, StorageSource)) for each in context.pipeline.sources):
                 register_system(spark, self._access or access_of(self._spark))
             if step.table[0] not in context.lance_catalogs:
                 return carry_out(spark, step, context=context)

@@ -17,6 +17,7 @@ from limnos.pipeline.declaration import (
     MalformedRowPolicy,
     PythonSource,
     SourceKind,
+    StorageSource,
     Stream,
     SystemTableSource,
     TableSource,
@@ -242,6 +243,24 @@ SOURCE_CASES: Mapping[str, Record] = {
             "comment": _COMMENT,
         },
         build=lambda values, site: values["stream"],
+    ),
+    "storage": Record(
+        name="a source of findings about files in storage",
+        keys={
+            "storage": RecordKey(
+                value_schema=Choice(("findings",)),
+                description="Tables and views that the run's user may see, with what differs in storage.",
+                example="storage: findings",
+                required=True,
+            ),
+            "footers": RecordKey(
+                value_schema=TEXT,
+                description="A boolean parameter: whether to compare the rows in footers of Parquet files with manifests.",
+                example="footers: footers",
+            ),
+            "comment": _COMMENT,
+        },
+        build=lambda values, site: StorageSource(footers=values.get("footers")),
     ),
     "system": Record(
         name="a source that is a system table",

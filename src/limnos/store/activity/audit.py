@@ -190,7 +190,9 @@ class AuditMoment(NamedTuple):
 
 NEWEST: Final = AuditMoment(2**62, 2**62)
 """The position after all records."""
-_OLDEST: Final = AuditMoment(-1, -1)
+_BEFORE_ALL: Final = -1
+"""The id in a position before all records of its time."""
+_OLDEST: Final = AuditMoment(-1, _BEFORE_ALL)
 TIME_END = Sql(
     "SELECT at, id FROM audit WHERE metalake_id = :metalake_id AND (at, id) < (:before_at, :before_id) AND at >= :since"
     " ORDER BY at DESC, id DESC LIMIT 1 OFFSET :rows"
@@ -216,12 +218,16 @@ def _timed(names: tuple[str, ...], *, family: str = "", is_few: bool = False, ha
     """Build the SELECT of records between two moments, the latest first. Without `has_rights` the access decisions,
     which are the longest field, are empty.
 
+    The bounds of times are written once: with a second pair, of the filter, SQLite searches the index from the filter's
+    end, and each of many reads passes over all records before its first one.
+
     With `is_few`, the filters' index is used and its records are sorted: `at + 0` keeps both stores from using the
     index of the times instead, which has all records.
     """
     fields = _NAMES if has_rights else _NAMES.replace("rights", "'[]' AS rights")
     moments = "(at, id) < (:before_at, :before_id) AND (at, id) >= (:from_at, :from_id)"
-    where, order = f"{_where(names, family=family)} AND {moments}", "at DESC, id DESC"
+    others = tuple(name for name in names if name not in ("since", "until"))
+    where, order = f"{_where(others, family=family)} AND {moments}", "at DESC, id DESC"
     if is_few:
         where, order = (re.sub(r"(?<!:)\b(at|id|metalake_id)\b", r"\1 + 0", text) for text in (where, order))
     return Sql(f"SELECT {fields} FROM audit WHERE {where} ORDER BY {order} LIMIT :limit")
@@ -235,6 +241,7 @@ def latest_part_read(
     """
     filters = {name: value for name, value in _filters_of(audit_filter).items() if name not in ("before", "after")}
     params: dict[str, Value] = {**filters, **_path_range(audit_filter.path)}
+    before = min(before, AuditMoment(audit_filter.until, _BEFORE_ALL)) if audit_filter.until is not None else before
     moment = {"before_at": before.at, "before_id": before.id}
     is_few = False
     for name in FEW.keys() & filters.keys():
@@ -245,7 +252,7 @@ def latest_part_read(
         params |= {"since": params.get("since", 0)}
         ends = yield TIME_END, {**params, **moment, "rows": SCANNED_AT_ONCE - 1}
         end = AuditMoment(*ends[0]) if ends else None
-    first = end or _OLDEST
+    first = max(end or _OLDEST, AuditMoment(audit_filter.since or 0, _BEFORE_ALL))
     action = str(filters.get("action"))
     family = action if action in _FAMILIES else ""
     statement = _timed(tuple(filters), family=family, is_few=is_few, has_rights=has_rights)

@@ -9,11 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from limnos.pipeline.declaration import Files, Jdbc, PythonSource, SystemTableSource, TableSource
+from limnos.pipeline.declaration import Files, Jdbc, PythonSource, StorageSource, SystemTableSource, TableSource
 from limnos.pipeline.engine.naming import quote_identifier
 from limnos.pipeline.engine.sources.databases import database_frame
 from limnos.pipeline.engine.sources.files import files_frame, have_files_changed
 from limnos.pipeline.engine.sources.functions import function_frame
+from limnos.pipeline.engine.sources.storage_findings import storage_findings_frame
 from limnos.pipeline.engine.sources.streams import stream_frame
 from limnos.pipeline.engine.sources.system_tables import system_table_frame
 from limnos.pipeline.engine.sources.values import SourceRead, SourceReadRequest
@@ -86,6 +87,8 @@ def frame_of(
         return function_frame(request, kind)
     if isinstance(kind, SystemTableSource):
         return system_table_frame(request, kind)
+    if isinstance(kind, StorageSource):
+        return storage_findings_frame(request, kind)
     return stream_frame(request, kind)
 
 
@@ -95,7 +98,7 @@ def has_changed(spark: SparkSession, source: DeclaredSource, *, pinned: ReadPin,
 
     A table is pinned by its snapshot and a stream has its own progress, so neither can change during a run.
     """
-    if isinstance(source.kind, (Jdbc, PythonSource, SystemTableSource)):
+    if isinstance(source.kind, (Jdbc, PythonSource, SystemTableSource, StorageSource)):
         return None
     if not isinstance(source.kind, Files):
         return False

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Differences between the store and storage as a source: executors check the files of tables and views.
+
+Tables are listed at one revision, then checked in tasks, each with some tables. Files that two tables have, and
+locations inside others, are found by joins. Must not know how an object is checked.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as f
+
+from limnos.pipeline.declaration import StorageSource
+from limnos.pipeline.engine.connection import access_of
+from limnos.pipeline.engine.sources.values import SourceRead, SourceReadRequest, first_line
+from limnos.pipeline.engine.staging import release, stage
+from limnos.pipeline.outcomes import ReadPin
+from limnos.spark.session import system_home
+from limnos.spark.system.source import SOURCE
+from limnos.spark.verification.findings import FILE, FINDING, OBJECT, WARNING
+from limnos.spark.verification.objects import COLUMNS, VerificationTask
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+TABLES_PER_TASK: Final = 500
+"""The number of tables of a task: a lost executor repeats as many."""
+TASKS_MAX: Final = 10_000
+_ROW_SCHEMA: Final = (
+    "row STRING, id BIGINT, path STRING, kind STRING, finding STRING, file STRING, expected STRING, actual STRING,"
+    " severity STRING, files BIGINT"
+)
+_LEVELS_MAX: Final = 100
+"""The maximum number of directories of a location that are compared with other locations."""
+_WHOLE_BECAUSE: Final = "the files of all tables are checked"
+
+
+def storage_findings_frame(request: SourceReadRequest, kind: StorageSource) -> SourceRead:
+    """Check all tables and views that the run's user may see. Raises SourceFailed if the server is not reachable."""
+    footers = False if kind.footers is None else request.parameters.get(kind.footers)
+    if not isinstance(footers, bool):
+        raise request.failed(f"the parameter {kind.footers} must be true or false.")
+    try:
+        task = VerificationTask(home=system_home(request.spark) or access_of(request.spark), footers=footers)
+        columns = ",".join((*COLUMNS, "location"))
+        listed = request.spark.read.format(SOURCE).option("table", "tables").option("columns", columns).load()
+        tables = stage(listed)
+        tasks = min(TASKS_MAX, max(request.spark.sparkContext.defaultParallelism, tables.count() // TABLES_PER_TASK))
+        rows = stage(tables.select(*COLUMNS).repartition(tasks, "id").mapInArrow(task, _ROW_SCHEMA))
+        own = rows.where(f.col("row").isin(OBJECT, FINDING)).drop("row")
+        staged = stage(own.unionByName(_shared_files(rows)).unionByName(_nested_tables(tables)))
+        release(rows)
+        release(tables)
+    except (PySparkException, Py4JJavaError) as error:
+        raise request.failed(f"the tables could not be checked: {first_line(error)}") from error
+    pin = ReadPin(name=request.source.name, whole_because=_WHOLE_BECAUSE)
+    return SourceRead(frame=staged, pin=pin, release=lambda: release(staged))
+
+
+def _shared_files(rows: DataFrame) -> DataFrame:
+    """Return findings of files that are current in two tables or more, one for each table."""
+    files = rows.where(f.col("row") == FILE).select("id", "path", "kind", "file")
+    table = f.struct("id", "path")
+    ends = files.groupBy("file").agg(f.min(table).alias("first"), f.max(table).alias("last"))
+    shared = files.join(ends.where("first.id < last.id"), "file")
+    other = f.when(f.col("id") == f.col("first.id"), f.col("last.path")).otherwise(f.col("first.path"))
+    return _findings(shared.distinct(), finding="file of another table", file=f.col("file"), actual=other)
+
+
+def _nested_tables(tables: DataFrame) -> DataFrame:
+    """Return findings of tables whose location is that of another table, or inside it."""
+    located = tables.where("kind = 'table' AND location IS NOT NULL").select(
+        "id", "path", "kind", f.regexp_replace("location", "^file:/+|/+$", "").alias("place"), "location"
+    )
+    located = located.withColumn("place", f.regexp_replace(f.col("place"), "^(s3a|s3n)://", "s3://"))
+    levels = f.slice(f.split("place", "/+"), 1, _LEVELS_MAX)
+    above = f.transform(
+        f.sequence(f.lit(1), f.size(levels)), lambda count: f.array_join(f.slice(levels, f.lit(1), count), "/")
+    )
+    inner = located.withColumn("above", f.explode(above))
+    outer = located.select(
+        f.col("id").alias("outer_id"),
+        f.col("path").alias("outer_path"),
+        f.array_join(levels, "/").alias("above"),
+    )
+    nested = inner.join(outer, "above").where("id <> outer_id")
+    actual = f.concat(f.lit("inside the location of "), f.col("outer_path"))
+    return _findings(nested, finding="location inside another", file=f.col("location"), actual=actual)
+
+
+def _findings(frame: DataFrame, *, finding: str, file: Column, actual: Column) -> DataFrame:
+    return frame.select(
+        "id",
+        "path",
+        "kind",
+        f.lit(finding).alias("finding"),
+        file.alias("file"),
+        f.lit(None).cast("string").alias("expected"),
+        actual.alias("actual"),
+        f.lit(WARNING).alias("severity"),
+        f.lit(None).cast("bigint").alias("files"),
+    )
