@@ -321,7 +321,7 @@ WRONG = {
         "p.yaml:3:14: the format of 'data/*' does not follow from its ending: add 'format: csv' (or another)"
     ],
     HEAD + "sources: {x: {tabel: a.b}}\nsteps: {a.t: {sql: SELECT 1}}": [
-        "p.yaml:3:14: a source needs one of files, jdbc, python, stream, system, table; did you mean 'table'?"
+        "p.yaml:3:14: a source needs one of files, jdbc, python, stream, storage, system, table; did you mean 'table'?"
     ],
     HEAD + "sources: {x: {jdbc: 'jdbc:postgresql://u:secret@h/d', table: t}}\nsteps: {a.t: {sql: SELECT 1}}": [
         "p.yaml:3:14: a password is not allowed in the file: name its environment variable in 'password_env'"
@@ -535,3 +535,31 @@ def test_schema_and_loader_agree_on_random_files(tmp_path: Path) -> None:
             _spoil(dice, spoiled, kind)
             assert _both(spoiled, tmp_path) == (False, False), (kind, spoiled)
     assert right > 90
+
+
+@pytest.mark.parametrize(
+    "source,parameters,words",
+    [
+        ("system: audit, last_days: days", "day: int", "there is no parameter 'days'"),
+        (
+            "system: audit, last_days: days",
+            "days: date",
+            "'last_days' needs a parameter of type int, and 'days' is date",
+        ),
+        ("system: audit, last_days: 2", "days: int", "text is expected, not '2'"),
+        ("system: nodes, last_days: days", "days: int", "'last_days' needs a table with the column occurred_at"),
+        (
+            "storage: findings, footers: deep",
+            "days: int",
+            "'footers' names a parameter, and there is no parameter 'deep'",
+        ),
+        ("storage: findings, footers: days", "days: int", "'footers' needs a parameter of type boolean"),
+        ("storage: files", "days: int", "findings"),
+        ("storage: findings, where: {kind: table}", "days: int", "where"),
+    ],
+)
+def test_parameters_of_sources_are_checked(source: str, parameters: str, words: str) -> None:
+    """A source names a declared parameter of the type that it needs."""
+    text = f"parameters: {{{parameters}}}\nsources: {{s: {{{source}}}}}\nsteps: {{a.t: {{sql: SELECT * FROM s}}}}\n"
+
+    assert words in _problems(HEAD + text)[0]

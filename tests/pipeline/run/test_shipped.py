@@ -4,14 +4,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import Row, SparkSession
 
 from limnos.client import Client
-from limnos.model.errors import BadRequest
+from limnos.model.errors import BadRequest, LimnosError
+from limnos.pipeline.engine.launch import ServerConnection
 from limnos.pipeline.project import load
+from limnos.pipeline.run import command
+from limnos.pipeline.run.events import ignore_event
+from limnos.pipeline.run.options import RunOptions
+from limnos.pipeline.run.result import RunFailed
 from limnos.pipeline.shipped import shipped_pipelines
 from tests.integration.live import LiveServer
 
@@ -27,12 +34,17 @@ pytestmark = [
 class Lake:
     """A namespace with a table of three rows, and the shipped pipelines."""
 
-    def __init__(self, spark: SparkSession, client: Client, *, folder: Path) -> None:
-        self.spark, self.client, self._folder = spark, client, folder
+    def __init__(self, spark: SparkSession, client: Client, *, server: LiveServer) -> None:
+        self.spark, self.client, self._server = spark, client, server
 
     def run(self, name: str, **parameters: object) -> None:
         """Run a shipped pipeline by its name, and publish its tables."""
         load(f"shipped:{name}").run(self.spark, parameters=parameters, client=self.client).require()
+
+    def options(self) -> dict[str, Any]:
+        """Return the arguments of the command line's functions, whose Spark is this one."""
+        connection = ServerConnection(uri=self._server.uri, metalake="lake", token=self._server.token)
+        return {"connection": connection, "spark": command.SparkOptions(), "listener": ignore_event}
 
     def rows(self, query: str) -> list[Row]:
         """Query the published tables."""
@@ -40,13 +52,13 @@ class Lake:
 
 
 @pytest.fixture
-def lake(spark: SparkSession, server: LiveServer, tmp_path: Path) -> Iterator[Lake]:
+def lake(spark: SparkSession, server: LiveServer) -> Iterator[Lake]:
     """The lake of this module's tests."""
     with Client(server.uri, token=server.token) as client:
         for name in ("lake_history", "shipped"):
             spark.sql(f"CREATE NAMESPACE IF NOT EXISTS main.{name}")
         spark.sql("CREATE TABLE IF NOT EXISTS main.shipped.trips AS SELECT id FROM range(3)")
-        yield Lake(spark, client, folder=tmp_path)
+        yield Lake(spark, client, server=server)
 
 
 def test_access_of_the_past_is_a_query(lake: Lake) -> None:
@@ -183,6 +195,59 @@ def test_days_that_differ_are_anomalies(lake: Lake) -> None:
         (9, "eve", "many refusals", "", 30, 0.0),
         (9, "eve", "first access", "main.t2", 1, 0.0),
     }
+
+
+@pytest.mark.parametrize(
+    "days,message",
+    [
+        (-1, "the parameter days must be a number of days from 0 to 36500"),
+        (36_501, "the parameter days must be a number of days from 0 to 36500"),
+        ("two", "days"),
+        (2.5, "days"),
+        (True, "days"),
+        (10**30, "days"),
+    ],
+)
+def test_wrong_number_of_days_is_refused(lake: Lake, days: object, message: str) -> None:
+    """A number of days that is no number, negative or too large is refused with the parameter's name."""
+    with pytest.raises((LimnosError, RunFailed), match=message):
+        lake.run("audit-rollup", days=days)
+
+
+def test_held_run_of_shipped_pipeline_is_resumed_by_its_id(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The record of a run has the name of the pipeline, by which `resume` finds it, and publishes it."""
+    monkeypatch.setattr(command, "spark_for", lambda *_, **__: nullcontext(lake.spark))
+    before = command.run_file(
+        Path("shipped:name-conflicts"), parameters={}, options=RunOptions(hold=True), **lake.options()
+    )
+    resumed = command.resume_run(before.run, file=None, options=RunOptions(), **lake.options())
+
+    assert (before.state, resumed.run, resumed.state) == ("held", before.run, "published")
+    assert lake.client.runs.load(before.run).options["file"] == "shipped:name-conflicts"
+
+
+def test_resumed_run_of_unknown_shipped_pipeline_is_refused(lake: Lake) -> None:
+    """A file that a run is resumed from may be a shipped pipeline; an unknown name is refused with those there are."""
+    lake.run("name-conflicts")
+    run = lake.client.runs.list(pipeline="name-conflicts")[0].id
+    with pytest.raises(BadRequest, match="No pipeline nothing"):
+        command.resume_run(run, file=Path("shipped:nothing"), options=RunOptions(), **lake.options())
+    with pytest.raises(BadRequest, match="does not exist here"):
+        command.resume_run(run, file=Path("nothing.yaml"), options=RunOptions(), **lake.options())
+
+
+def test_backfill_of_shipped_pipeline_runs_for_each_value(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A range of a parameter gives a run each; a value that is refused ends the backfill, and says what is left."""
+    monkeypatch.setattr(command, "spark_for", lambda *_, **__: nullcontext(lake.spark))
+    name = Path("shipped:audit-rollup")
+    done = command.backfill(name, over="days=1..2", parameters={}, options=RunOptions(), **lake.options())
+    ended = command.backfill(name, over="days=36500..36501", parameters={}, options=RunOptions(), **lake.options())
+
+    assert (done.done, done.left) == (2, None)
+    assert (ended.done, ended.left) == (1, "days=36501..36501")
+    assert "days from 0 to 36500" in ended.ended.message
+    with pytest.raises(BadRequest, match="more than 10,000 runs"):
+        command.backfill(name, over="days=1..36501", parameters={}, options=RunOptions(), **lake.options())
 
 
 @pytest.mark.parametrize("reference,message", [("nothing", "No pipeline nothing"), ("", "No pipeline")])

@@ -21,6 +21,8 @@ from limnos.pipeline.node_schemas import NodeSite, ProblemNotes, TableName, Valu
 from limnos.pipeline.problems import nearest_word
 from limnos.pipeline.reads import RUN_PARAMETERS
 
+SOURCE_PARAMETERS = {"last_days": declaration.ParameterType.INT, "footers": declaration.ParameterType.BOOLEAN}
+"""Keys of sources whose value is the name of a parameter, and its type."""
 SESSION = "spark"
 """The name of a function's argument that receives the session."""
 
@@ -28,6 +30,7 @@ SESSION = "spark"
 def build_pipeline(values: Values, site: NodeSite) -> declaration.Pipeline:
     """Build the declaration from the values of the file's keys."""
     parameters = _parameters(values, site.notes)
+    _check_source_parameters(values, parameters=parameters, notes=site.notes)
     return declaration.Pipeline(
         name=values["pipeline"],
         catalog=values["catalog"],
@@ -52,6 +55,23 @@ def _parameters(values: Values, notes: ProblemNotes) -> tuple[declaration.Parame
         if name in RUN_PARAMETERS:
             notes.add(f"every run has '{name}' already: choose another name", at)
     return tuple(dataclasses.replace(parameter, name=name, at=at) for name, parameter, at in result)
+
+
+def _check_source_parameters(
+    values: Values, *, parameters: tuple[declaration.Parameter, ...], notes: ProblemNotes
+) -> None:
+    """Check that the parameters that sources name are declared, with the type that the source needs."""
+    types = {one.name: one.type for one in parameters}
+    for _, (kind, _), at in values.get("sources", ()):
+        for key, needed in SOURCE_PARAMETERS.items():
+            name = getattr(kind, key, None)
+            if name is None:
+                continue
+            if name not in types:
+                words = f"'{key}' names a parameter, and there is no parameter '{name}'{nearest_word(name, types)}"
+                notes.add(f"{words}: add it, as parameters: {{{name}: {needed.value}}}", at)
+            elif types[name] is not needed:
+                notes.add(f"'{key}' needs a parameter of type {needed.value}, and '{name}' is {types[name].value}", at)
 
 
 def _steps(

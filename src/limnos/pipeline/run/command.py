@@ -31,7 +31,7 @@ from limnos.pipeline.run.resume import resume
 from limnos.pipeline.run.retries import RetryPolicy
 from limnos.pipeline.run.start import RunMeans, StepIntent, intents, start
 from limnos.pipeline.run.stop import StopSignal
-from limnos.pipeline.shipped import located
+from limnos.pipeline.shipped import located, shipped_reference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +163,7 @@ def _project(seen: Run, file: Path | None) -> Project:
         raise BadRequest(
             f"run {seen.id} was not started from a file: give one, `limnos pipeline resume {seen.id} FILE`"
         )
-    if not path.exists():
+    if shipped_reference(str(path)) is None and not path.exists():
         raise BadRequest(
             f"run {seen.id} was started from {path}, which does not exist here: give the file, `limnos pipeline resume {seen.id} FILE`"
         )
