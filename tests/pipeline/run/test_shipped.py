@@ -215,14 +215,15 @@ def test_wrong_number_of_days_is_refused(lake: Lake, days: object, message: str)
 
 
 def test_held_run_of_shipped_pipeline_is_resumed_by_its_id(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The record of a run has the name of the pipeline, by which `resume` finds it, and publishes it."""
+    """The record of a run has the name of the pipeline, by which `resume` finds it; it is held again."""
     monkeypatch.setattr(command, "spark_for", lambda *_, **__: nullcontext(lake.spark))
     before = command.run_file(
         Path("shipped:name-conflicts"), parameters={}, options=RunOptions(hold=True), **lake.options()
     )
     resumed = command.resume_run(before.run, file=None, options=RunOptions(), **lake.options())
 
-    assert (before.state, resumed.run, resumed.state) == ("held", before.run, "published")
+    assert (before.state, before.attempt) == ("held", 1)
+    assert (resumed.run, resumed.state, resumed.attempt) == (before.run, "held", 2)
     assert lake.client.runs.load(before.run).options["file"] == "shipped:name-conflicts"
 
 

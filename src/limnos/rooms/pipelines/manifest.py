@@ -124,6 +124,7 @@ MANIFEST: Final = Manifest(
         "start/pipelines.md",
         "guides/run-pipelines.md",
         "guides/pipeline-sources.md",
+        "guides/verification.md",
         "guides/expectations.md",
         "guides/lineage.md",
         "guides/from-pipeline-tools.md",

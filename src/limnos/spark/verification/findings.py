@@ -79,16 +79,16 @@ class ResultRow(NamedTuple):
 
 def object_row(target: VerifiedObject, files: int | None) -> ResultRow:
     """Return the row of an object with the number of its checked files; None if it was not checked."""
-    return ResultRow(OBJECT, target.id, target.path, target.kind, files=files)
+    return ResultRow(row=OBJECT, id=target.id, path=target.path, kind=target.kind, files=files)
 
 
 def finding_row(target: VerifiedObject, finding: StorageFinding) -> ResultRow:
     """Return the row of a finding about an object."""
     return ResultRow(
-        FINDING,
-        target.id,
-        target.path,
-        target.kind,
+        row=FINDING,
+        id=target.id,
+        path=target.path,
+        kind=target.kind,
         finding=finding.finding,
         file=finding.file[:TEXT_MAX],
         expected=_short(finding.expected),
@@ -99,7 +99,7 @@ def finding_row(target: VerifiedObject, finding: StorageFinding) -> ResultRow:
 
 def file_row(target: VerifiedObject, key: str) -> ResultRow:
     """Return the row of a current file of a table. `key` is the same for all spellings of its location."""
-    return ResultRow(FILE, target.id, target.path, target.kind, file=key)
+    return ResultRow(row=FILE, id=target.id, path=target.path, kind=target.kind, file=key)
 
 
 def in_parts(values: Iterable[T], count: int) -> Iterator[list[T]]:

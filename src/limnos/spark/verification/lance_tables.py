@@ -53,12 +53,14 @@ class LanceCheck:
         states = self._storage.states(names)
         self.files += 1
         if all(each.size is None for each in states):
-            self.findings.append(StorageFinding("version manifest missing", names[0], expected=f"version {version}"))
+            self.findings.append(
+                StorageFinding(finding="version manifest missing", file=names[0], expected=f"version {version}")
+            )
             return
         try:
             files = list(self._fragment_files(version))
         except (OSError, ValueError, RuntimeError, InvalidTable) as error:
-            finding = StorageFinding("version manifest unreadable", names[0], actual=str(error))
+            finding = StorageFinding(finding="version manifest unreadable", file=names[0], actual=str(error))
             self.findings.append(finding)
             return
         for some in in_parts(files, _FILES_AT_A_TIME):
@@ -70,7 +72,7 @@ class LanceCheck:
         self.files += 1
         if self._storage.states([f"{self._table.location}/data"])[0].problem == DIRECTORY:
             actual = "data files, and no version"
-            self.findings.append(StorageFinding("version manifest missing", location, actual=actual))
+            self.findings.append(StorageFinding(finding="version manifest missing", file=location, actual=actual))
 
     def _check(self, files: Sequence[_FragmentFile]) -> None:
         self.files += len(files)
@@ -78,12 +80,12 @@ class LanceCheck:
             expected = None if each.size is None else f"{each.size} bytes"
             if state.size is None:
                 words = state.problem if state.problem == MISSING else f"is {state.problem}"
-                self.findings.append(StorageFinding(f"{each.what} {words}", each.path, expected=expected))
+                self.findings.append(StorageFinding(finding=f"{each.what} {words}", file=each.path, expected=expected))
             elif each.size not in (None, state.size):
                 words = "shorter" if state.size < (each.size or 0) else "longer"
                 actual = f"{state.size} bytes"
                 self.findings.append(
-                    StorageFinding(f"{each.what} {words}", each.path, expected=expected, actual=actual)
+                    StorageFinding(finding=f"{each.what} {words}", file=each.path, expected=expected, actual=actual)
                 )
 
     def _fragment_files(self, version: int) -> Iterator[_FragmentFile]:

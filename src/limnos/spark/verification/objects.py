@@ -95,7 +95,7 @@ class ObjectVerifier:
         except NotFoundError as error:
             if error.code != _MISSING_FILE:
                 return
-            findings.append(StorageFinding("metadata file missing", target.metadata_location))
+            findings.append(StorageFinding(finding="metadata file missing", file=target.metadata_location))
             count = 1
         except UnavailableError as error:
             if error.status == 0:
@@ -109,7 +109,7 @@ class ObjectVerifier:
     @staticmethod
     def _unchecked(error: Exception, findings: list[StorageFinding]) -> None:
         reason = error.message if isinstance(error, (ClientError, LimnosError)) else f"{type(error).__name__}: {error}"
-        findings.append(StorageFinding(NOT_CHECKED, actual=reason, severity=WARNING))
+        findings.append(StorageFinding(finding=NOT_CHECKED, actual=reason, severity=WARNING))
 
     def _checked(
         self, target: VerifiedObject, findings: list[StorageFinding]
@@ -117,7 +117,7 @@ class ObjectVerifier:
         """Check an object, add its findings, and return the number of checked files; None if it was not checked."""
         if target.restricted:
             reason = "your reads of it are restricted, so you get no files"
-            findings.append(StorageFinding(NOT_CHECKED, actual=reason, severity=NOTE))
+            findings.append(StorageFinding(finding=NOT_CHECKED, actual=reason, severity=NOTE))
             return None
         if target.format == _LANCE:
             return self._lance_table(target, findings)
@@ -129,7 +129,7 @@ class ObjectVerifier:
         try:
             check = LanceCheck(self._client.lance.load(target.path))
         except ConflictError as error:  # of a table whose versions the server manages
-            findings.append(StorageFinding("version manifest missing", actual=error.message))
+            findings.append(StorageFinding(finding="version manifest missing", actual=error.message))
             return 1
         check.run()
         findings += check.findings
@@ -173,7 +173,7 @@ class ObjectVerifier:
     ) -> int | None:
         """Let the server check a table whose files this process cannot read."""
         if is_view:
-            findings.append(StorageFinding(NOT_CHECKED, actual=reason, severity=NOTE))
+            findings.append(StorageFinding(finding=NOT_CHECKED, actual=reason, severity=NOTE))
             return None
         result = self._client.table_checks.check(target.path)
         findings += map(_of_server, result.findings[:FINDINGS_MAX])
@@ -186,5 +186,5 @@ def _of_server(each: TableFinding) -> StorageFinding:
     if each.problem == "size" and each.size_told is not None and each.size_found is not None:
         words = "shorter" if each.size_found < each.size_told else "longer"
         expected, actual = f"{each.size_told} bytes", f"{each.size_found} bytes"
-        return StorageFinding(f"{what} {words}", each.file, expected=expected, actual=actual)
-    return StorageFinding(f"{what} {each.problem}", each.file)
+        return StorageFinding(finding=f"{what} {words}", file=each.file, expected=expected, actual=actual)
+    return StorageFinding(finding=f"{what} {each.problem}", file=each.file)

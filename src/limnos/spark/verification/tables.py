@@ -64,7 +64,7 @@ class MetadataCheck:
             self.findings.append(finding)
         elif len(self.findings) == FINDINGS_MAX:
             note = f"more than {FINDINGS_MAX:,} findings"
-            self.findings.append(StorageFinding(NOT_CHECKED, actual=note, severity=NOTE))
+            self.findings.append(StorageFinding(finding=NOT_CHECKED, actual=note, severity=NOTE))
 
     def check_metadata(self) -> None:
         """Compare the metadata file with the metadata in the store."""
@@ -77,7 +77,7 @@ class MetadataCheck:
         try:
             written = iceberg_metadata.decode(data)
         except BadRequest as error:
-            finding = StorageFinding("metadata file unreadable", self._location, actual=error.message)
+            finding = StorageFinding(finding="metadata file unreadable", file=self._location, actual=error.message)
             self.add(finding)
             return
         for each in metadata_differences(self._metadata, written):
@@ -95,11 +95,11 @@ class MetadataCheck:
             return
         snapshot = next((each for each in snapshots_of(self._metadata) if each.snapshot_id == current), None)
         if snapshot is None:
-            self.add(StorageFinding("snapshot missing", self._location, expected=str(current)))
+            self.add(StorageFinding(finding="snapshot missing", file=self._location, expected=str(current)))
             return
         for manifest in self._manifests(snapshot):
             if self.files >= FILES_MAX:
-                self.add(StorageFinding(NOT_CHECKED, actual=f"more than {FILES_MAX:,} files", severity=NOTE))
+                self.add(StorageFinding(finding=NOT_CHECKED, actual=f"more than {FILES_MAX:,} files", severity=NOTE))
                 return
             yield from self._manifest(manifest, footers=footers)
 
@@ -115,7 +115,9 @@ class MetadataCheck:
             return ()
         distinct = list({each.path: each for each in listed}.values())
         if len(distinct) > MANIFESTS_MAX:
-            self.add(StorageFinding(NOT_CHECKED, location, actual=f"{len(distinct):,} manifests", severity=NOTE))
+            self.add(
+                StorageFinding(finding=NOT_CHECKED, file=location, actual=f"{len(distinct):,} manifests", severity=NOTE)
+            )
         return distinct[:MANIFESTS_MAX]
 
     def _manifest(self, manifest: ListedManifest, *, footers: bool) -> Iterator[str]:
@@ -165,11 +167,16 @@ class MetadataCheck:
                 )
                 count = reader.metadata.num_rows
         except (OSError, ValueError, LimnosError) as error:
-            self.add(StorageFinding(f"{what} unreadable", file.path, actual=str(error)))
+            self.add(StorageFinding(finding=f"{what} unreadable", file=file.path, actual=str(error)))
             return
         if file.row_count not in (None, count):
             self.add(
-                StorageFinding(f"{what} has other rows", file.path, expected=_rows(file.row_count), actual=_rows(count))
+                StorageFinding(
+                    finding=f"{what} has other rows",
+                    file=file.path,
+                    expected=_rows(file.row_count),
+                    actual=_rows(count),
+                )
             )
 
     def _add_unread(self, error: LimnosError, what: str, *, file: str, size: int | None) -> None:
@@ -192,20 +199,20 @@ def metadata_differences(stored: Json, written: Json) -> Iterator[StorageFinding
     places = [_place(each.get("location")) for each in (stored, written)]
     if other_id and places[0] != places[1]:
         expected, actual = f"{_text(stored.get(key))} at {places[0]}", f"{_text(written.get(key))} at {places[1]}"
-        yield StorageFinding("metadata file of another object", expected=expected, actual=actual)
+        yield StorageFinding(finding="metadata file of another object", expected=expected, actual=actual)
         return
     if other_id:
-        yield StorageFinding("uuid differs", expected=_text(stored.get(key)), actual=_text(written.get(key)))
+        yield StorageFinding(finding="uuid differs", expected=_text(stored.get(key)), actual=_text(written.get(key)))
     if places[0] != places[1]:
-        yield StorageFinding("location differs", expected=places[0], actual=places[1])
+        yield StorageFinding(finding="location differs", expected=places[0], actual=places[1])
     times = [each.get("last-updated-ms") for each in (stored, written)]
     if isinstance(times[0], int) and isinstance(times[1], int) and times[1] < times[0]:
-        yield StorageFinding("metadata file is older", expected=_text(times[0]), actual=_text(times[1]))
+        yield StorageFinding(finding="metadata file is older", expected=_text(times[0]), actual=_text(times[1]))
         return
     for field, words in _FIELDS:
         values = [_number(each.get(field)) for each in (stored, written)]
         if values[0] != values[1]:
-            yield StorageFinding(f"{words} differs", expected=_text(values[0]), actual=_text(values[1]))
+            yield StorageFinding(finding=f"{words} differs", expected=_text(values[0]), actual=_text(values[1]))
 
 
 def places_of(metadata: Json) -> tuple[str, ...]:
@@ -216,17 +223,17 @@ def places_of(metadata: Json) -> tuple[str, ...]:
 def _problem_finding(what: str, file: str, *, state: FileState, size: int | None) -> StorageFinding:
     expected = None if size is None else _bytes(size)
     if state.problem == MISSING:
-        return StorageFinding(f"{what} missing", file, expected=expected)
+        return StorageFinding(finding=f"{what} missing", file=file, expected=expected)
     if state.problem == DIRECTORY or state.problem.endswith(DIRECTORY):
-        return StorageFinding(f"{what} is a directory", file, expected=expected, actual=DIRECTORY)
+        return StorageFinding(finding=f"{what} is a directory", file=file, expected=expected, actual=DIRECTORY)
     if state.problem == OUTSIDE:
-        return StorageFinding(f"{what} outside of the location", file, severity=WARNING)
-    return StorageFinding(f"{what} unreadable", file, expected=expected, actual=state.problem)
+        return StorageFinding(finding=f"{what} outside of the location", file=file, severity=WARNING)
+    return StorageFinding(finding=f"{what} unreadable", file=file, expected=expected, actual=state.problem)
 
 
 def _size_finding(what: str, file: str, *, expected: int, actual: int) -> StorageFinding:
     words = "shorter" if actual < expected else "longer"
-    return StorageFinding(f"{what} {words}", file, expected=_bytes(expected), actual=_bytes(actual))
+    return StorageFinding(finding=f"{what} {words}", file=file, expected=_bytes(expected), actual=_bytes(actual))
 
 
 def _pair(file: ListedFile) -> tuple[str, int | None]:

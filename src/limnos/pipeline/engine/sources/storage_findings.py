@@ -16,7 +16,7 @@ from pyspark.sql import functions as f
 from limnos.pipeline.declaration import StorageSource
 from limnos.pipeline.engine.connection import access_of
 from limnos.pipeline.engine.sources.values import SourceRead, SourceReadRequest, first_line
-from limnos.pipeline.engine.staging import release, stage
+from limnos.pipeline.engine.staging import release, stage, staged_rows
 from limnos.pipeline.outcomes import ReadPin
 from limnos.spark.session import system_home
 from limnos.spark.system.source import SOURCE
@@ -47,13 +47,13 @@ def storage_findings_frame(request: SourceReadRequest, kind: StorageSource) -> S
         task = VerificationTask(home=system_home(request.spark) or access_of(request.spark), footers=footers)
         columns = ",".join((*COLUMNS, "location"))
         listed = request.spark.read.format(SOURCE).option("table", "tables").option("columns", columns).load()
-        tables = stage(listed)
-        tasks = min(TASKS_MAX, max(request.spark.sparkContext.defaultParallelism, tables.count() // TABLES_PER_TASK))
-        rows = stage(tables.select(*COLUMNS).repartition(tasks, "id").mapInArrow(task, _ROW_SCHEMA))
-        own = rows.where(f.col("row").isin(OBJECT, FINDING)).drop("row")
-        staged = stage(own.unionByName(_shared_files(rows)).unionByName(_nested_tables(tables)))
-        release(rows)
-        release(tables)
+        with staged_rows(listed) as tables:
+            parallelism = request.spark.sparkContext.defaultParallelism
+            tasks = min(TASKS_MAX, max(parallelism, tables.count() // TABLES_PER_TASK))
+            checked = tables.select(*COLUMNS).repartition(tasks, "id").mapInArrow(task, _ROW_SCHEMA)
+            with staged_rows(checked) as rows:
+                own = rows.where(f.col("row").isin(OBJECT, FINDING)).drop("row")
+                staged = stage(own.unionByName(_shared_files(rows)).unionByName(_nested_tables(tables)))
     except (PySparkException, Py4JJavaError) as error:
         raise request.failed(f"the tables could not be checked: {first_line(error)}") from error
     pin = ReadPin(name=request.source.name, whole_because=_WHOLE_BECAUSE)
