@@ -68,7 +68,9 @@ def _check_source_parameters(
             if name is None:
                 continue
             if name not in types:
-                words = f"'{key}' names a parameter, and there is no parameter '{name}'{nearest_word(name, types)}"
+                words = (
+                    f"'{key}' names a parameter, and there is no parameter '{name}'{nearest_word(name, list(types))}"
+                )
                 notes.add(f"{words}: add it, as parameters: {{{name}: {needed.value}}}", at)
             elif types[name] is not needed:
                 notes.add(f"'{key}' needs a parameter of type {needed.value}, and '{name}' is {types[name].value}", at)
