@@ -52,7 +52,8 @@ HELP: Final = r"""A statement ends with a semicolon; Enter before that goes on i
   \format json-lines|csv|adm|lossless-json    show results as the server writes them, a line for each one
   \help                                       this list
   \quit                                       leave, as Ctrl-D does
-EXPLAIN before a query shows its plan. Ctrl-C cancels a running statement, and clears a line. Tab completes; arrow keys and Ctrl-R search the history.
+EXPLAIN before a query shows its plan. Ctrl-C cancels a running statement, and clears a line. Tab completes; arrow keys
+and Ctrl-R search the history.
 """
 
 

@@ -54,7 +54,8 @@ def etag_of(document: MetadataDocument, mode: str, *, end: TableResponseEnd) -> 
 
     With credentials it changes when new ones would be issued, so that no client reuses expired ones after a 304.
     """
-    return f'W/"{"-".join(filter(None, (str(document.node_id), str(document.version), mode, end.scan_mode, end.mark)))}"'.encode()
+    parts = (str(document.node_id), str(document.version), mode, end.scan_mode, end.mark)
+    return f'W/"{"-".join(filter(None, parts))}"'.encode()
 
 
 async def response_end(

@@ -53,7 +53,8 @@ def type_of(value: object, *, column: str, depth: int = 0) -> str:
         parts = (type_of(nested.get(key), column=column, depth=depth + 1) for key in ("keyType", "valueType"))
         return f"map<{','.join(parts)}>"
     if kind == "struct":
-        return f"struct<{','.join(_field_of(each, column=column, depth=depth) for each in objects_at(nested, 'fields', where=where))}>"
+        fields = objects_at(nested, "fields", where=where)
+        return f"struct<{','.join(_field_of(each, column=column, depth=depth) for each in fields)}>"
     raise _unknown(column, kind)
 
 

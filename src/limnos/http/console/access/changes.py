@@ -282,7 +282,9 @@ async def grant_change(page_request: PageRequest) -> Response:
     fields = await page_request.form()
     if fields.get("privileges") in PRESETS:
         preset, outcome = await _preset_apply(page_request, address, fields=fields)
-        words = f"the preset {preset.preset} ({', '.join(f'{privilege} on {kind.word} {name}' for privilege, kind, name in named_grants(outcome, outcome.changed)) or 'no change'})"
+        changed = named_grants(outcome, outcome.changed)
+        listed = ", ".join(f"{privilege} on {kind.word} {name}" for privilege, kind, name in changed)
+        words = f"the preset {preset.preset} ({listed or 'no change'})"
         role, grants_them = outcome.role, preset.grants_them
     else:
         change = await _privileges_change(page_request, address, fields=fields)
