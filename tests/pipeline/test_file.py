@@ -321,7 +321,7 @@ WRONG = {
         "p.yaml:3:14: the format of 'data/*' does not follow from its ending: add 'format: csv' (or another)"
     ],
     HEAD + "sources: {x: {tabel: a.b}}\nsteps: {a.t: {sql: SELECT 1}}": [
-        "p.yaml:3:14: a source needs one of files, jdbc, python, stream, storage, system, table; did you mean 'table'?"
+        "p.yaml:3:14: a source needs one of files, jdbc, kafka, python, stream, storage, system, table; did you mean 'table'?"
     ],
     HEAD + "sources: {x: {jdbc: 'jdbc:postgresql://u:secret@h/d', table: t}}\nsteps: {a.t: {sql: SELECT 1}}": [
         "p.yaml:3:14: a password is not allowed in the file: name its environment variable in 'password_env'"
@@ -331,14 +331,6 @@ WRONG = {
     ],
     HEAD + "sources: {x: {jdbc: 'jdbc:oracle:thin:shop/secret@//h/d', table: t}}\nsteps: {a.t: {sql: SELECT 1}}": [
         "p.yaml:3:14: a password is not allowed in the file: name its environment variable in 'password_env'"
-    ],
-    HEAD
-    + "sources: {x: {stream: {kafka: {subscribe: c, kafka.sasl.jaas.config: 'x required password=\"secret\";'}}}}\nsteps: {a.t: {sql: SELECT 1}}": [
-        "p.yaml:3:23: a password is not allowed in the file: name its environment variable in 'kafka.sasl.jaas.config_env'"
-    ],
-    HEAD
-    + "sources: {x: {stream: {kafka: {subscribe: c, kafka.ssl.key.password: secret}}}}\nsteps: {a.t: {sql: SELECT 1}}": [
-        "p.yaml:3:23: a password is not allowed in the file: name its environment variable in 'kafka.ssl.key.password_env'"
     ],
     HEAD + "sources: {x: {stream: {files: a.csv}}}\nsteps: {a.t: {sql: SELECT 1}}": [
         "p.yaml:3:23: a stream of files needs 'schema': there may be no file yet to infer it from"

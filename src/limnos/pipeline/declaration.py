@@ -126,13 +126,94 @@ class PythonSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
-    """New data since the last published run, by Structured Streaming (`availableNow`), from files, an Iceberg table or
-    Kafka.
+    """New data since the last published run, by Structured Streaming (`availableNow`), from files or an Iceberg
+    table.
     """
 
     files: Files | None = None
     table: Parts | None = None
-    kafka: Mapping[str, str] | None = None
+
+
+class RecordFormat(Enum):
+    """The format of the values of a topic's records."""
+
+    JSON = "json"
+    AVRO = "avro"
+    STRING = "string"
+    BINARY = "binary"
+
+
+class LostRecordPolicy(Enum):
+    """What a run does if records that it has not read are gone from a topic: fail, or continue with those that are
+    left.
+    """
+
+    FAIL = "fail"
+    ACCEPT = "accept"
+
+
+RECORD_COLUMNS: Final[Mapping[str, str]] = {
+    "key": "STRING",
+    "topic": "STRING",
+    "partition": "INT",
+    "offset": "BIGINT",
+    "timestamp": "TIMESTAMP",
+    "tombstone": "BOOLEAN",
+}
+"""The columns of a record beside its value, with Spark's types. `tombstone` is true for a record without a value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaAccess:
+    """Access to brokers and to a schema registry. Passwords are read from environment variables."""
+
+    brokers: str
+    """The bootstrap servers: `host:port`, separated by commas."""
+    security: str | None = None
+    """`plaintext`, `ssl`, `sasl_plaintext` or `sasl_ssl`; None for `plaintext`, or `sasl_ssl` with a user."""
+    mechanism: str = "SCRAM-SHA-512"
+    user: str | None = None
+    password_env: str | None = None
+    ca_file: str | None = None
+    """A PEM file with certificate authorities, relative to the pipeline's file."""
+    registry: str | None = None
+    """URL of a schema registry."""
+    registry_user: str | None = None
+    registry_password_env: str | None = None
+    timeout_s: int = 30
+    """The longest wait for an answer of a broker or the registry, in seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kafka:
+    """A topic of Kafka: all records between two offsets of each partition, which a run pins when it starts."""
+
+    topic: str
+    access: KafkaAccess
+    format: RecordFormat
+    schema: str | None = None
+    """Of JSON, Spark's column list. Of Avro, the schema as Avro's JSON; None for the registry's newest schema."""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """The columns of `RECORD_COLUMNS` that the source has after those of the value, with their names there."""
+    is_compacted: bool = False
+    """Whether only the newest record of each key in the range is read."""
+    start: str = "earliest"
+    """The position of the first read: `earliest`, `latest`, or a time with its zone in ISO 8601."""
+    records_max: int | None = None
+    """The largest number of offsets by which one run advances."""
+    malformed: MalformedRowPolicy = MalformedRowPolicy.FAIL
+    lost: LostRecordPolicy = LostRecordPolicy.FAIL
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def column_list(self) -> str | None:
+        """Spark's list of all columns; None for Avro, whose columns follow from its schema."""
+        values = {RecordFormat.JSON: self.schema, RecordFormat.STRING: "value STRING"}
+        value = values.get(self.format, "value BINARY")
+        if self.format is RecordFormat.AVRO or value is None:
+            return None
+        further = [f"`{name}` {RECORD_COLUMNS[column]}" for column, name in self.columns.items()]
+        return ", ".join([value, *further])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +249,7 @@ class StorageSource:
         )
 
 
-SourceKind = Files | TableSource | Jdbc | PythonSource | Stream | SystemTableSource | StorageSource
+SourceKind = Files | TableSource | Jdbc | Kafka | PythonSource | Stream | SystemTableSource | StorageSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,6 +265,8 @@ class DeclaredSource:
     def schema(self) -> str | None:
         """Spark's column list, as far as it is known without reading the source."""
         kind = self.kind.files if isinstance(self.kind, Stream) else self.kind
+        if isinstance(kind, Kafka):
+            return kind.column_list
         return kind.schema if isinstance(kind, Files | PythonSource | SystemTableSource | StorageSource) else None
 
 

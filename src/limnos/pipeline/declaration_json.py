@@ -51,6 +51,7 @@ _KINDS = {
     "Files": "files",
     "TableSource": "table",
     "Jdbc": "jdbc",
+    "Kafka": "kafka",
     "PythonSource": "python",
     "Stream": "stream",
     "SystemTableSource": "system",

@@ -16,10 +16,12 @@ from pathlib import Path
 from limnos.pipeline.declaration import (
     Expectation,
     ExpectationAction,
+    Kafka,
     Pipeline,
     PythonStep,
     RuleKind,
     Scalar,
+    SourceKind,
     StepDeclaration,
 )
 from limnos.pipeline.declaration_json import plain
@@ -38,8 +40,17 @@ def declared_parts(pipeline: Pipeline, step: StepDeclaration, *, sources: Collec
     parts = {QUERY: plain(step.body), WRITE: plain(step.write)}
     if rules := removing_rules(step):
         parts[RULES] = [(rule.condition, rule.action.value) for rule in rules]
-    parts |= {f"{_SOURCE}{name}": plain(known[name].kind) for name in sorted(sources) if name in known}
+    parts |= {f"{_SOURCE}{name}": plain(_determining(known[name].kind)) for name in sorted(sources) if name in known}
     return digests(parts)
+
+
+def _determining(kind: SourceKind) -> object:
+    """Return the part of a source that determines its rows. A topic has the same records through other brokers, and a
+    step continues from its offsets whatever `from`, `records` and `malformed` say.
+    """
+    if not isinstance(kind, Kafka):
+        return kind
+    return (kind.topic, kind.format, kind.schema, kind.columns, kind.is_compacted, kind.options)
 
 
 def code_part(step: StepDeclaration) -> dict[str, str]:

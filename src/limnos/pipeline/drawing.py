@@ -19,6 +19,7 @@ from limnos.names import display
 from limnos.pipeline.declaration import (
     Files,
     Jdbc,
+    Kafka,
     Parts,
     Pipeline,
     PythonSource,
@@ -113,6 +114,8 @@ def describe_source(kind: object) -> str:
         return f"table {display.render(kind.table)}"
     if isinstance(kind, Jdbc):
         return f"database, {kind.table or 'a query'}"
+    if isinstance(kind, Kafka):
+        return f"topic {kind.topic}"
     if isinstance(kind, PythonSource):
         return f"function {kind.function}"
     if isinstance(kind, SystemTableSource):

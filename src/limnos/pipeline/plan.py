@@ -19,6 +19,7 @@ from limnos.pipeline.declaration import (
     DeclaredSource,
     Files,
     Jdbc,
+    Kafka,
     Parts,
     Pipeline,
     PythonSource,
@@ -53,6 +54,7 @@ from limnos.pipeline.rights import (
 from limnos.pipeline.side_tables import tables_of
 from limnos.pipeline.table_columns import spark_columns
 from limnos.pipeline.table_conflicts import declared_by_others
+from limnos.pipeline.topic_offsets import TopicLookup, describe_read, plan_read, read_offsets
 
 if TYPE_CHECKING:
     from limnos.client import Client
@@ -238,8 +240,16 @@ def _unique(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     return InvalidPipeline(dict.fromkeys(problems)).problems
 
 
-def plan(checked: CheckResult, *, selected: frozenset[str] | None = None) -> tuple[StepPlan, ...]:
-    """Describe a run of the selected steps, in order of execution; None for all. `checked` must have no problems."""
+def plan(
+    checked: CheckResult,
+    *,
+    selected: frozenset[str] | None = None,
+    topics: Mapping[str, TopicLookup | str] | None = None,
+) -> tuple[StepPlan, ...]:
+    """Describe a run of the selected steps, in order of execution; None for all. `checked` must have no problems.
+
+    `topics` has the present offsets of sources that are topics, or the reason why they are not known.
+    """
     results = {step.table: step.name for step in checked.pipeline.steps if selected is None or step.name in selected}
     sources = {source.name: source for source in checked.pipeline.sources}
     return tuple(
@@ -248,7 +258,10 @@ def plan(checked: CheckResult, *, selected: frozenset[str] | None = None) -> tup
             level=level,
             is_new=checked.table_lookups is not None and checked.table_lookups[step.table].kind == "absent",
             is_lance=step.table[0] in checked.lance_catalogs,
-            reads=(*_table_reads(checked, step, steps=results), *_source_reads(checked, step, sources=sources)),
+            reads=(
+                *_table_reads(checked, step, steps=results),
+                *_source_reads(checked, step, sources=sources, topics=topics),
+            ),
             aside=_side_tables(checked, step),
         )
         for level, steps in enumerate(checked.levels)
@@ -367,17 +380,50 @@ def _change(checked: CheckResult, step: StepDeclaration) -> str | None:
 
 
 def _source_reads(
-    checked: CheckResult, step: StepDeclaration, *, sources: Mapping[str, DeclaredSource]
+    checked: CheckResult,
+    step: StepDeclaration,
+    *,
+    sources: Mapping[str, DeclaredSource],
+    topics: Mapping[str, TopicLookup | str] | None = None,
 ) -> list[PlannedRead]:
     reads = checked.reads or {}
     names = sorted(reads[step.name].sources) if step.name in reads else []
     change = _change(checked, step)
     more = "" if change is None else f"; the whole: {change}"
     return [
-        PlannedRead(name=name, kind="source", why=f"{_of_source(sources[name])}{more}")
+        PlannedRead(
+            name=name,
+            kind="source",
+            why=f"{_of_source(sources[name])}{_of_topic(checked, step, source=sources[name], topics=topics)}{more}",
+        )
         for name in names
         if name in sources
     ]
+
+
+def _of_topic(
+    checked: CheckResult,
+    step: StepDeclaration,
+    *,
+    source: DeclaredSource,
+    topics: Mapping[str, TopicLookup | str] | None,
+) -> str:
+    """Return which records of a topic the step would read; empty for other sources, and if that was not looked up."""
+    lookup = (topics or {}).get(source.name)
+    if lookup is None or not isinstance(source.kind, Kafka):
+        return ""
+    if isinstance(lookup, str):
+        return f"; its offsets are not known: {lookup}"
+    state = (inputs_of(_checkpoint(checked, step).get(INPUTS)) or {}).get(engine.render_spark((source.name,)))
+    whole = not step.incremental or _change(checked, step) is not None
+    read = plan_read(
+        lookup.pin,
+        lookup.state,
+        before=read_offsets(state) if isinstance(state, str) else None,
+        whole=whole,
+        records_max=source.kind.records_max,
+    )
+    return f": {describe_read(read)}"
 
 
 def _of_source(source: DeclaredSource) -> str:
@@ -388,6 +434,8 @@ def _of_source(source: DeclaredSource) -> str:
         return f"table {display.render(kind.table)}"
     if isinstance(kind, Jdbc):
         return f"{kind.url}, {kind.table or 'a query'}"
+    if isinstance(kind, Kafka):
+        return f"topic {kind.topic} at {kind.access.brokers}"
     if isinstance(kind, PythonSource):
         return f"function {kind.function}"
     if isinstance(kind, SystemTableSource):

@@ -114,6 +114,67 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = {
 """The options that a source may not set, with the reasons."""
 
 
+CONNECTOR_OPTIONS: Final = ("minPartitions", "maxRecordsPerPartition", "groupIdPrefix")
+"""Options of Spark's connector for Kafka that a source may set."""
+_OF_FILES: Final = (*LISTING_OPTIONS, "encoding", "charset", "lineSep", "multiLine", "samplingRatio")
+VALUE_OPTIONS: Final = tuple(each for each in HONOURED["json"] if each not in _OF_FILES)
+"""Options of Spark's reader of JSON that a topic's values may have."""
+_OWN_KEYS: Final[Mapping[str, str]] = {
+    "kafka.bootstrap.servers": "brokers",
+    "kafka.security.protocol": "security",
+    "kafka.sasl.mechanism": "mechanism",
+    "kafka.sasl.jaas.config": "user` and `password_env",
+    "kafka.ssl.truststore.location": "ca_file",
+    "kafka.ssl.truststore.type": "ca_file",
+    "subscribe": "kafka",
+    "subscribePattern": "kafka",
+    "assign": "kafka",
+    "startingOffsets": "from",
+    "startingTimestamp": "from",
+    "startingOffsetsByTimestamp": "from",
+    "maxOffsetsPerTrigger": "records",
+    "failOnDataLoss": "lost",
+    "includeHeaders": "columns",
+    "kafkaConsumer.pollTimeoutMs": "timeout",
+    "kafka.request.timeout.ms": "timeout",
+    "kafka.default.api.timeout.ms": "timeout",
+}
+"""Options of Spark's connector that are keys of a source, with the keys."""
+_ENDS: Final = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp")
+_CLIENT_OPTIONS: Final = (
+    "kafka.client.dns.lookup",
+    "kafka.client.rack",
+    "kafka.connections.max.idle.ms",
+    "kafka.fetch.max.bytes",
+    "kafka.fetch.max.wait.ms",
+    "kafka.fetch.min.bytes",
+    "kafka.max.partition.fetch.bytes",
+    "kafka.max.poll.records",
+    "kafka.receive.buffer.bytes",
+    "kafka.reconnect.backoff.max.ms",
+    "kafka.reconnect.backoff.ms",
+    "kafka.retry.backoff.ms",
+    "kafka.ssl.cipher.suites",
+    "kafka.ssl.enabled.protocols",
+    "kafka.ssl.endpoint.identification.algorithm",
+    "kafka.ssl.protocol",
+)
+"""Settings of Kafka's consumer that a source may set. Others load code, read files or change what is read."""
+
+
+def topic_option_problem(name: str, *, json: bool) -> str | None:
+    """Return why a source that is a topic may not have an option; None if it may. `json`: its values are JSON."""
+    own = {one.lower(): key for one, key in _OWN_KEYS.items()}
+    if name.lower() in own:
+        return f"the option {name} has its own key in a source: use `{own[name.lower()]}`."
+    if name.lower() in {one.lower() for one in _ENDS}:
+        return f"the option {name} is set by the run, which pins the end when it starts: leave it out."
+    known = (*CONNECTOR_OPTIONS, *_CLIENT_OPTIONS, *(VALUE_OPTIONS if json else ()))
+    if name in known:
+        return None
+    return f"there is no option {name} of a topic{nearest_word(name, known)}; possible are {', '.join(known)}."
+
+
 def option_problem(format_: str, name: str, *, stream: bool = False) -> str | None:
     """Return why a source of a format may not have an option; None if it may, or if the options of the format are not
     known here.

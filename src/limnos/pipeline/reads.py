@@ -14,6 +14,7 @@ from limnos.names import display
 from limnos.pipeline.declaration import (
     DeclaredSource,
     Files,
+    Kafka,
     Load,
     MalformedRowPolicy,
     Parts,
@@ -23,6 +24,7 @@ from limnos.pipeline.declaration import (
     StepDeclaration,
     Stream,
     TableSource,
+    WriteMode,
 )
 from limnos.pipeline.engine.relations import QueryNames
 from limnos.pipeline.problems import InvalidPipeline, InvalidQuery, Problem, nearest_word, offset, within
@@ -141,6 +143,7 @@ def _reads(scope: _NameScope, step: StepDeclaration, *, problems: list[Problem])
     problems += [problem for table, one in full for problem in _refuse_table_states(scope, table, at=one.at)]
     sources = frozenset(one.parts[0] for one in names)
     problems += _refuse_rows_without_keys(scope, step, sources=[one.parts[0] for one in body if len(one.parts) == 1])
+    problems += _refuse_repeated_topics(scope, step, sources=sources)
     tables = {table for table, one in full if not one.travels}
     return StepReads(
         tables=frozenset(tables | {table for name in sources for table in _source_tables(scope, name)}),
@@ -246,7 +249,22 @@ def _refuse_rows_without_keys(scope: _NameScope, step: StepDeclaration, *, sourc
             step.at,
         )
         for name, one in files.items()
-        if isinstance(one, Files) and one.malformed is not MalformedRowPolicy.FAIL
+        if isinstance(one, Files | Kafka) and one.malformed is not MalformedRowPolicy.FAIL
+    ]
+
+
+def _refuse_repeated_topics(scope: _NameScope, step: StepDeclaration, *, sources: frozenset[str]) -> Sequence[Problem]:
+    """Refuse to append all records of a topic in each run."""
+    if step.incremental or step.write.mode is not WriteMode.APPEND:
+        return []
+    topics = [name for name in sorted(sources) if name in scope.sources and isinstance(scope.sources[name].kind, Kafka)]
+    return [
+        Problem(
+            f"{step.name}: each run would append all records of topic source {name} again: write 'incremental: true', "
+            "or 'write: replace' for a table of the topic's present records",
+            step.at,
+        )
+        for name in topics
     ]
 
 

@@ -41,7 +41,10 @@ def tables_of(
 
 def _keeps_rows_aside(source: declaration.DeclaredSource) -> bool:
     files = source.kind.files if isinstance(source.kind, declaration.Stream) else source.kind
-    return isinstance(files, declaration.Files) and files.malformed is declaration.MalformedRowPolicy.KEEP
+    return (
+        isinstance(files, declaration.Files | declaration.Kafka)
+        and files.malformed is declaration.MalformedRowPolicy.KEEP
+    )
 
 
 def names_source(step: declaration.StepDeclaration, source: str) -> bool:

@@ -130,6 +130,63 @@ OPENLINEAGE = Artifact(
 """OpenLineage's Spark listener, which reports the sources and targets of statements; for Spark 4 (Scala 2.13)."""
 
 
+def _spark_module(name: str, sha256: str, size_bytes: int) -> Artifact:
+    return Artifact(
+        group="org.apache.spark", name=f"{name}_2.13", version="4.1.1", sha256=sha256, size_bytes=size_bytes
+    )
+
+
+KAFKA_CONNECTORS: Mapping[str, tuple[Artifact, ...]] = {
+    "4.1": (
+        _spark_module(
+            "spark-sql-kafka-0-10", "9c1ce986f548e6b1dcb0e2dfe2f253a0bc58f2232a32a0c9c6c674dd25a8570c", 491_694
+        ),
+        _spark_module(
+            "spark-token-provider-kafka-0-10",
+            "e510adc37b03d01d0a190d0dab472b5538e05eaa77454f7e9477156d7a6820ae",
+            66_579,
+        ),
+        Artifact(
+            group="org.apache.kafka",
+            name="kafka-clients",
+            version="3.9.1",
+            sha256="7568b998572d256f0b7bc0afdc1b7a2588b8b08415c62ce314c864a6851ae9d9",
+            size_bytes=9_215_194,
+        ),
+        Artifact(
+            group="org.apache.commons",
+            name="commons-pool2",
+            version="2.12.1",
+            sha256="5273c8bc8c0dca2211175c0d27efbd7228efae99689aac001a8e1ef8e872e9ef",
+            size_bytes=152_289,
+        ),
+    )
+}
+"""PySpark's major.minor version -> Spark's connector for Kafka, and the archives that it needs."""
+
+AVRO_READERS: Mapping[str, Artifact] = {
+    "4.1": _spark_module("spark-avro", "6a19d90bc3b6e88d8db0fa36a19273aa10fea2dbd7a62bb60e4cedd73051b32d", 92_354)
+}
+"""PySpark's major.minor version -> Spark's functions for values in Avro."""
+
+
+def kafka_archives(pyspark_version: str, *, avro: bool) -> tuple[Artifact, ...]:
+    """Return the archives by which a PySpark version reads topics of Kafka, with `avro` also values in Avro.
+
+    Raises UnsupportedOperation if none are pinned for that version.
+    """
+    line = ".".join(pyspark_version.split(".")[:2])
+    connector = KAFKA_CONNECTORS.get(line)
+    if connector is None:
+        known = " and ".join(f"{key}.x" for key in sorted(KAFKA_CONNECTORS))
+        raise UnsupportedOperation(
+            f"PySpark {pyspark_version} cannot read Kafka here: Limnos has connectors for PySpark {known}. Run "
+            "`pip install 'pyspark==4.1.4'`.",
+            pyspark=pyspark_version,
+        )
+    return (*connector, AVRO_READERS[line]) if avro else connector
+
+
 def installed_pyspark() -> str:
     """Return the version of the installed PySpark.
 

@@ -21,6 +21,9 @@ _RELATIONS: Final = frozenset({"DataSourceV2Relation", "DataSourceV2ScanRelation
 _REFERENCE = re.compile(r"(branch_|tag_|snapshot_id_|at_timestamp_).+")
 """A pattern for the last part of a name that selects a state of a table."""
 
+_TOPIC = re.compile(r"strategy=Assign\[([A-Za-z0-9._-]+)-\d+")
+"""The first partition of a relation of Kafka in its text, `topic-0`."""
+
 
 class PlanSource(NamedTuple):
     """A table by its path, or an external dataset by its OpenLineage namespace and name."""
@@ -110,7 +113,18 @@ def _files_or_database(relation: Java) -> PlanSource | None:
     if kind == "JDBCRelation":
         options = relation.jdbcOptions()
         return _database_source(str(options.url()), str(options.tableOrQuery()))
-    return None
+    return _topic_source(relation) if kind == "KafkaRelation" else None
+
+
+def _topic_source(relation: Java) -> PlanSource | None:
+    """Return the OpenLineage name of a topic: `kafka://` with the first broker, and the topic's name."""
+    match = _TOPIC.search(str(relation.toString()))
+    settings = relation.getClass().getDeclaredField("specifiedKafkaParams")
+    settings.setAccessible(True)
+    brokers = settings.get(relation).get("bootstrap.servers")
+    if match is None or brokers.isEmpty():
+        return None
+    return PlanSource(None, f"kafka://{str(brokers.get()).partition(',')[0]}", match[1])
 
 
 def _common_directory(roots: Sequence[str]) -> str:

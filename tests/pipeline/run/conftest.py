@@ -125,6 +125,10 @@ class FakeEngine:
         """Return the pins that the test declared as expired."""
         return frozenset(pins) & self.expired
 
+    def source_pins(self, pipeline: Pipeline, names: frozenset[str], *, directory: Path) -> dict[str, ReadPin]:
+        """Return no pins: no source of the tests is a topic."""
+        return {}
+
     def changed(self, pipeline: Pipeline, pins: Mapping[str, ReadPin], *, directory: Path) -> Mapping[str, bool | None]:
         """Return for each source the answer that the test set."""
         return {name: self.mended.get(name, False) for name in pins}

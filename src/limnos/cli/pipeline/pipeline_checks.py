@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from limnos.pipeline.engine.preview import StepPreview
     from limnos.pipeline.plan import CheckResult, StepPlan
     from limnos.pipeline.problems import Problem
+    from limnos.pipeline.topic_offsets import TopicLookup
 
 OfflineFlag = Annotated[bool, Parameter(negative="", help="Without a server: check names and queries only.")]
 
@@ -88,12 +89,19 @@ def plan(
     pipeline = check_file(file, environment=env, offline=False, common=common)
     selected = _selected(pipeline, select=select, exclude=exclude, common=common)
     previews: Mapping[str, StepPreview] = {}
+    topics: Mapping[str, TopicLookup | str] = {}
     if not no_columns and not isinstance(pipeline, tuple) and _can_compare_columns(pipeline):
-        previews = _previews(file, pipeline, master=master, connect=connect, common=common)
+        previews, topics = _previews(file, pipeline, master=master, connect=connect, common=common)
         if selected is not None:
             previews = {name: one for name, one in previews.items() if name in selected}
     return _show_check(
-        file, pipeline, planned=True, output_format=common.output_format, previews=previews, selected=selected
+        file,
+        pipeline,
+        planned=True,
+        output_format=common.output_format,
+        previews=previews,
+        topics=topics,
+        selected=selected,
     )
 
 
@@ -206,10 +214,13 @@ def _can_compare_columns(result: CheckResult) -> bool:
 
 def _previews(
     file: Path, result: CheckResult, *, master: str, connect: str | None, common: CommonFlags
-) -> Mapping[str, StepPreview]:
-    """Start Spark with the server's catalogs, and return the expected changes of each step's table."""
+) -> tuple[Mapping[str, StepPreview], Mapping[str, TopicLookup | str]]:
+    """Start Spark with the server's catalogs, and return the expected changes of each step's table, and the present
+    offsets of topics.
+    """
     launch = import_extra("limnos.pipeline.engine.launch", extra="spark")
     engine = import_extra("limnos.pipeline.engine.preview", extra="spark")
+    sources = import_extra("limnos.pipeline.engine.sources", extra="spark")
     token, user = common.credential(os.environ, lifetime_s=RUN_S)
     connection = launch.ServerConnection(
         uri=common.server_url, metalake=common.metalake, token=token, user=user, ca_file=common.ca_path
@@ -219,7 +230,10 @@ def _previews(
         previews: Mapping[str, StepPreview] = engine.preview(
             spark, pipeline, levels=result.levels, catalogs=result.catalogs, lance_catalogs=result.lance_catalogs
         )
-    return previews
+        topics: Mapping[str, TopicLookup | str] = sources.look_up_topics(
+            spark, pipeline.sources, directory=file.parent.absolute()
+        )
+    return previews, topics
 
 
 def _show_check(
@@ -229,6 +243,7 @@ def _show_check(
     planned: bool,
     output_format: Format,
     previews: Mapping[str, StepPreview] | None = None,
+    topics: Mapping[str, TopicLookup | str] | None = None,
     selected: frozenset[str] | None = None,
 ) -> int:
     previews = previews or {}
@@ -237,7 +252,7 @@ def _show_check(
         lines = list(_problem_lines(result))
     else:
         steps: tuple[StepPlan, ...] = import_extra("limnos.pipeline.plan", extra="pipelines").plan(
-            result, selected=selected
+            result, selected=selected, topics=topics
         )
         document = _document(file, result.problems, planned=steps, previews=previews) | _check_fields(result)
         lines = [

@@ -23,7 +23,7 @@ from limnos.pipeline.engine.metadata import is_classic
 from limnos.pipeline.engine.pinned_reads import pin_tables, reads
 from limnos.pipeline.engine.python_files import ship_files
 from limnos.pipeline.engine.session_pool import SparkSessions, active
-from limnos.pipeline.engine.sources import has_changed
+from limnos.pipeline.engine.sources import has_changed, pin_of
 from limnos.pipeline.engine.spark_failures import failure_of
 from limnos.pipeline.engine.steps import carry_out
 from limnos.pipeline.failures import StepError
@@ -99,6 +99,15 @@ class SparkEngine:
         """Return the tables whose pinned snapshot or view definition is no longer available."""
         with _spark_errors_before_run(self._spark):
             return frozenset(table for table in pins if not self._is_there(table, pins))
+
+    def source_pins(self, pipeline: Pipeline, names: frozenset[str], *, directory: Path) -> dict[str, ReadPin]:
+        """Return pins of those of the named sources that are pinned when a run starts: topics.
+
+        Raises BadRequest for a topic that cannot be read.
+        """
+        with _spark_errors_before_run(self._spark):
+            pins = (pin_of(self._spark, each, directory=directory) for each in pipeline.sources if each.name in names)
+            return {pin.name: pin for pin in pins if pin is not None}
 
     def changed(self, pipeline: Pipeline, pins: Mapping[str, ReadPin], *, directory: Path) -> Mapping[str, bool | None]:
         """Return for each pinned source whether its content has changed; None if that cannot be determined without

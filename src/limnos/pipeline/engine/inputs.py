@@ -186,21 +186,20 @@ class _InputReader:
                 each.release()
         whole = read_whole(self.spark, pins=self.pins, reason=reason)
         sources = self.opening.opened(self.names, new=False, again=sources)
-        self._require_files(sources, reason=reason)
+        self._require_all(sources, reason=reason)
         return self._made(whole.pinned_reads, sources, whole_because=reason)
 
     def _reads_stream(self) -> bool:
         streams = {each.name for each in self.context.pipeline.sources if isinstance(each.kind, Stream)}
         return not streams.isdisjoint(self.names)
 
-    def _require_files(self, sources: tuple[OpenedSource, ...], *, reason: str) -> None:
-        """Raise BadRequest if a full read in mode `append`, which replaces all rows, lacks files that were read."""
+    def _require_all(self, sources: tuple[OpenedSource, ...], *, reason: str) -> None:
+        """Raise BadRequest if a full read in mode `append`, which replaces all rows, lacks what was read before."""
         for each in sources:
-            if each.read.are_files_missing and self.step.write.mode is WriteMode.APPEND and not self.context.full:
+            if each.read.missing is not None and self.step.write.mode is WriteMode.APPEND and not self.context.full:
                 raise BadRequest(
-                    f"Step {self.step.name} must read all of its inputs ({reason}), and files of source {each.name} "
-                    "that it has read are gone: their rows would be lost. Put the files back, or run with --full, "
-                    "which makes the table from the files that are there."
+                    f"Step {self.step.name} must read all of its inputs ({reason}), and {each.read.missing}: their rows "
+                    "would be lost. Put back what is gone, or run with --full, which makes the table from what is there."
                 )
 
     def _made(

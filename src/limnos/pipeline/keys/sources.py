@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keys of a source: files, databases, Python, streams, tables.
+"""Keys of a source: files, databases, topics, Python, streams, tables.
 
 Defines a record for each kind of source, and the constraints between its keys. Must not know how a source is read.
 """
@@ -23,6 +23,7 @@ from limnos.pipeline.declaration import (
     TableSource,
 )
 from limnos.pipeline.keys.shared import ENVIRONMENT, FUNCTION, OPTIONS, SQL, TEXT, pairs, require_function
+from limnos.pipeline.keys.topics import topic_record
 from limnos.pipeline.node_schemas import Choice, NodeSite, TableName, Text, Values, WholeNumber
 from limnos.pipeline.reader_options import option_problem
 
@@ -46,8 +47,6 @@ SHORT_FILES = Text(
     rule="a source written as a string is a path that ends in its format (data/*.csv); write 'files:' with 'format:' for others, "
     "'table:' for a table, 'python:' for a function",
 )
-_LOGIN = re.compile(r"jaas|password|secret|\.key$|credential|token(?!\.endpoint)", re.IGNORECASE)
-"""Options of Kafka's reader that contain secrets."""
 FORMATS = ("csv", "json", "parquet", "orc", "text")
 _SECRET = re.compile(
     r"://[^/@?]*:[^/@?]*@|^jdbc:oracle:\w+:[^/@]+/[^@]+@|\b(password|pwd|passwd|secret)\s*=", re.IGNORECASE
@@ -101,11 +100,7 @@ def _stream(values: Values, site: NodeSite) -> Stream:
     files = _files(values, site, stream=True) if "files" in values else None
     if files is not None and files.schema is None:
         raise site.bad("a stream of files needs 'schema': there may be no file yet to infer it from")
-    kafka = dict(pairs(values["kafka"])) if "kafka" in values else None
-    for key, value in (kafka or {}).items():
-        if not key.endswith("_env") and (_LOGIN.search(key) or _SECRET.search(value)):
-            raise site.bad(f"a password is not allowed in the file: name its environment variable in '{key}_env'")
-    return Stream(files=files, table=values.get("table"), kafka=kafka)
+    return Stream(files=files, table=values.get("table"))
 
 
 def _system_table(values: Values, site: NodeSite) -> SystemTableSource:
@@ -156,7 +151,7 @@ _FILE_KEYS = {
 }
 _STREAM = Record(
     name="a stream",
-    one_of=("files", "table", "kafka"),
+    one_of=("files", "table"),
     together={"format": "files", "schema": "files", "options": "files", "malformed": "files"},
     keys={
         **{
@@ -166,11 +161,6 @@ _STREAM = Record(
             for name, key in _FILE_KEYS.items()
         },
         "table": RecordKey(value_schema=TableName(), description="An Iceberg table.", example="table: raw.web.clicks"),
-        "kafka": RecordKey(
-            value_schema=OPTIONS,
-            description="Options of Spark's reader for Kafka.",
-            example="kafka: {subscribe: clicks}",
-        ),
     },
     build=_stream,
 )
@@ -217,6 +207,7 @@ SOURCE_CASES: Mapping[str, Record] = {
         },
         build=_jdbc,
     ),
+    "kafka": topic_record(_COMMENT),
     "python": Record(
         name="a source in Python",
         keys={

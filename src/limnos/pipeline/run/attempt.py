@@ -40,6 +40,9 @@ class StepEngine(Protocol):
     def lost(self, pins: Mapping[Parts, ReadPin]) -> frozenset[Parts]:
         """Return the tables whose pinned snapshot or view definition is no longer available."""
 
+    def source_pins(self, pipeline: Pipeline, names: frozenset[str], *, directory: Path) -> dict[str, ReadPin]:
+        """Return pins of those of the named sources that are pinned when a run starts: topics. Raises LimnosError."""
+
     def changed(self, pipeline: Pipeline, pins: Mapping[str, ReadPin], *, directory: Path) -> Mapping[str, bool | None]:
         """Return for each pinned source whether its content has changed; None if that cannot be determined without
         reading it.
@@ -69,6 +72,8 @@ class AttemptWork:
     parameters: Mapping[str, Scalar]
     pins: Mapping[Parts, ReadPin]
     options: RunOptions
+    source_pins: Mapping[str, ReadPin] = field(default_factory=dict)
+    """Pins of the sources that are pinned when the run starts, by their names."""
     new: frozenset[Parts]
     """Tables that did not exist when the run began."""
     lance_catalogs: frozenset[str] = frozenset()

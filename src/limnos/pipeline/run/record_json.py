@@ -52,6 +52,17 @@ def pins_of(result: object) -> dict[Parts, ReadPin]:
     return pins
 
 
+def encode_source_pins(pins: Mapping[str, ReadPin]) -> dict[str, object]:
+    """Encode the pins of sources at the start of the run, for the run's options."""
+    return {name: pin.fingerprint for name, pin in sorted(pins.items())}
+
+
+def source_pins_of(result: object) -> dict[str, ReadPin]:
+    """Decode the pins that `encode_source_pins` has encoded."""
+    known = result if isinstance(result, Mapping) else {}
+    return {str(name): ReadPin(name=str(name), fingerprint=str(each)) for name, each in known.items()}
+
+
 def encode_built(built: Mapping[str, BuiltStep]) -> list[dict[str, object]]:
     """Encode the tables of an environment that a promotion copies, for the run's options."""
     return [

@@ -32,7 +32,7 @@ from limnos.pipeline.run.refs import heads_of, restart_branches, restore_new_tab
 from limnos.pipeline.run.result import RunResult
 from limnos.pipeline.run.retries import RetryPolicy
 from limnos.pipeline.run.schedule import steps_after, steps_before
-from limnos.pipeline.run.start import RunMeans, began_at, lease_holder, perform
+from limnos.pipeline.run.start import RunMeans, began_at, lease_holder, perform, pin_sources
 from limnos.pipeline.table_conflicts import require_own_tables
 
 
@@ -88,6 +88,9 @@ def resume(
         at=began_at(seen),
         parameters=_parameters(seen),
         pins=pins,
+        source_pins=_source_pins_again(
+            seen, means, pipeline=pipeline, names=names, directory=directory, patience=patience
+        ),
         options=chosen,
         new=_new(seen),
         lance_catalogs=lance,
@@ -137,6 +140,20 @@ def _pins(
     lost = means.engine.lost(known) | (requested - set(known))
     stale = frozenset(name for name, tables in reads.items() if tables & lost)
     return {**known, **(means.engine.pins(lost) if lost else {})}, stale
+
+
+def _source_pins_again(
+    seen: Run,
+    means: RunMeans,
+    *,
+    pipeline: Pipeline,
+    names: frozenset[str],
+    directory: Path,
+    patience: RetryPolicy,
+) -> dict[str, ReadPin]:
+    """Return the pins that the run's start recorded for topics, and new ones of topics that the file has since."""
+    known = record_json.source_pins_of(seen.options.get("sources"))
+    return pin_sources(pipeline, means, names=names, directory=directory, patience=patience, known=known)
 
 
 def _steps_of_changed_sources(

@@ -214,7 +214,7 @@ class AttemptRunner:
             branch=branch_name(work.run, work.attempt, again=again),
             parameters=work.parameters,
             pins=work.pins,
-            sources=read,
+            sources={**read, **work.source_pins},
             done_branches=branches,
             existing_tables=work.outputs.existing_tables,
             lance_catalogs=work.lance_catalogs,

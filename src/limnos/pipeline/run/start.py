@@ -10,7 +10,7 @@ import os
 import socket
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -44,7 +44,7 @@ from limnos.pipeline.run.retries import RetryPolicy
 from limnos.pipeline.run.runner import AttemptRunner
 from limnos.pipeline.run.stop import RunStopped, StopSignal
 from limnos.pipeline.selection import ModifiedSteps
-from limnos.pipeline.side_tables import tables_of
+from limnos.pipeline.side_tables import names_source, tables_of
 from limnos.pipeline.table_conflicts import find_declaration, put_declaration, require_own_tables
 
 BUSY = "pipeline-busy"
@@ -117,7 +117,7 @@ def start(
     before = patience.call(lambda: find_declaration(means.client, pipeline.name))
     patience.call(lambda: put_declaration(means.client, pipeline, declaration=declared, before=before))
     try:
-        run, pins, outputs = _begin_run(request, means, patience=patience)
+        run, pins, outputs = _begin_run(request, means, directory=directory, patience=patience)
     except RunStopped as error:
         return _refused_result(request, error.why, message=f"{error.message} before the run began")
     except ConflictError as error:
@@ -132,7 +132,8 @@ def start(
         attempt=run.attempt,
         at=began_at(run),
         parameters=values,
-        pins=pins,
+        pins=pins.tables,
+        source_pins=pins.sources,
         options=options,
         new=request.new(outputs),
         lance_catalogs=lance,
@@ -160,6 +161,14 @@ def _promotion(
 
 def _nothing_new(options: RunOptions) -> str:
     return f"environment {options.promotes} has published nothing since production did, so nothing was run"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPins:
+    """The inputs of a run as they are when it starts: tables, and sources that are pinned then."""
+
+    tables: dict[Parts, ReadPin]
+    sources: dict[str, ReadPin]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,13 +203,14 @@ class _RunRequest:
         """Return the tables of the run that do not exist yet."""
         return frozenset(self.tables) - frozenset(outputs.uuids)
 
-    def record(self, pins: Mapping[Parts, ReadPin], *, outputs: RunOutputs) -> dict[str, object]:
+    def record(self, pins: RunPins, *, outputs: RunOutputs) -> dict[str, object]:
         """Return the options for the run's record, which resuming, publishing or discarding needs."""
         return (
             self.options.to_record()
             | environment_record(self.pipeline)
             | {
-                "pins": record_json.encode_pins({**pins, **self._built_pins()}),
+                "pins": record_json.encode_pins({**pins.tables, **self._built_pins()}),
+                "sources": record_json.encode_source_pins(pins.sources),
                 "built": record_json.encode_built(self.built),
                 "tables": [list(table) for table in self.tables],
                 "new": [list(table) for table in sorted(self.new(outputs))],
@@ -259,8 +269,8 @@ def _nothing_selected(pipeline: Pipeline, listener: Listener, *, message: str = 
 
 
 def _begin_run(
-    request: _RunRequest, means: RunMeans, *, patience: RetryPolicy
-) -> tuple[Run, dict[Parts, ReadPin], RunOutputs]:
+    request: _RunRequest, means: RunMeans, *, directory: Path, patience: RetryPolicy
+) -> tuple[Run, RunPins, RunOutputs]:
     """Start the run with fresh pins, as soon as no other run is in progress. Raises ConflictError after the option
     `wait_s`, RunStopped after a stop.
     """
@@ -269,7 +279,10 @@ def _begin_run(
     until = time.monotonic() + request.options.wait_s
     while True:
         means.stop.check()
-        pins = call_engine(lambda: means.engine.pins(outside), patience=patience)
+        pins = RunPins(
+            tables=call_engine(lambda: means.engine.pins(outside), patience=patience),
+            sources=pin_sources(request.pipeline, means, names=request.names, directory=directory, patience=patience),
+        )
         outputs = outputs_now(means.client, request.tables, patience=patience)
         record = request.record(pins, outputs=outputs)
         try:
@@ -278,6 +291,27 @@ def _begin_run(
             if error.code != BUSY or time.monotonic() + _BUSY_PAUSE_S > until:
                 raise
         means.stop.wait(_BUSY_PAUSE_S)
+
+
+def pin_sources(
+    pipeline: Pipeline,
+    means: RunMeans,
+    *,
+    names: Collection[str],
+    directory: Path,
+    patience: RetryPolicy,
+    known: Mapping[str, ReadPin] | None = None,
+) -> dict[str, ReadPin]:
+    """Return the pins of the topics that the named steps read, as they are now, unless they are known.
+
+    Raises as the engine does.
+    """
+    known = known or {}
+    steps = [step for step in pipeline.steps if step.name in names]
+    read = frozenset(one.name for one in pipeline.sources if any(names_source(step, one.name) for step in steps))
+    new = read - frozenset(known)
+    pins = call_engine(lambda: means.engine.source_pins(pipeline, new, directory=directory), patience=patience)
+    return {**{name: pin for name, pin in known.items() if name in read}, **pins}
 
 
 def _start_at_server(

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sources of a pipeline as DataFrames: files, tables, databases, Python functions, streams.
+"""Sources of a pipeline as DataFrames: files, tables, databases, Python functions, topics, streams.
 
 `frame_of` opens a declared source: its rows, a pin of the exact version that was read, and malformed rows.
 """
 
 from __future__ import annotations
 
-from limnos.pipeline.engine.sources.opening import frame_of, has_changed
+from limnos.pipeline.engine.sources.opening import frame_of, has_changed, look_up_topics, pin_of
 from limnos.pipeline.engine.sources.values import MalformedRows, SourceRead
 
-__all__ = ["MalformedRows", "SourceRead", "frame_of", "has_changed"]
+__all__ = ["MalformedRows", "SourceRead", "frame_of", "has_changed", "look_up_topics", "pin_of"]

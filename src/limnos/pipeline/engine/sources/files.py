@@ -9,23 +9,20 @@ because Spark does not notice errors in columns that a query does not need. Must
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, DataFrameReader, Observation
+from pyspark.sql import DataFrame, DataFrameReader, Observation
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.readwriter import DataStreamReader
-from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType, VariantType
+from pyspark.sql.types import StringType, StructType
 
 from limnos.names.columns import case_twins
-from limnos.pipeline.declaration import Expectation, ExpectationAction, Files, MalformedRowPolicy, RuleKind, Stream
-from limnos.pipeline.engine.expectations.flags import sample
-from limnos.pipeline.engine.expectations.judgement import finding
-from limnos.pipeline.engine.expectations.rows import AT_COLUMN, RUN_COLUMN, read_observation
-from limnos.pipeline.engine.naming import BAD, FILE, quote_identifier
+from limnos.pipeline.declaration import Files, Stream
+from limnos.pipeline.engine.naming import BAD, FILE
 from limnos.pipeline.engine.sources.fingerprints import (
     FilesFingerprint,
     NewFiles,
@@ -45,31 +42,25 @@ from limnos.pipeline.engine.sources.listing import (
     paths_of,
     root_of,
 )
+from limnos.pipeline.engine.sources.malformed import counts, malformed_rows
 from limnos.pipeline.engine.sources.values import (
-    FILE_COLUMN,
-    SOURCE_COLUMN,
-    TEXT_COLUMN,
     MalformedRows,
     SourceFailed,
     SourceRead,
     SourceReadRequest,
     first_line,
 )
-from limnos.pipeline.outcomes import ExpectationFinding, ReadPin
+from limnos.pipeline.outcomes import ReadPin
 from limnos.pipeline.reader_options import LISTING_OPTIONS, option_problem
 
 _Reader = TypeVar("_Reader", "DataFrameReader", "DataStreamReader")
 
 FORMATS = ("csv", "json", "parquet", "orc", "text")
+_MISSING = "files of source {} that it has read are gone"
 _TEXTUAL = ("csv", "json")
 """The formats that may have malformed rows."""
 _NOT_OF_HEADERS = ("header", "nullvalue", "emptyvalue", "inferschema", "samplingratio")
 """Options that do not concern the text of a header."""
-_ACTIONS = {
-    MalformedRowPolicy.FAIL: ExpectationAction.FAIL,
-    MalformedRowPolicy.KEEP: ExpectationAction.QUARANTINE,
-    MalformedRowPolicy.COUNT: ExpectationAction.DROP,
-}
 
 
 def files_frame(request: SourceReadRequest, files: Files) -> SourceRead:
@@ -96,7 +87,7 @@ def files_frame(request: SourceReadRequest, files: Files) -> SourceRead:
         pin=pin,
         root=root_of(path),
         files=tuple(file.path for file in sorted(new.files, key=lambda file: (file.changed_ms, file.path))),
-        are_files_missing=missing,
+        missing=_MISSING.format(request.source.name) if missing else None,
     )
     among = new.files if request.only is None else tuple(file for file in new.files if file.path == request.only)
     if not among:
@@ -285,9 +276,9 @@ def _split_malformed(
     parsed = permissive(files, reader, schema=schema).load(paths)
     parsed = with_file(parsed)
     observation = Observation()
-    whole = parsed.observe(observation, *_counts(parsed))
+    whole = parsed.observe(observation, *counts(parsed))
     good = whole.where(F.col(BAD).isNull()).drop(BAD, FILE)
-    return good, malformed_rows(request, files, parsed=parsed, observation=observation)
+    return good, malformed_rows(request, files.malformed, parsed=parsed, observation=observation)
 
 
 def with_file(frame: DataFrame) -> DataFrame:
@@ -306,31 +297,6 @@ def permissive(files: Files, reader: _Reader, *, schema: StructType) -> _Reader:
     return reader.schema(StructType([*schema.fields]).add(BAD, StringType()))
 
 
-def malformed_rows(
-    request: SourceReadRequest, files: Files, *, parsed: DataFrame, observation: Observation | None = None
-) -> MalformedRows:
-    """Return the rows of `parsed` whose column `BAD` is not NULL, with their file in `FILE`.
-
-    With `observation`, which is used by a watched read, they are counted during the write; otherwise by a query.
-    """
-    bad = parsed.observe(Observation(), *_counts(parsed)).where(F.col(BAD).isNotNull())
-
-    def findings() -> tuple[ExpectationFinding, ...]:
-        counts = read_observation(observation) if request.watched and observation is not None else None
-        if counts is None:
-            counts = parsed.agg(*_counts(parsed)).collect()[0].asDict()
-        return (_finding(request, files, counts=counts, bad=bad),)
-
-    rows = bad.select(
-        F.col(BAD).alias(TEXT_COLUMN),
-        F.col(FILE).alias(FILE_COLUMN),
-        F.lit(request.source.name).alias(SOURCE_COLUMN),
-        F.lit(request.parameters.get("run_id")).cast("string").alias(RUN_COLUMN),
-        F.lit(request.parameters.get("run_at")).cast("timestamp").alias(AT_COLUMN),
-    )
-    return MalformedRows(rows=rows, keep=files.malformed is MalformedRowPolicy.KEEP, findings=findings)
-
-
 def stream_schema(
     request: SourceReadRequest, files: Files, *, path: str, stored_schema: object
 ) -> tuple[StructType, bool]:
@@ -344,48 +310,3 @@ def stream_schema(
     if isinstance(stored_schema, dict):
         return StructType.fromJson(stored_schema), True
     return _schema(request, files, states=list_files(request, files, path=path), path=path, fingerprint=None)
-
-
-def _counts(parsed: DataFrame) -> list[Column]:
-    """Return aggregates: all rows, malformed rows, and a checksum of every column.
-
-    The checksum is not used. It keeps Spark from skipping columns that the query does not need. Spark has no checksum
-    of maps and variants; a test for NULL needs their values, too.
-    """
-    columns = [(F.col(quote_identifier((field.name,))), field.dataType) for field in parsed.schema.fields]
-    every = [column if _has_checksum(kind) else column.isNotNull() for column, kind in columns]
-    return [
-        F.count(F.lit(1)).alias("rows"),
-        F.count_if(F.col(BAD).isNotNull()).alias("malformed"),
-        F.bit_xor(F.xxhash64(*every)).alias("every"),
-    ]
-
-
-def _has_checksum(kind: DataType) -> bool:
-    if isinstance(kind, StructType):
-        return all(_has_checksum(field.dataType) for field in kind.fields)
-    if isinstance(kind, ArrayType):
-        return _has_checksum(kind.elementType)
-    return not isinstance(kind, (MapType, VariantType))
-
-
-def _finding(
-    request: SourceReadRequest, files: Files, *, counts: Mapping[str, int], bad: DataFrame
-) -> ExpectationFinding:
-    name = f"{request.source.name} is well formed"
-    rule = Expectation(name=name, kind=RuleKind.ROW, action=_ACTIONS[files.malformed])
-    number, rows = counts["malformed"], counts["rows"]
-    result = finding(rule, broken=number, checked=rows, sample=_sample(bad) if number else None)
-    if not number:
-        return result
-    became = {
-        MalformedRowPolicy.FAIL: "Correct them, or write `malformed: keep` or `count`",
-        MalformedRowPolicy.KEEP: "they are kept with their text and file",
-        MalformedRowPolicy.COUNT: "they were left out",
-    }
-    text = f"{number:,} of {rows:,} rows do not match its format and schema; {became[files.malformed]}"
-    return replace(result, message=f"{name}: {text}")
-
-
-def _sample(bad: DataFrame) -> str | None:
-    return sample(bad.select(F.col(FILE).alias(FILE_COLUMN), F.col(BAD).alias(TEXT_COLUMN)))

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from limnos.pipeline.declaration import Files, Jdbc, PythonSource, StorageSource, SystemTableSource, TableSource
+from limnos.model.errors import LimnosError
+from limnos.pipeline.declaration import Files, Jdbc, Kafka, PythonSource, StorageSource, SystemTableSource, TableSource
 from limnos.pipeline.engine.naming import quote_identifier
 from limnos.pipeline.engine.sources.databases import database_frame
 from limnos.pipeline.engine.sources.files import files_frame, have_files_changed
@@ -17,16 +18,18 @@ from limnos.pipeline.engine.sources.functions import function_frame
 from limnos.pipeline.engine.sources.storage_findings import storage_findings_frame
 from limnos.pipeline.engine.sources.streams import stream_frame
 from limnos.pipeline.engine.sources.system_tables import system_table_frame
+from limnos.pipeline.engine.sources.topics import look_up_topic, pin_topic, topic_frame
 from limnos.pipeline.engine.sources.values import SourceRead, SourceReadRequest
 from limnos.pipeline.outcomes import ReadPin
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
     from limnos.pipeline.declaration import DeclaredSource, Scalar
+    from limnos.pipeline.topic_offsets import TopicLookup
 
 
 def frame_of(
@@ -83,6 +86,8 @@ def frame_of(
         return _table_frame(request, kind)
     if isinstance(kind, Jdbc):
         return database_frame(request, kind)
+    if isinstance(kind, Kafka):
+        return topic_frame(request, kind)
     if isinstance(kind, PythonSource):
         return function_frame(request, kind)
     if isinstance(kind, SystemTableSource):
@@ -96,13 +101,21 @@ def has_changed(spark: SparkSession, source: DeclaredSource, *, pinned: ReadPin,
     """Return whether a source's content has changed since a run read it; None for databases, functions and
     system tables.
 
-    A table is pinned by its snapshot and a stream has its own progress, so neither can change during a run.
+    A table is pinned by its snapshot, a topic by its offsets, and a stream has its own progress, so none of them can
+    change during a run.
     """
     if isinstance(source.kind, (Jdbc, PythonSource, SystemTableSource, StorageSource)):
         return None
     if not isinstance(source.kind, Files):
         return False
-    request = SourceReadRequest(
+    return have_files_changed(_request(spark, source, pinned=pinned, directory=directory), source.kind)
+
+
+def _request(
+    spark: SparkSession, source: DeclaredSource, *, pinned: ReadPin | None, directory: Path | None
+) -> SourceReadRequest:
+    """Return a request that is not one of a step."""
+    return SourceReadRequest(
         spark=spark,
         source=source,
         parameters={},
@@ -113,7 +126,32 @@ def has_changed(spark: SparkSession, source: DeclaredSource, *, pinned: ReadPin,
         watched=False,
         checkpoints=None,
     )
-    return have_files_changed(request, source.kind)
+
+
+def pin_of(spark: SparkSession, source: DeclaredSource, *, directory: Path | None) -> ReadPin | None:
+    """Return the pin of a source for a run that starts now; None for a source that is pinned when it is first read.
+
+    Raises SourceFailed if the source cannot be reached.
+    """
+    if not isinstance(source.kind, Kafka):
+        return None
+    return pin_topic(_request(spark, source, pinned=None, directory=directory), source.kind)
+
+
+def look_up_topics(
+    spark: SparkSession, sources: Iterable[DeclaredSource], *, directory: Path | None
+) -> dict[str, TopicLookup | str]:
+    """Return the present offsets of the sources that are topics, by name; the message where a topic cannot be read."""
+    results: dict[str, TopicLookup | str] = {}
+    for source in sources:
+        if isinstance(source.kind, Kafka):
+            try:
+                results[source.name] = look_up_topic(
+                    _request(spark, source, pinned=None, directory=directory), source.kind
+                )
+            except LimnosError as error:
+                results[source.name] = error.message
+    return results
 
 
 def _table_frame(request: SourceReadRequest, kind: TableSource) -> SourceRead:

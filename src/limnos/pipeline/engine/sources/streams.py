@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Streams: new data of files, an Iceberg table or Kafka since the last published run.
+"""Streams: new data of files or an Iceberg table since the last published run.
 
 Runs Spark's Structured Streaming with `availableNow`, stages each batch, and returns all batches as one DataFrame. The
 progress is stored in a checkpoint directory. Each read copies the checkpoint of the last published run to a new name,
@@ -10,9 +10,7 @@ step that reads a stream has its own progress. Must not know publishing.
 from __future__ import annotations
 
 import json
-import os
 import uuid
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,23 +21,23 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from limnos.pipeline.declaration import Stream
 from limnos.pipeline.engine.naming import BAD, FILE, quote_identifier
-from limnos.pipeline.engine.sources.files import malformed_rows, permissive, stream_schema, with_file
+from limnos.pipeline.engine.sources.files import permissive, stream_schema, with_file
 from limnos.pipeline.engine.sources.listing import locate_path
+from limnos.pipeline.engine.sources.malformed import malformed_rows
 from limnos.pipeline.engine.sources.values import MalformedRows, SourceRead, SourceReadRequest, first_line
 from limnos.pipeline.engine.staging import release, stage
 from limnos.pipeline.outcomes import ReadPin
 
 _KEPT_MS = 8 * 86_400_000
 """The retention time of checkpoints of discarded runs, in milliseconds. Branches of runs are retained one day less."""
-_ENV = "_env"
 
 
 def stream_frame(request: SourceReadRequest, stream: Stream) -> SourceRead:
     """Read the new data of a stream. Raises SourceFailed, with advice if the stream cannot continue."""
     if getattr(request.spark, "_jsparkSession", None) is None:
         raise request.failed("a stream needs its own Spark (`--master`), and this run uses Spark Connect.")
-    if sum(one is not None for one in (stream.files, stream.table, stream.kafka)) != 1:
-        raise request.failed("write one of `files`, `table` or `kafka`.")
+    if (stream.files is None) == (stream.table is None):
+        raise request.failed("write one of `files` or `table`.")
     before = _progress(request)
     schema, frame = _streaming(request, stream, stored_schema=before.get("schema"))
     place = _Checkpoints(request)
@@ -72,7 +70,7 @@ def _read(
     if stream.files is None or BAD not in whole.columns:
         return SourceRead(frame=whole, pin=pin, release=batches.release)
     good = whole.where(F.col(BAD).isNull()).drop(BAD, FILE)
-    malformed: MalformedRows = malformed_rows(request, stream.files, parsed=whole)
+    malformed: MalformedRows = malformed_rows(request, stream.files.malformed, parsed=whole)
     return SourceRead(frame=good, pin=pin, malformed=malformed, release=batches.release)
 
 
@@ -90,28 +88,9 @@ def _streaming(request: SourceReadRequest, stream: Stream, *, stored_schema: obj
             if BAD in frame.columns:
                 frame = with_file(frame)
             return (schema.jsonValue() if inferred else None), frame
-        if stream.table is not None:
-            return None, request.spark.readStream.table(quote_identifier(stream.table))
-        return None, request.spark.readStream.format("kafka").options(**_kafka(request, stream.kafka or {})).load()
+        return None, request.spark.readStream.table(quote_identifier(stream.table or ()))
     except (PySparkException, Py4JJavaError) as error:
         raise request.failed(_why(error)) from None
-
-
-def _kafka(request: SourceReadRequest, options: Mapping[str, str]) -> dict[str, str]:
-    """Return Kafka's options. An option `NAME_env` names the environment variable with the value of `NAME`. Raises
-    SourceFailed if the variable is not set.
-    """
-    results = {}
-    for name, value in options.items():
-        if name.endswith(_ENV):
-            if not os.environ.get(value):
-                raise request.failed(
-                    f"the environment variable {value} is not set: put {name.removesuffix(_ENV)} there."
-                )
-            results[name.removesuffix(_ENV)] = os.environ[value]
-        else:
-            results[name] = value
-    return results
 
 
 def _why(error: PySparkException | Py4JJavaError) -> str:
@@ -120,11 +99,6 @@ def _why(error: PySparkException | Py4JJavaError) -> str:
         return (
             "its table was rewritten (an overwrite, a merge or a delete), which a stream cannot follow: read the table itself in an "
             "`incremental` step."
-        )
-    if "kafka" in text.lower() and ("find data source" in text.lower() or "DATA_SOURCE_NOT_FOUND" in text):
-        return (
-            "this Spark has no reader for Kafka: start it with the package org.apache.spark:spark-sql-kafka-0-10_2.13 of its own "
-            "version (`spark.jars.packages`)."
         )
     return f"the stream cannot be read: {first_line(error)}"
 

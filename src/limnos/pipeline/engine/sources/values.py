@@ -96,8 +96,8 @@ class SourceRead:
     """Of files, the directory in which their pattern begins, or the path if it is not a pattern."""
     files: tuple[str, ...] = ()
     """Of files, the paths that are read, by the time of their last change."""
-    are_files_missing: bool = False
-    """Whether files that the last published run read are not there any more."""
+    missing: str | None = None
+    """What the last published run read and is not there any more, in words; None if nothing is missing."""
     release: Callable[[], None] = field(default=lambda: None, compare=False)
     """A function to call when the DataFrame is no longer needed."""
 
