@@ -130,7 +130,7 @@ OPENLINEAGE = Artifact(
 """OpenLineage's Spark listener, which reports the sources and targets of statements; for Spark 4 (Scala 2.13)."""
 
 
-def _spark_module(name: str, sha256: str, size_bytes: int) -> Artifact:
+def _spark_module(name: str, sha256: str, *, size_bytes: int) -> Artifact:
     return Artifact(
         group="org.apache.spark", name=f"{name}_2.13", version="4.1.1", sha256=sha256, size_bytes=size_bytes
     )
@@ -139,12 +139,14 @@ def _spark_module(name: str, sha256: str, size_bytes: int) -> Artifact:
 KAFKA_CONNECTORS: Mapping[str, tuple[Artifact, ...]] = {
     "4.1": (
         _spark_module(
-            "spark-sql-kafka-0-10", "9c1ce986f548e6b1dcb0e2dfe2f253a0bc58f2232a32a0c9c6c674dd25a8570c", 491_694
+            "spark-sql-kafka-0-10",
+            "9c1ce986f548e6b1dcb0e2dfe2f253a0bc58f2232a32a0c9c6c674dd25a8570c",
+            size_bytes=491_694,
         ),
         _spark_module(
             "spark-token-provider-kafka-0-10",
             "e510adc37b03d01d0a190d0dab472b5538e05eaa77454f7e9477156d7a6820ae",
-            66_579,
+            size_bytes=66_579,
         ),
         Artifact(
             group="org.apache.kafka",
@@ -165,7 +167,9 @@ KAFKA_CONNECTORS: Mapping[str, tuple[Artifact, ...]] = {
 """PySpark's major.minor version -> Spark's connector for Kafka, and the archives that it needs."""
 
 AVRO_READERS: Mapping[str, Artifact] = {
-    "4.1": _spark_module("spark-avro", "6a19d90bc3b6e88d8db0fa36a19273aa10fea2dbd7a62bb60e4cedd73051b32d", 92_354)
+    "4.1": _spark_module(
+        "spark-avro", "6a19d90bc3b6e88d8db0fa36a19273aa10fea2dbd7a62bb60e4cedd73051b32d", size_bytes=92_354
+    )
 }
 """PySpark's major.minor version -> Spark's functions for values in Avro."""
 

@@ -54,7 +54,7 @@ steps:
 """
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Records:
     """A producer that writes until it is stopped, and what the broker has acknowledged."""
 
@@ -112,7 +112,7 @@ def clicks(
     client.create_topics([NewTopic(space, PARTITIONS, 1)])[space].result()
     path = tmp_path / f"{space}.yaml"
     path.write_text(PIPELINE.replace("SPACE", space).replace("PORT", str(kafka_server.port)))
-    records = Records(f"127.0.0.1:{kafka_server.port}", space)
+    records = Records(brokers=f"127.0.0.1:{kafka_server.port}", topic=space)
     writer = threading.Thread(target=records.run, daemon=True)
     writer.start()
     yield Clicks(file=path, records=records)

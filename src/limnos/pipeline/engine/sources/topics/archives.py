@@ -14,8 +14,6 @@ from limnos.pipeline.engine.sources.databases import add_archive
 from limnos.spark.jars import ensure, installed_pyspark, kafka_archives
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
 _SHARED = "org.apache.spark.util.MutableURLClassLoader"
@@ -40,14 +38,9 @@ def add_connector(spark: SparkSession, *, avro: bool) -> None:
             "this Spark takes no further archives: start it with spark-sql-kafka-0-10_2.13 and spark-avro_2.13 of its own "
             "version (`spark.jars.packages`)."
         )
-    _add(machine, loader, paths)
-    for path in paths:
-        add_archive(spark, path)
-
-
-def _add(machine: Any, loader: Any, paths: list[Path]) -> None:  # noqa: ANN401 - Java objects
     for path in paths:
         loader.addURL(machine.java.io.File(str(path)).toURI().toURL())
+        add_archive(spark, path)
 
 
 def _has(loader: Any, name: str) -> bool:  # noqa: ANN401 - a Java object
