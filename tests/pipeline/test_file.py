@@ -526,7 +526,7 @@ def test_schema_and_loader_agree_on_random_files(tmp_path: Path) -> None:
             spoiled = copy.deepcopy(value)
             _spoil(dice, spoiled, kind)
             assert _both(spoiled, tmp_path) == (False, False), (kind, spoiled)
-    assert right > 90
+    assert right > 80
 
 
 @pytest.mark.parametrize(

@@ -50,16 +50,16 @@ def test_runs_read_each_offset_once(growth: list[list[int]], most: int | None) -
 def test_whole_read_has_published_rows_and_new_ones() -> None:
     """A whole read begins at the table's first offset, and says which of its offsets are gone."""
     before = TopicOffsets(topic="t", topic_id="a", starts=(5, 0), ends=(9, 4))
-    kept = plan_read(_pin(12, 4), _state(12, 4, earliest=(2, 0)), before=before, whole=True)
+    complete = plan_read(_pin(12, 4), _state(12, 4, earliest=(2, 0)), before=before, whole=True)
     removed = plan_read(_pin(12, 4), _state(12, 4, earliest=(7, 0)), before=before, whole=True)
 
-    assert (kept.ranges, kept.missing) == ({0: (5, 12), 1: (0, 4)}, {})
+    assert (complete.ranges, complete.missing) == ({0: (5, 12), 1: (0, 4)}, {})
     assert (removed.ranges[0], removed.missing) == ((7, 12), {0: (5, 7)})
     assert removed.checkpoint.starts == (7, 0)
 
 
 def test_pin_of_smaller_ends_reads_nothing() -> None:
-    """A checkpoint beyond the run's pin, as a later run leaves it, is kept."""
+    """A checkpoint beyond the run's pin, as a later run leaves it, is complete."""
     before = TopicOffsets(topic="t", topic_id="a", starts=(0,), ends=(9,))
     read = plan_read(_pin(5), _state(9), before=before, whole=False)
 

@@ -145,11 +145,11 @@ def _text(kafka: Kafka, bad: Column) -> Column:
     """Return the text of a malformed record, in Base64 if it is not a text; NULL for a valid record."""
     text = F.col("value").cast("string")
     is_text = kafka.format in (RecordFormat.JSON, RecordFormat.STRING)
-    shown = F.when(F.is_valid_utf8(text), text).otherwise(F.base64("value")) if is_text else F.base64("value")
+    display_text = F.when(F.is_valid_utf8(text), text).otherwise(F.base64("value")) if is_text else F.base64("value")
     broken = F.col("value").isNotNull() & bad
     if "key" in kafka.columns:
         broken = broken | (F.col("key").isNotNull() & ~F.is_valid_utf8(F.col("key").cast("string")))
-    return F.when(broken, F.coalesce(shown, F.lit("")))
+    return F.when(broken, F.coalesce(display_text, F.lit("")))
 
 
 def _place() -> Column:
