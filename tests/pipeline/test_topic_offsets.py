@@ -59,7 +59,7 @@ def test_whole_read_has_published_rows_and_new_ones() -> None:
 
 
 def test_pin_of_smaller_ends_reads_nothing() -> None:
-    """A checkpoint beyond the run's pin, as a later run leaves it, is complete."""
+    """A checkpoint beyond the run's pin, as a later run leaves it, stays."""
     before = TopicOffsets(topic="t", topic_id="a", starts=(0,), ends=(9,))
     read = plan_read(_pin(5), _state(9), before=before, whole=False)
 

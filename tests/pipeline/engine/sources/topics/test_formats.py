@@ -46,7 +46,7 @@ def bad_rows(read: SourceRead) -> list[tuple[object, object]]:
     return sorted((row["_text"], row["_path"].partition("/")[2]) for row in read.malformed.rows.collect())
 
 
-def test_malformed_records_are_kept_with_their_place(topic: Topic) -> None:
+def test_malformed_record_has_text_and_place(topic: Topic) -> None:
     """Values of another type, other JSON, no JSON, and bytes that are no text are malformed; a tombstone is a row."""
     topic.create(partitions=1)
     topic.produce([{"id": 1}, {"id": "x"}, b"", b"[1]", b"null", b"\xff\xfe", None, {"id": 2, "more": 1}])
