@@ -382,12 +382,27 @@ def test_config_and_migrate_work_beside_a_running_server(run: Run, node: LiveSer
     assert migrated.code == 0, migrated.err
 
 
+def test_restored_store_in_use_is_left_alone(run: Run, node: LiveServer) -> None:
+    """`server migrate --restored` beside a running server changes nothing, and says how to go on; the server's tokens
+    stay valid.
+    """
+    refused = run("server", "migrate", "--restored", "--data", str(node.data))
+    who = run("whoami")
+
+    assert refused.code == 1
+    message = refused.err
+    assert "A server uses the store" in message
+    assert "revoke all tokens" in message
+    assert "--force" in message
+    assert who.code == 0, who.err
+
+
 def test_restored_store_is_served_with_unused_ids(run: Run, node: LiveServer) -> None:
     """After `server migrate --restored` a running server serves the restored objects, and its next id is far above the
     old ones.
     """
     run("create", "namespace", "main.before_restore")
-    migration = run("server", "migrate", "--restored", "--keep-tokens", "--data", str(node.data))
+    migration = run("server", "migrate", "--restored", "--keep-tokens", "--force", "--data", str(node.data))
     run("create", "namespace", "main.after_restore")
     listed = run("ls", "main").result
 

@@ -45,8 +45,9 @@ from limnos.services.request.task_context import TaskContext
 from limnos.services.storage.location_reconciliation import describe_conflicts, is_unsettled
 from limnos.services.upkeep.janitors import JANITOR, JanitorPayload, janitor_run
 from limnos.services.upkeep.released_locations import FREE_PLACES, ReleasedLocations
+from limnos.store.backends.backups import BadBackup
 from limnos.store.backends.damage import find_damage
-from limnos.store.backends.migrate import current_revision, head_revision, renew_epoch, revoke_tokens
+from limnos.store.backends.migrate import current_revision, head_revision, is_in_use, renew_epoch, revoke_tokens
 from limnos.store.backends.migrate import migrate as migrate_store
 from limnos.store.objects.setting_names import setting_names_read
 from limnos.store.sql import drive_load
@@ -305,16 +306,25 @@ def _can_open(settings: Settings) -> None:
     )
 
 
-def migrate(settings: Settings, *, restored: bool = False, keeps_tokens: bool = False) -> str:
+def migrate(
+    settings: Settings, *, restored: bool = False, keeps_tokens: bool = False, beside_servers: bool = False
+) -> str:
     """Migrate the store to this release's schema. Returns a report.
 
     `restored`: the store comes from a backup. All nodes then start with an empty view, and ids are never reused. All
-    tokens are revoked, because later revocations are lost, unless `keeps_tokens`. Raises CannotStart.
+    tokens are revoked, because later revocations are lost, unless `keeps_tokens`. Raises CannotStart, and BadBackup if
+    a server uses the restored store, unless `beside_servers`; nothing is changed then.
     """
     _configure_logs(settings)
     with explain_startup_errors(settings, database_of(settings)):
         require_driver(settings)
         make_data_directory(settings)
+        if restored and not beside_servers and is_in_use(database_of(settings)):
+            effect = "make each node reload it" if keeps_tokens else "revoke all tokens, also those in use"
+            raise BadBackup(
+                f"A server uses the store {masked_address(database_of(settings))}: --restored would {effect}."
+                " Stop every server, then repeat the command; --force does it beside running servers"
+            )
         before, after = migrate_store(database_of(settings))
     done = f"schema {after}: nothing to do" if before == after else f"schema {before or 'none'} -> {after}"
     if not restored:

@@ -49,7 +49,7 @@ from limnos.http.streamed_body import StreamedBody, StreamTruncated
 from limnos.services.identity.issuer_sign_in import sign_in
 from limnos.services.request.admission import require_possible_access
 from limnos.services.request.context import Context
-from limnos.services.request.node_services import NodeServices
+from limnos.services.request.node_services import ROUTE_OPERATIONS, NodeServices
 from limnos.telemetry.request_ids import current_request, next_request_id
 from limnos.telemetry.request_log import RequestLog
 
@@ -84,6 +84,7 @@ class Application:
         self.admission = admission or HeadAdmission()
         self.client_timeouts = client_timeouts or client_timeouts_of(HEAD_TIMEOUT_S, request_timeout_s)
         self.protocols = protocols
+        ROUTE_OPERATIONS.put(services, frozenset(route.operation for each in protocols for route in each.router.routes))
         self.body_bytes_max = body_bytes_max
         self.deadlines = Deadlines(request_timeout_s)
         self.outcomes = RequestOutcomes(services, self.deadlines, request_log=request_log)

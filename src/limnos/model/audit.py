@@ -17,6 +17,42 @@ AuditOutcome = Literal["done", "refused", "failed"]
 OUTCOMES: Final[tuple[AuditOutcome, ...]] = ("done", "refused", "failed")
 OTHER: Final = "other"
 """The value of `AuditRecord.change` for a mutation without a change row, such as a new webhook or a statistic."""
+CHANGES: Final = (
+    "create",
+    "alter",
+    "commit",
+    "move",
+    "drop",
+    "undrop",
+    "purge",
+    "grant",
+    "revoke",
+    "give",
+    "take",
+    "own",
+    "join",
+    "leave",
+    "enable",
+    "disable",
+    "restrict",
+    "unrestrict",
+    "attach",
+    "detach",
+    "protect",
+    "unprotect",
+    "start",
+    "resume",
+    "cancelling",
+    "cancel",
+    "fail",
+    "hold",
+    "discard",
+    "publish",
+    "succeed",
+    "export",
+    OTHER,
+)
+"""The values of `AuditRecord.change`."""
 TEXT_MAX: Final = 300
 """The maximum number of characters that are stored of a client's name, an address or a reason."""
 

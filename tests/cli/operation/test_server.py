@@ -168,7 +168,7 @@ def test_migrate_prints_the_report_of_the_store(run: Run, rooms: SimpleNamespace
 
     assert (done.code, done.out) == (0, "already at version 1\n")
     assert settings_of(rooms).server.data == "d"
-    assert rooms.given[-1][1] == {"restored": False, "keeps_tokens": False}
+    assert rooms.given[-1][1] == {"restored": False, "keeps_tokens": False, "beside_servers": False}
 
 
 def test_migrate_passes_the_restored_flag(run: Run, rooms: SimpleNamespace) -> None:
@@ -176,7 +176,7 @@ def test_migrate_passes_the_restored_flag(run: Run, rooms: SimpleNamespace) -> N
     done = run("server", "migrate", "--restored")
 
     assert done.code == 0, done.err
-    assert rooms.given[-1][1] == {"restored": True, "keeps_tokens": False}
+    assert rooms.given[-1][1] == {"restored": True, "keeps_tokens": False, "beside_servers": False}
 
 
 def test_config_shows_values_and_origins(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from sqlalchemy.engine import URL, make_url
 
 from limnos.store import schema
 from limnos.store.backends import migrate as store_migrate
-from limnos.store.backends.migrate import WrongSchema, current_revision, head_revision, migrate
+from limnos.store.backends.migrate import WrongSchema, current_revision, head_revision, is_in_use, migrate
 from tests.backends import FIRST_ID, Database, PostgresServer, StoreLab
 
 pytestmark = pytest.mark.slow
@@ -84,6 +84,19 @@ def test_concurrent_starts_migrate_an_empty_store_once(empty: Database) -> None:
     lab = StoreLab(empty)
     assert lab.write(lambda tx: tx.next_id()) >= FIRST_ID
     lab.close()
+
+
+def test_store_in_use_is_noticed(empty: Database) -> None:
+    """A store counts as in use while a server has it open, and no longer when it has stopped."""
+    before = is_in_use(empty.address)
+    migrate(empty.address)
+    lab = StoreLab(empty)
+    lab.write(lambda tx: tx.next_id())
+
+    during = is_in_use(empty.address)
+    lab.close()
+
+    assert (before, during, is_in_use(empty.address)) == (False, True, False)
 
 
 def test_older_store_is_brought_up_to_date(empty: Database) -> None:

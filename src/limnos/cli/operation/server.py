@@ -137,6 +137,7 @@ def migrate(
     *,
     restored: Annotated[bool, Parameter(negative="")] = False,
     keep_tokens: Annotated[bool, Parameter(negative="")] = False,
+    force: Annotated[bool, Parameter(negative="")] = False,
     flags: ServerFlags = NO_FLAGS,
 ) -> None:
     """Migrate the store's schema to this version. A server also does so when it starts.
@@ -144,13 +145,15 @@ def migrate(
     Parameters
     ----------
     restored
-        The store was just restored from a backup: make every node discard its cached state.
+        The store was just restored from a backup: revoke its tokens, and make every node discard its cached state.
     keep_tokens
         With --restored: keep tokens valid, although some may have been revoked since the backup.
+    force
+        With --restored: also while a server uses the store.
     """
     settings = flags.load().settings
     migrate_store: Callable[..., str] = import_extra(ROOM, extra="server").migrate
-    print(migrate_store(settings, restored=restored, keeps_tokens=keep_tokens))
+    print(migrate_store(settings, restored=restored, keeps_tokens=keep_tokens, beside_servers=force))
 
 
 @app.command

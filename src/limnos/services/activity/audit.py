@@ -7,21 +7,46 @@ Must not know any wire format. A reader sees every change that was committed bef
 from __future__ import annotations
 
 import asyncio
+from difflib import get_close_matches
 from functools import partial
 from typing import Final, NamedTuple
 
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.model.audit import AuditRecord
+from limnos.model.audit import CHANGES, AuditRecord
 from limnos.model.errors import BadRequest
+from limnos.model.privileges import escape_percent
 from limnos.services.request.context import Context
 from limnos.services.request.multi_catalog_reads import refuse_former
+from limnos.services.request.node_services import ROUTE_OPERATIONS
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
-from limnos.store.activity.audit import AuditFilter, AuditMoment, latest_part_read, lines_part_read
+from limnos.store.activity.audit import FAMILIES, AuditFilter, AuditMoment, latest_part_read, lines_part_read
 
 PAGE_MAX: Final = 1_000
+_SYNONYMS: Final = {
+    "delete": "drop",
+    "remove": "drop",
+    "restore": "undrop",
+    "undelete": "undrop",
+    "rename": "move",
+    "mask": "restriction",
+    "filter": "restriction",
+    "tag": "attachment",
+    "policy": "attachment",
+    "group": "membership",
+    "member": "membership",
+    "role": "grant",
+    "update": "alter",
+    "set": "alter",
+    "change": "alter",
+    "read": "table_load",
+    "select": "table_read",
+    "write": "commit",
+}
+"""Others' words for actions."""
+_WORD_MAX: Final = 100
 
 
 class AuditLinesPage(NamedTuple):
@@ -36,7 +61,8 @@ async def audit_read(ctx: Context, metalake: str | None, *, filters: AuditFilter
 
     The owner of the metalake, or a service admin, sees all records; another user of the metalake sees their own. Raises
     PermissionDenied, NotFound, BadRequest for a filter with both `before` and `after`, AuthenticationFailed for a token
-    of an earlier user of the name, and ServiceUnavailable if too many changes are not converted to records yet.
+    of an earlier user of the name, and ServiceUnavailable if too many changes are not converted to records yet. Without
+    any record, an action that no part of this server has is a BadRequest, too.
     """
     if filters.before is not None and filters.after is not None:
         raise BadRequest("Give either before or after, not both")
@@ -48,8 +74,30 @@ async def audit_read(ctx: Context, metalake: str | None, *, filters: AuditFilter
     while True:
         records = await _records(ctx, seen, limit=most + 1)
         if (now := await _narrow_to_allowed(ctx, metalake, filters=filters)) == seen:
+            is_whole = filters.before is None and not filters.after
+            if not records and is_whole and filters.action is not None:
+                _require_word(ctx, filters.action)
             return AuditLinesPage(records[:most], len(records) > most)
         seen = now  # the caller's rights changed while the records were read: read again under the new rights
+
+
+def _require_word(ctx: Context, word: str) -> None:
+    """Raise BadRequest for a word that names no family, change, action or operation of a protocol.
+
+    It is asked without records only: those of a former release, or of a room that is off, have words of their own.
+    """
+    operations = ROUTE_OPERATIONS.of(ctx.services)
+    words = list(dict.fromkeys((*FAMILIES, *CHANGES, *Action, *sorted(operations))))
+    if word in words:
+        return
+    lowered = word.lower()
+    close = get_close_matches(lowered, words, n=1, cutoff=0.6) if len(word) < _WORD_MAX else []
+    near = lowered if lowered in words else _SYNONYMS.get(lowered, next(iter(close), ""))
+    raise BadRequest(
+        f"There is no action '{escape_percent(word[:_WORD_MAX])}'{f': did you mean {near}?' if near else '.'} Families of"
+        f" actions are {', '.join(FAMILIES)}; changes are {', '.join(CHANGES)}; 'limnos access explain --actions' lists"
+        " the actions, and operations of protocols, such as load-table, count too"
+    )
 
 
 async def audit_latest(

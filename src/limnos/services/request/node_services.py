@@ -106,3 +106,5 @@ class NodeServices:
 
 OWN_NODE: ComponentKey[str] = ComponentKey("own_node", lambda _: uuid4().hex)
 """The id of this node: it writes heartbeats under it, and sends it with requests to sources."""
+ROUTE_OPERATIONS: ComponentKey[frozenset[str]] = ComponentKey("route_operations", lambda _: frozenset())
+"""The operations of all routes that this node serves, as requests have them in metrics, logs and the audit."""

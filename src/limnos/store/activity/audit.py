@@ -73,7 +73,7 @@ _RESTRICTIONS: Final = ("restrict", "unrestrict", "set-restriction", "remove-res
 _MEMBERSHIPS: Final = ("join", "leave", "add-members", "remove-member")
 _STATES: Final = ("enable", "disable", "enable-user")
 _PRESETS: Final = ("change-access-preset", "answer-access-request")
-_FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
+FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
     "grant": (*_GRANTS, *_PRESETS),
     "revoke": _REVOCATIONS,
     "owner": ("own", "set-owner"),
@@ -134,7 +134,7 @@ def _page(names: tuple[str, ...], *, family: str = "") -> Sql:
 
 
 def _where(names: tuple[str, ...], *, family: str) -> str:
-    words = ", ".join(f"'{word}'" for word in _FAMILIES.get(family, ()))
+    words = ", ".join(f"'{word}'" for word in FAMILIES.get(family, ()))
     filters = {**_FILTERS, "action": f"(action = :action OR change IN ({words}) OR operation IN ({words}))"}
     return " AND ".join((filters if words else _FILTERS)[name] for name in names) or "1 = 1"
 
@@ -254,7 +254,7 @@ def latest_part_read(
         end = AuditMoment(*ends[0]) if ends else None
     first = max(end or _OLDEST, AuditMoment(audit_filter.since or 0, _BEFORE_ALL))
     action = str(filters.get("action"))
-    family = action if action in _FAMILIES else ""
+    family = action if action in FAMILIES else ""
     statement = _timed(tuple(filters), family=family, is_few=is_few, has_rights=has_rights)
     rows = yield statement, {**params, **moment, "from_at": first.at, "from_id": first.id, "limit": limit}
     records = [AuditRecord(*row) for row in rows]
@@ -263,7 +263,7 @@ def latest_part_read(
 
 def narrows_action(word: str) -> bool:
     """Return whether the filter `action` finds all records that have a word as action, change or operation."""
-    return word not in _FAMILIES or word in _FAMILIES[word]
+    return word not in FAMILIES or word in FAMILIES[word]
 
 
 def _filters_of(audit_filter: AuditFilter) -> dict[str, Value]:
@@ -273,7 +273,7 @@ def _filters_of(audit_filter: AuditFilter) -> dict[str, Value]:
 
 def _lines_read(filters: Mapping[str, Value], path: str | None, *, limit: int) -> Load[list[AuditRecord]]:
     action = str(filters.get("action"))
-    statement = _page(tuple(filters), family=action if action in _FAMILIES else "")
+    statement = _page(tuple(filters), family=action if action in FAMILIES else "")
     rows = yield statement, {**filters, **_path_range(path), "limit": limit}
     return [AuditRecord(*row) for row in rows]
 

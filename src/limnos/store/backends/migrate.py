@@ -11,9 +11,10 @@ import fcntl
 import importlib
 import os
 import secrets
+import sqlite3
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import OperationalError
 
 from limnos.model.errors import LimnosError
+from limnos.store.backends.gate_connection import APPLICATION
 from limnos.store.file_modes import FILE, private_database
 
 LOCK_S = 2
@@ -45,6 +47,11 @@ _RENEW_SEQUENCE = text("SELECT setval('limnos_id', greatest(:first, last_value +
 
 _AUTHENTICATION = text("SELECT authentication FROM store WHERE one = 1")
 _REVOKE = text("UPDATE token SET revoked = TRUE WHERE NOT revoked")
+_SESSIONS = text(
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    " AND application_name = current_setting('application_name')"
+)
+"""The number of other sessions whose application has the name of this one: those of servers."""
 
 
 class WrongSchema(LimnosError):
@@ -91,9 +98,8 @@ def engine_url(database: str) -> URL:
     if "://" not in database:
         return URL.create("sqlite", database=database)
     url = make_url(database).set(drivername="postgresql+psycopg")
-    if "connect_timeout" in url.query:
-        return url
-    return url.update_query_dict({"connect_timeout": str(CONNECT_S)})
+    defaults = {"connect_timeout": str(CONNECT_S), "application_name": APPLICATION}
+    return url.update_query_dict({name: value for name, value in defaults.items() if name not in url.query})
 
 
 def _engine(database: str) -> Engine:
@@ -233,6 +239,31 @@ def stored_authentication(database: str) -> str | None:
             return mode
     finally:
         engine.dispose()
+
+
+def is_in_use(database: str) -> bool:
+    """Return whether a server has the store open: another session of PostgreSQL, or another process with the file.
+
+    A heartbeat is no evidence: a dump has those of the moment at which it was made. An SQLite store that no server has
+    open leaves WAL mode, until it is migrated or opened.
+    """
+    if "://" in database:
+        engine = _engine(database)
+        try:
+            with engine.connect() as connection:
+                return bool(connection.execute(_SESSIONS).scalar())
+        finally:
+            engine.dispose()
+    if not Path(database).exists():
+        return False
+    with closing(sqlite3.connect(database, isolation_level=None, timeout=1)) as file:
+        try:
+            file.execute("PRAGMA journal_mode = DELETE")  # succeeds only if no other connection has the file open
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                return True
+            raise
+    return False
 
 
 def renew_epoch(database: str) -> None:

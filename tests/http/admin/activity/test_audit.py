@@ -147,3 +147,26 @@ def test_grants_on_many_objects_are_recorded_up_to_a_number(lake: DriverNode, mo
     (first, rest) = changes(lake, "action=grant")
     assert first[2].count("USE_SCHEMA") == 1
     assert (rest[1], rest[2].count("USE_SCHEMA")) == ("s", 2)
+
+
+@pytest.mark.parametrize("word, near", [("grants", "grant"), ("delete", "drop"), ("load-tabel", "load-table")])
+def test_unknown_action_is_refused_with_the_words_that_exist(lake: DriverNode, word: str, near: str) -> None:
+    """An action that nothing has is bad input: the message has the nearest word, the families and the changes."""
+    refused = lake.ask("GET", f"{AUDIT}?action={word}")
+
+    message = refused.json()["error"]["message"]
+    assert refused.status == 400
+    assert f"There is no action '{word}': did you mean {near}?" in message
+    assert "Families of actions are grant, revoke, owner, restriction" in message
+    assert "changes are create, alter" in message
+
+
+@pytest.mark.parametrize("word", ["unprotect", "membership", "metalake_import", "list-tables", "cancelling"])
+def test_known_action_without_records_is_an_empty_answer(lake: DriverNode, word: str) -> None:
+    """Families, changes, actions and operations of protocols that nobody did yet are no bad input."""
+    assert lake.done("GET", f"{AUDIT}?action={word}")["lines"] == []
+
+
+def test_following_page_of_an_unknown_action_is_empty(lake: DriverNode) -> None:
+    """A reader who continues after a record gets an empty page, whatever the action."""
+    assert lake.done("GET", f"{AUDIT}?after=999999&action=former-operation")["lines"] == []
