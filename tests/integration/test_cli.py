@@ -192,7 +192,7 @@ def test_users_groups_and_roles_are_managed(run: Run) -> None:
     user = run("user describe ana").result
     group = run("group describe staff").result
 
-    assert user == {"name": "ana", "enabled": True, "roles": ["reader"]}
+    assert user == {"name": "ana", "enabled": True, "roles": ["reader"], "groups": ["staff"]}
     assert group == {"name": "staff", "roles": ["reader"], "members": ["ana"]}
     assert "ana" in names(run("user list"))
     assert "staff" in names(run("group list"))
@@ -207,6 +207,49 @@ def test_users_groups_and_roles_are_managed(run: Run) -> None:
     assert run("user remove ana").code == 0
     assert run("user remove ana").code == 3
     assert run("user describe ana").code == 3
+
+
+def test_refused_show_is_one_refusal_in_the_audit(run: Run, node: LiveServer) -> None:
+    """A refused `show` without `--kind` is one refused request, and its answer has the command that asks for access,
+    which works, and an owner that the caller may know.
+    """
+    run("create namespace main.cellar")
+    make_table(node, "cellar", "wine")
+    run("user add cleo")
+    run("grant --preset reader main --to user:cleo")
+    run("create namespace main.vault")
+    make_table(node, "vault", "gold")
+    run("role create keyless")
+    run("grant select_table --on main.vault.gold --to keyless --deny")
+    run("grant role keyless --to cleo")
+    run("user add dora")
+
+    allowed = run("show main.cellar.wine --user cleo")
+    denied = run("show main.vault.gold --user cleo")
+    refused = run("show main.cellar.wine --user dora")
+    lines = run("audit --who dora --outcome refused").result
+    asked = run("request access main.cellar.wine --user dora")
+
+    assert allowed.code == 0, allowed.err
+    assert "request access" not in denied.err  # a denial is lifted by no preset
+    assert refused.code == 4
+    assert "'limnos request access main.cellar.wine --user dora' asks for access" in str(refused.error["hint"])
+    assert isinstance(lines, list)
+    assert len(lines) == 1, lines
+    assert asked.code == 0, asked.err
+    assert len(run("audit --who dora --outcome refused").result) == 1
+
+
+def test_missing_object_is_answered_by_a_close_sibling(run: Run) -> None:
+    """A path that does not exist is answered by the typed command with the close, visible name."""
+    run("create namespace main.warehouse_a")
+
+    missing = run("show main.warehous_a")
+    catalog = run("show mian")
+
+    assert missing.code == catalog.code == 3
+    assert str(missing.error["hint"]) == "did you mean 'limnos show main.warehouse_a'?"
+    assert str(catalog.error["hint"]) == "did you mean 'limnos show main'?"
 
 
 def test_grants_decide_the_very_next_request(run: Run, node: LiveServer) -> None:
@@ -359,15 +402,15 @@ def test_tokens_are_made_listed_and_revoked(run: Run, tmp_path: Path) -> None:
 
 
 def test_caller_without_credential_has_no_rights(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a credential the caller is `anonymous`, has no rights, and is asked to authenticate."""
+    """Without a credential the caller is `anonymous`, has no rights, and is asked to sign in."""
     monkeypatch.delenv("LIMNOS_TOKEN_FILE")
 
     who = run("whoami")
     refused = run("ls")
     wrong = run("whoami --token nonsense")
 
-    assert who.result == {"user": "anonymous"}
-    assert refused.code == 4
+    assert who.code == refused.code == 4
+    assert "is anonymous" in str(who.error["message"])
     assert "--token-file" in str(refused.error["hint"])
     assert wrong.code == 4
 

@@ -13,13 +13,14 @@ import sys
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from cyclopts import Group, Parameter
 from msgspec.structs import replace
 
-from limnos.cli import profiles
+from limnos.cli import lookups, profiles
 from limnos.cli.failures import StoppedError, UsageError
 from limnos.cli.output import Format, format_of, visible
 from limnos.cli.profiles import Profile
@@ -105,14 +106,12 @@ class CommonFlags:
         if not 0 < self.timeout < math.inf:
             raise UsageError("--timeout takes a number of seconds above 0", hint="write for example --timeout 30")
         token, user = self.credential(os.environ)
-        return open_client(
-            self.server_url,
-            token=token,
-            user=user,
-            metalake=self.metalake,
-            timeout_s=self.timeout,
-            ca_file=self.ca_path,
+        opener = partial(
+            open_client, self.server_url, token=token, user=user, metalake=self.metalake, ca_file=self.ca_path
         )
+        if self.as_user is None or token is None:  # the token of another user ends with the command
+            lookups.reopen.set(partial(opener, timeout_s=min(self.timeout, lookups.TIMEOUT_S)))
+        return opener(timeout_s=self.timeout)
 
     def credential(self, environ: Mapping[str, str], *, lifetime_s: int = 0) -> tuple[str | None, str | None]:
         """Return the token and the user; at most one of them is set. Refreshes a profile's session that expires soon.

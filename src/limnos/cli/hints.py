@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from limnos.cli.flags import takes_value
+from limnos.cli.lookups import AccessOffer, access_offer, close_path
 from limnos.cli.output import flag_values
 from limnos.cli.signatures import signature_of
 from limnos.client.errors import ClientError, DeniedError, NotFoundError, UnauthenticatedError, UnavailableError
@@ -253,7 +254,18 @@ def _denied_hint(error: DeniedError, typed: TypedCommand) -> str:
     whole = kind == "metalake" or action in _IN_METALAKE
     words = ["access", "explain", action, *([] if whole or not target else [target])]
     words += ["--kind", kind] if kind and not whole else []
-    return f"'{typed.command(*words)}' shows what is missing"
+    shows = f"'{typed.command(*words)}' shows what is missing"
+    offer = None if whole else access_offer(action, kind=kind, path=target)
+    return shows if offer is None else f"{_ask(offer, typed)}; {shows}"
+
+
+def _ask(offer: AccessOffer, typed: TypedCommand) -> str:
+    """Return the command that asks for access, and of whom."""
+    words = ["request", "access", offer.path]
+    words += ["--preset", offer.preset] if offer.preset != "reader" else []
+    words += ["--kind", offer.kind] if offer.kind not in {"table", "catalog"} else []
+    owner = f" ({offer.owned} is owned by {offer.owner})" if offer.owner else ""
+    return f"'{typed.command(*words)}' asks for access{owner}"
 
 
 def _decision_parts(error: DeniedError) -> tuple[str, str, str]:
@@ -277,6 +289,8 @@ def _not_found_hint(error: ClientError, typed: TypedCommand) -> str:
     place = typed.target[:-1]
     if place and place != path and error.message == f"Namespace does not exist: {'.'.join(place[1:])}":
         return f"'{typed.command('list', display.render(place[:-1]))}' lists the existing objects"
+    if (closer := _closer(typed)) is not None:
+        return closer
     table, lacks, _ = error.message.partition(NO_COLUMN)
     if lacks:
         return f"'{typed.command('show', table)}' shows its columns"
@@ -306,6 +320,18 @@ def _not_found_hint(error: ClientError, typed: TypedCommand) -> str:
         above = path[:-1] if len(path) == 2 or typed.words[0] != "list" else path[:1]
         return f"'{typed.command('list', display.render(above))}' lists the existing objects"
     return f"'{typed.command('list')}' lists the existing objects"
+
+
+def _closer(typed: TypedCommand) -> str | None:
+    """Return the typed command with the path of a close, visible object; None if its path has none."""
+    path = typed.path
+    spelled = display.render(path)
+    if typed.words[:1] == ("create",) or not any(token in {spelled, ".".join(path)} for token in typed.tokens):
+        return None
+    if (near := close_path(path)) is None:
+        return None
+    again = [display.render(near) if token in {spelled, ".".join(path)} else token for token in typed.tokens]
+    return f"did you mean '{shlex.join(['limnos', *again])}'?"
 
 
 def _without_lake(missing: re.Match[str], typed: TypedCommand) -> str | None:

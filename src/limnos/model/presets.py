@@ -7,7 +7,7 @@ of object; those that an object of one kind cannot have are left out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import Final, Literal
 
@@ -47,6 +47,7 @@ PRESETS: Final[Mapping[PresetName, tuple[Privilege, ...]]] = MappingProxyType(
 """The privileges of each preset, the smallest preset first."""
 WAY: Final = frozenset({Privilege.USE_CATALOG, Privilege.USE_SCHEMA})
 """The privileges that an object needs on its containers."""
+_ASKED_FOR: Final[tuple[PresetName, ...]] = ("reader", "writer")
 PRESET_KINDS: Final = tuple(kind for kind in Kind if kind in BINDS[Privilege.MANAGE_GRANTS])
 """The kinds of object that have presets: the metalake, and everything in its tree."""
 
@@ -54,6 +55,18 @@ PRESET_KINDS: Final = tuple(kind for kind in Kind if kind in BINDS[Privilege.MAN
 def preset_privileges(preset: PresetName, kind: Kind, *, catalog_type: str | None = None) -> tuple[Privilege, ...]:
     """Return the privileges of a preset that an object of a kind, in a catalog of a type, can have itself."""
     return tuple([each for each in PRESETS[preset] if is_bound(each, kind, catalog_type=catalog_type)])
+
+
+def helpful_preset(clauses: Collection[Collection[str]]) -> PresetName | None:
+    """Return the smallest preset that users ask for and that gives a privilege of each clause of missing rights.
+
+    None if none does, such as for ownership, whose clause has no privilege, or without any clause.
+    """
+    for preset in _ASKED_FOR:
+        names = {each.name for each in PRESETS[preset]}
+        if clauses and all(names.intersection(alternatives) for alternatives in clauses):
+            return preset
+    return None
 
 
 def parse_preset(text: str) -> PresetName:

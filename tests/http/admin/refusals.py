@@ -521,6 +521,8 @@ def _explanations() -> Iterator[RefusalCase]:
         yield case(get_route, "of no user", "lake", query=f"?path=main.there.t{nobody}".replace(" ", "+"))
     own = "?path=main.there.t&preset=reader"
     yield case(f"GET {LAKE}/access/missing", "one's own", "lake", query=own)
+    yield case(f"GET {LAKE}/access/objects", "table", "lake", query="?path=main.there.t")
+    yield case(f"GET {LAKE}/access/objects", "of no metalake", "nolake", query="?path=main.there.t")
     change = {
         "change": "grant",
         "role": "of dummy",

@@ -10,7 +10,7 @@ from cyclopts import App, Parameter
 from limnos.cli.common import DEFAULTS, CommonFlags, KindFlag
 from limnos.cli.failures import StoppedError, UsageError
 from limnos.cli.output import show_done, show_rows
-from limnos.client.errors import ArgumentError, DeniedError, NotFoundError
+from limnos.client.errors import DeniedError, NotFoundError
 from limnos.client.governance.access_requests import AccessRequest
 from limnos.model.presets import PresetName
 from limnos.names import display
@@ -53,9 +53,10 @@ def access(
 def _kind(client: Client, path: str, *, count: int) -> str:
     """Return the kind of an object; `table` for one that the caller does not see, of a path of one part `catalog`."""
     try:
-        return client.objects.kind(path)
-    except (NotFoundError, DeniedError, ArgumentError):
-        return "catalog" if count == 1 else "table"
+        known = client.access.objects(path).objects
+    except (NotFoundError, DeniedError):
+        known = ()
+    return known[0].kind if known else "catalog" if count == 1 else "table"
 
 
 @app.command(name="list")

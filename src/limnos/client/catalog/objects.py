@@ -7,11 +7,15 @@ A namespace and a table or view may have the same path.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
+import msgspec
+
+from limnos.client.catalog.children import PrincipalInfo
 from limnos.client.catalog.lance import lance_request
 from limnos.client.catalog.schemas import find_schema_content
 from limnos.client.errors import ArgumentError, ClientError, DeniedError, NotFoundError, RefusedError
-from limnos.client.flow import ClientScope, Flow, Resource, S, request, verb
+from limnos.client.flow import OWN, ClientScope, Flow, Resource, S, call, request, segments, verb
 from limnos.client.paths import (
     APART_WORDS,
     LEAVES,
@@ -30,6 +34,31 @@ from limnos.client.values import Json, Parts
 from limnos.model.declared_kinds import DECLARED
 from limnos.names import display
 from limnos.names.logical import LogicalCodec
+
+_UNTYPED: Final = frozenset({"function", "datatype", "synonym", "external_dataset"})
+"""Kinds without commands of their own: another object of the same path is meant."""
+
+
+class KnownObject(msgspec.Struct, frozen=True):
+    """An object of which the caller may know: its kind, and its owner if it has one."""
+
+    kind: str
+    owner: PrincipalInfo | None = None
+
+
+class KnownObjects(msgspec.Struct, frozen=True):
+    """The objects at a path of which the caller may know; not `complete` in a catalog of an external system."""
+
+    objects: tuple[KnownObject, ...] = ()
+    complete: bool = True
+
+
+def known_objects(scope: ClientScope, path: Parts) -> Flow[KnownObjects]:
+    """Return the objects at a path of which the caller may know. Raises DeniedError for a caller who is not a user of
+    the metalake, and NotFoundError for a missing metalake or a server of an earlier release.
+    """
+    url = f"{OWN}/metalakes{segments(scope.metalake, 'access', 'objects')}"
+    return (yield from call("GET", url, answer=KnownObjects, query={"path": display.render(path)}))
 
 
 def object_name(scope: ClientScope, path: str | Sequence[str], *, kind: str) -> Flow[str]:
@@ -57,6 +86,27 @@ class Objects(Resource[S]):
         parts = parts_of(path)
         if len(parts) == 1:
             return "catalog"
+        try:
+            known = yield from known_objects(self.scope, parts)
+        except NotFoundError:
+            return (yield from self._kind_by_requests(parts))
+        words = [each.kind for each in known.objects]
+        words = [word for word in words if word not in _UNTYPED] or words
+        if len(words) > 1:
+            raise _ambiguous(parts, words)
+        if words:
+            return words[0]
+        if not known.complete:
+            return (yield from self._kind_by_requests(parts))
+        kind, url = self._candidates(parts)[-1]
+        try:
+            yield request("GET", url)
+        except NotFoundError as error:
+            raise _most_specific(parts, [error, error]) from error
+        return kind
+
+    def _kind_by_requests(self, parts: Parts) -> Flow[str]:
+        """Return the kind of an object by asking for an object of each kind, as in a catalog of an external system."""
         names: list[str] = []
         problems: list[ClientError] = []
         for kind, url in self._candidates(parts):
@@ -70,7 +120,7 @@ class Objects(Resource[S]):
                     raise
                 problems.append(error)
         if len(names) > 1:
-            raise ArgumentError(f"'{display.render(parts)}' is both a {names[0]} and a {names[-1]}; name its kind")
+            raise _ambiguous(parts, names)
         if not names and (yield from self._is_lance(parts)):
             return "table"
         if not names and (current := (yield from find_schema_content(self.scope, parts[0]))):
@@ -141,6 +191,11 @@ class Objects(Resource[S]):
         )
         table = ("table", f"{table_url(self.scope.metalake, parts)}?snapshots=refs")
         return (namespace, *declared, ("view", view_url(self.scope.metalake, parts)), table)
+
+
+def _ambiguous(parts: Parts, words: Sequence[str]) -> ArgumentError:
+    first, last = sorted((words[0], words[-1]), key=lambda word: word != "namespace")
+    return ArgumentError(f"'{display.render(parts)}' is both a {first} and a {last}; name its kind")
 
 
 def _most_specific(parts: Parts, problems: list[ClientError]) -> ClientError:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from limnos.client.catalog.objects import KnownObjects, known_objects
 from limnos.client.errors import ArgumentError
 from limnos.client.flow import Flow, Resource, S, call, verb
 from limnos.client.paths import parts_of
@@ -222,6 +223,11 @@ class PresetOutcome(msgspec.Struct, frozen=True):
 
 class Access(Resource[S]):
     """Calls for access analysis: decisions, users with access, accessible objects, and previews of changes."""
+
+    @verb
+    def objects(self, path: str | Sequence[str]) -> Flow[KnownObjects]:
+        """Return the objects at a path, by kind, of which the caller may know, with owners. It refuses nothing."""
+        return (yield from known_objects(self.scope, parts_of(path)))
 
     @verb
     def explain(

@@ -146,6 +146,8 @@ class Factor(msgspec.Struct, frozen=True, kw_only=True):
     object_kind: str | None = None
     role: str | None = None
     group: str | None = None
+    clause: int = 0
+    """Missing privileges of one clause are alternatives: one of them is enough."""
 
     @property
     def object_name(self) -> str:

@@ -25,7 +25,7 @@ from limnos.http.refusals import hidden_metalake, unescape_percent, visible_deci
 from limnos.http.response import Response
 from limnos.model.decisions import Decision
 from limnos.model.errors import LimnosError, NotFound, PermissionDenied, ServiceUnavailable
-from limnos.model.presets import PRESETS, PresetName
+from limnos.model.presets import PresetName, helpful_preset
 
 _TRASHED: Final = frozenset({*KINDS, "object"}) - {"catalog"}
 """The kinds of missing objects in a catalog: their error page links to the trash."""
@@ -42,7 +42,6 @@ _TITLES: Final = {
 _FORM_TITLE: Final = "This was not done"
 _NOT_OF_FORMS: Final = frozenset({401, 403, 429})
 """Statuses below 500 whose own titles are also used for errors of forms."""
-_PRESETS_ASKED_FOR: Final[tuple[PresetName, ...]] = ("reader", "writer")
 
 
 class DecisionFactorView(msgspec.Struct, frozen=True):
@@ -219,11 +218,7 @@ def _helpful_preset(decision: dict[str, object]) -> PresetName | None:
             clauses.setdefault(each.clause, set()).add(each.privilege or "")
         elif each.kind == "missing":
             clauses.setdefault(each.clause, set())
-    for preset in _PRESETS_ASKED_FOR:
-        names = {each.name for each in PRESETS[preset]}
-        if clauses and all(names & alternatives for alternatives in clauses.values()):
-            return preset
-    return None
+    return helpful_preset(list(clauses.values()))
 
 
 def factors_of(decision: dict[str, object] | None) -> tuple[DecisionFactorView, ...]:

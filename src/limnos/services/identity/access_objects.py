@@ -8,7 +8,7 @@ once. Users with the same roles and groups share one decision.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
@@ -16,6 +16,7 @@ from limnos.access.actions import Action
 from limnos.access.decide import decide, is_allowed
 from limnos.access.restrictions import RESTRICTED_ACTIONS, binding_restrictions, may_leave
 from limnos.model.decisions import ChainLink, DecisionFactor, SecurableChain
+from limnos.model.entities import Principal
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import NAMESPACE_OBJECTS, Kind
 from limnos.model.principals import HeldRole, RoleRules, Subject
@@ -38,7 +39,7 @@ from limnos.store.identity.access_facts import (
 )
 from limnos.store.sql import Load
 from limnos.view.cache_miss import require_fact
-from limnos.view.keys import restrictions_key
+from limnos.view.keys import principal_id_key, restrictions_key
 
 T = TypeVar("T")
 _OpenObject = tuple[int, tuple[int, int]]
@@ -117,12 +118,60 @@ def _kind_at(request_view: RequestView, path: tuple[str, ...], *, unknown: Kind)
         return Kind.METALAKE
     if len(path) == 1:
         return Kind.CATALOG
-    if request_view.settled.catalog is not None:
-        for kind in (*NAMESPACE_OBJECTS, Kind.NAMESPACE):
-            node, chain = request_view.find(path[1:], kind)
-            if node is not None and node.kind is kind and may_know(request_view, chain):
-                return kind
-    return unknown
+    return next((chain[0].kind for chain in _known_chains(request_view, path)), unknown)
+
+
+def _known_chains(request_view: RequestView, path: tuple[str, ...]) -> Iterator[SecurableChain]:
+    """Yield the objects of each kind at a path of which the caller may know, with their ancestors; namespaces last."""
+    if request_view.settled.catalog is None:
+        return
+    for kind in (*NAMESPACE_OBJECTS, Kind.NAMESPACE):
+        node, chain = request_view.find(path[1:], kind)
+        if node is not None and node.kind is kind and may_know(request_view, chain):
+            yield chain
+
+
+class KnownObject(NamedTuple):
+    """An object of which the caller may know: its kind, and its owner if it has one."""
+
+    kind: Kind
+    owner: Principal | None
+
+
+class KnownObjects(NamedTuple):
+    """The objects at a path of which the caller may know; not `is_complete` in a catalog of an external system."""
+
+    objects: tuple[KnownObject, ...]
+    is_complete: bool
+
+
+async def objects_at(ctx: Context, metalake: str, *, path: tuple[str, ...]) -> KnownObjects:
+    """Return the objects at a path below the metalake of which the caller may know: a namespace and a table may share
+    one. A hidden object is left out like a missing one, so nothing is refused.
+
+    Raises PermissionDenied for a caller who is not a user of the metalake, and NotFound for a missing metalake.
+    """
+
+    def read(request_view: RequestView) -> KnownObjects:
+        request_view.require(Action.METALAKE_LOAD, request_view.settled.outer[-1:])
+        catalog = request_view.settled.catalog
+        traits = None if catalog is None else request_view.traits
+        outer = request_view.settled.outer
+        chains = [outer] if catalog is not None and may_know(request_view, outer) else []
+        if len(path) > 1:
+            chains = list(_known_chains(request_view, path))
+        known = [KnownObject(chain[0].kind, _owner_of(request_view, chain)) for chain in chains]
+        is_outside = traits is not None and (traits.is_sourced or traits.is_federated or traits.shows_directory)
+        return KnownObjects(tuple(known), not is_outside)
+
+    return await ctx.read(await scope_of(ctx, metalake, kind=Kind.CATALOG, path=path[:1]), read)
+
+
+def _owner_of(request_view: RequestView, chain: SecurableChain) -> Principal | None:
+    owner_id = request_view.owner_of(chain[0])
+    if owner_id is None:
+        return None
+    return require_fact(request_view.view, principal_id_key(owner_id), zone=request_view.metalake.id)
 
 
 def may_know(request_view: RequestView, chain: SecurableChain) -> bool:

@@ -18,13 +18,12 @@ import psycopg
 from psycopg import pq
 from psycopg.conninfo import conninfo_to_dict
 
+from limnos.store.backends import APPLICATION
 from limnos.store.backends.dead_peer_detection import MonitoredConnection
 from limnos.store.sql import Params, Row, Sql, Value
 
 CONNECT_S = 2.0
 """The time limit for opening a connection, in seconds."""
-APPLICATION: Final = "limnos"
-"""The name of a server's sessions in `pg_stat_activity`, unless the store's URL sets another one."""
 KEPT_ALIVE: Final = {
     "application_name": APPLICATION,
     "connect_timeout": round(CONNECT_S),

@@ -28,7 +28,7 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import OperationalError
 
 from limnos.model.errors import LimnosError
-from limnos.store.backends.gate_connection import APPLICATION
+from limnos.store.backends import APPLICATION
 from limnos.store.file_modes import FILE, private_database
 
 LOCK_S = 2

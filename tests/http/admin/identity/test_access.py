@@ -308,3 +308,22 @@ def test_restricted_read_is_explained_by_its_privileges(node: DriverNode) -> Non
     assert "SELECT_TABLE on main" in privileges
     assert exception == "For all rows and columns: except ana from restriction r of table main.raw.t."
     assert not any("leaves" in line for line in refused["suggestions"])
+
+
+def test_known_objects_of_a_path_are_named_without_a_refusal(node: DriverNode) -> None:
+    """The objects at a path have kind and owner; a user without rights on them gets none, and no refusal, as for a
+    missing path.
+    """
+    node.done("POST", SCHEMAS, {"name": "raw"})
+    node.done("POST", f"{ICEBERG}/namespaces/raw/tables", {"name": "t", "schema": SCHEMA})
+    node.done("POST", f"{API}/lake/users", {"name": "ana"})
+
+    known = node.done("GET", f"{ACCESS}/objects?path=main.raw.t")
+    hidden = node.done("GET", f"{ACCESS}/objects?path=main.raw.t", user="ana")
+    missing = node.done("GET", f"{ACCESS}/objects?path=main.raw.none")
+    catalog = node.done("GET", f"{ACCESS}/objects?path=main")
+
+    assert known == {"objects": [{"kind": "table", "owner": {"kind": "user", "name": "admin"}}], "complete": True}
+    assert hidden == missing == {"objects": [], "complete": True}
+    assert [each["kind"] for each in catalog["objects"]] == ["catalog"]
+    assert node.get(f"{ACCESS}/objects").status == 400

@@ -26,7 +26,7 @@ from limnos.names.parts import check_levels
 from limnos.services.identity import access_consequences, access_holders, access_reach
 from limnos.services.identity.access_consequences import Consequence
 from limnos.services.identity.access_differences import DiffRequest, OwnRights, access_diff
-from limnos.services.identity.access_objects import AccessQuestion
+from limnos.services.identity.access_objects import AccessQuestion, objects_at
 from limnos.services.identity.explain import access_explain
 from limnos.services.identity.presets.access_presets import PresetOutcome, PresetRequest, named_grants, preset_change
 from limnos.services.identity.presets.missing_privileges import missing_privileges
@@ -400,6 +400,26 @@ def _preset_grants(outcome: PresetOutcome, grants: tuple[Grant, ...]) -> list[di
     ]
 
 
+async def objects(request: Request, ctx: Context) -> Response:
+    """Return the objects at `path` of which the caller may know, by kind, with their owners. Nothing is refused: a
+    hidden object is left out like a missing one. `complete` is false for a catalog of an external system, which may
+    have others.
+    """
+    (metalake,) = names_of(request)
+    text = request.query("path")
+    if not text:
+        raise BadRequest("path is missing: the catalog, then the object in it, as main.raw.nyc")
+    known = await objects_at(ctx, metalake, path=tuple(display.parse(text)))
+    results = [
+        {
+            "kind": each.kind.word,
+            "owner": None if each.owner is None else {"kind": each.owner.kind.word, "name": each.owner.name},
+        }
+        for each in known.objects
+    ]
+    return json_response({"objects": results, "complete": known.is_complete})
+
+
 def _question(request: Request) -> AccessQuestion:
     (metalake,) = names_of(request)
     path, kind = request.query("path"), request.query("kind")
@@ -452,6 +472,7 @@ ROUTES: tuple[Route[Handler], ...] = (
         operation="list-missing-privileges",
         query=("preset", "user", "path", "kind"),
     ),
+    Route(method="GET", path=f"{_ACCESS}/objects", handler=objects, operation="list-known-objects", query=("path",)),
     Route(method="POST", path=f"{_ACCESS}/what-if", handler=what_if, operation="what-if-access"),
     Route(method="POST", path=f"{_ACCESS}/presets", handler=change_preset, operation="change-access-preset"),
 )

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests after a failure: what a refused caller may ask for and of whom, and the object to which a wrong path is
+close.
+
+They refuse nothing, so the audit has one record of the refusal. A request that fails, or that takes long, is no answer:
+the failure is then told without it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from limnos.model.presets import PRESET_KINDS, PresetName, helpful_preset
+from limnos.names import display
+from limnos.names.errors import InvalidName
+
+if TYPE_CHECKING:
+    from limnos.client import Client
+    from limnos.client.values import Factor
+
+TIMEOUT_S: Final = 3.0
+NAMES_MAX: Final = 500
+"""The number of siblings among which a close name is looked for."""
+reopen: ContextVar[Callable[[], Client] | None] = ContextVar("reopen", default=None)
+"""Opens another client of the server of the failed command, as the same user; None before a command has one."""
+_ASKED_FOR: Final = frozenset({kind.word for kind in PRESET_KINDS} - {"metalake"})
+"""The kinds of objects to which access can be asked for."""
+
+
+class AccessOffer(NamedTuple):
+    """What a refused caller can ask for: the preset, the object, and its owner, or that of the nearest object above it
+    that the caller may know; `owner` and `owned` are empty if there is none.
+    """
+
+    preset: PresetName
+    kind: str
+    path: str
+    owner: str = ""
+    owned: str = ""
+
+
+def access_offer(action: str, *, kind: str, path: str) -> AccessOffer | None:
+    """Return what a caller can ask for who was refused an action on an object; None if no preset gives what is missing,
+    or the server does not say.
+    """
+    from limnos.client import ArgumentError, ClientError
+
+    if (opener := reopen.get()) is None or not path:
+        return None
+    try:
+        with opener() as client:
+            decision = client.access.explain(action, path, kind=kind or None).decision
+            named = getattr(decision.target, "kind", "") or kind
+            preset = _preset_of(decision.factors)
+            if decision.allowed or preset is None or named not in _ASKED_FOR:
+                return None
+            owner, owned = _nearest_owner(client, path)
+            return AccessOffer(preset, named, path, owner, owned)
+    except (ClientError, ArgumentError, InvalidName):
+        return None
+
+
+def _preset_of(factors: Sequence[Factor]) -> PresetName | None:
+    """Return the preset that gives all missing rights; None if a denial or a read restriction is among the reasons."""
+    clauses: dict[int, set[str]] = {}
+    for each in factors:
+        if each.kind in {"deny", "restricted", "member"}:
+            return None
+        if each.kind == "missing":
+            clause = clauses.setdefault(each.clause, set())
+            if getattr(each.object, "kind", "") not in {"server", "metalake"}:
+                clause.add(each.privilege or "")
+    return helpful_preset(list(clauses.values()))
+
+
+def _nearest_owner(client: Client, path: str) -> tuple[str, str]:
+    """Return the owner of the innermost object of a path that the caller may know, and that object's path."""
+    parts = display.parse(path)
+    for length in range(len(parts), 0, -1):
+        for each in client.access.objects(parts[:length]).objects:
+            if each.owner is not None:
+                return f"{each.owner.kind} {each.owner.name}", display.render(parts[:length])
+    return "", ""
+
+
+def close_path(parts: Sequence[str]) -> tuple[str, ...] | None:
+    """Return a missing path with the first part that does not exist replaced by the name of a close, visible sibling;
+    None if no sibling is close.
+    """
+    from limnos.client import ArgumentError, ClientError
+
+    if (opener := reopen.get()) is None or not parts:
+        return None
+    try:
+        with opener() as client:
+            names: Sequence[str] = client.catalogs.names()
+            for at, part in enumerate(parts):
+                if at > 0:
+                    names = [each.name for each in client.children.page(tuple(parts[:at]), limit=NAMES_MAX).children]
+                if part not in names:
+                    near = difflib.get_close_matches(part, names, n=1, cutoff=0.7)
+                    return (*parts[:at], near[0], *parts[at + 1 :]) if near else None
+    except (ClientError, ArgumentError, InvalidName):
+        return None
+    return None
