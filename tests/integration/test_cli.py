@@ -228,7 +228,7 @@ def test_refused_show_is_one_refusal_in_the_audit(run: Run, node: LiveServer) ->
     denied = run("show main.vault.gold --user cleo")
     refused = run("show main.cellar.wine --user dora")
     lines = run("audit --who dora --outcome refused").result
-    asked = run("request access main.cellar.wine --user dora")
+    request = run("request access main.cellar.wine --user dora")
 
     assert allowed.code == 0, allowed.err
     assert "request access" not in denied.err  # a denial is lifted by no preset
@@ -236,7 +236,7 @@ def test_refused_show_is_one_refusal_in_the_audit(run: Run, node: LiveServer) ->
     assert "'limnos request access main.cellar.wine --user dora' asks for access" in str(refused.error["hint"])
     assert isinstance(lines, list)
     assert len(lines) == 1, lines
-    assert asked.code == 0, asked.err
+    assert request.code == 0, request.err
     assert len(run("audit --who dora --outcome refused").result) == 1
 
 

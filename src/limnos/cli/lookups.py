@@ -3,7 +3,7 @@
 close.
 
 They refuse nothing, so the audit has one record of the refusal. A request that fails, or that takes long, is no answer:
-the failure is then told without it.
+the failure is then reported without it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def access_offer(action: str, *, kind: str, path: str) -> AccessOffer | None:
             if decision.allowed or preset is None or named not in _ASKED_FOR:
                 return None
             owner, owned = _nearest_owner(client, path)
-            return AccessOffer(preset, named, path, owner, owned)
+            return AccessOffer(preset=preset, kind=named, path=path, owner=owner, owned=owned)
     except (ClientError, ArgumentError, InvalidName):
         return None
 

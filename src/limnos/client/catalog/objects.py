@@ -86,6 +86,7 @@ class Objects(Resource[S]):
         parts = parts_of(path)
         if len(parts) == 1:
             return "catalog"
+        usual, url = self._candidates(parts)[-1]
         try:
             known = yield from known_objects(self.scope, parts)
         except NotFoundError:
@@ -98,12 +99,11 @@ class Objects(Resource[S]):
             return words[0]
         if not known.complete:
             return (yield from self._kind_by_requests(parts))
-        kind, url = self._candidates(parts)[-1]
         try:
             yield request("GET", url)
         except NotFoundError as error:
             raise _most_specific(parts, [error, error]) from error
-        return kind
+        return usual
 
     def _kind_by_requests(self, parts: Parts) -> Flow[str]:
         """Return the kind of an object by asking for an object of each kind, as in a catalog of an external system."""
