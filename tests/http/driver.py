@@ -178,7 +178,11 @@ PROGRAM = {"jobType": "shell", "executable": "/bin/true", "comment": None}
 
 def let_jobs(node: DriverNode) -> None:
     """Allow job requests; no executor runs the jobs."""
-    JOB_RULES.put(node.built.services, JobRules(enabled=True, allowed=("/bin",)))
+    JOB_RULES.put(node.built.services, JobRules(enabled=True, allowed=("/bin",), pipelines=True))
+
+
+SCHEDULE: dict[str, object] = {"file": "p.yaml", "files": {"p.yaml": "cGlwZWxpbmU6IHAK"}, "cron": "0 6 * * *"}
+"""A schedule of a pipeline, due each morning."""
 
 
 async def _all_of(tasks: Collection[asyncio.Task[None]]) -> None:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.http import declared_requests
-from tests.http.driver import API, PROGRAM, DriverAnswer, DriverNode
+from tests.http.driver import API, PROGRAM, SCHEDULE, DriverAnswer, DriverNode
 from tests.http.gravitino.refusals import view_body
 from tests.http.iceberg import wire
 from tests.http.lance.wire import arrow
@@ -233,6 +233,8 @@ BODIES: dict[str, object] = {
     "retry-webhook": {},
     "export-audit": {},
     "put-pipeline": {"declaration": {}},
+    "put-schedule": SCHEDULE,
+    "set-schedule": {"paused": True},
     "start-run": {"id": RUN, "holder": "h:1"},
     "beat-run": {"attempt": 1},
     "resume-run": {"holder": "h:1"},

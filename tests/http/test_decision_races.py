@@ -16,7 +16,7 @@ import pytest
 
 from limnos.model.declared_kinds import DECLARED
 from tests.http import declared_requests
-from tests.http.driver import OWN, DriverAnswer, DriverNode, grant, let_jobs, node_at
+from tests.http.driver import OWN, SCHEDULE, DriverAnswer, DriverNode, grant, let_jobs, node_at
 from tests.http.iceberg.wire import rows_of
 from tests.http.interference import InterferencePoint, Rows, interfere
 from tests.http.test_coverage import FUNCTION
@@ -225,6 +225,16 @@ TABLE, VIEW, SPACE, EMPTY = (
     _moved("namespace", "empty"),
 )
 PIPELINE_AWAY = Away(Write("DELETE", PIPELINE), (Write("PUT", PIPELINE, {"declaration": {}}),))
+
+
+def _unscheduled(name: str) -> Away:
+    """Return the drop of a pipeline with a schedule."""
+    one = f"{OWN}/metalakes/lake/pipelines/{name}"
+    return Away(
+        Write("DELETE", one), (Write("PUT", one, {"declaration": {}}), Write("PUT", f"{one}/schedule", SCHEDULE))
+    )
+
+
 MODEL = _renamed(f"{MODELS}/churn")
 RUN_2 = f"{OWN}/metalakes/lake/runs/{UUID(int=2)}"
 
@@ -383,7 +393,9 @@ AWAY: dict[str, tuple[Away, ...]] = {
     **dict.fromkeys(("alter-tag", "drop-tag"), (_renamed(f"{LAKE}/tags/red"),)),
     **dict.fromkeys(("alter-policy", "set-policy", "drop-policy"), (_renamed(f"{LAKE}/policies/keep"),)),
     **dict.fromkeys(("alter-job-template", "drop-job-template"), (_renamed(f"{LAKE}/jobs/templates/idle"),)),
-    **dict.fromkeys(("drop-pipeline", "start-run"), (PIPELINE_AWAY,)),
+    **dict.fromkeys(("drop-pipeline", "start-run", "put-schedule"), (PIPELINE_AWAY,)),
+    "set-schedule": (_unscheduled("timed"),),
+    "delete-schedule": (_unscheduled("undue"),),
 }
 
 

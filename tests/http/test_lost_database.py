@@ -22,7 +22,7 @@ from limnos.http.lance.protocol import LanceProtocol
 from limnos.model.errors import ServiceUnavailable
 from tests.http import declared_requests
 from tests.http.admin.operation.test_tasks import poisoned, work
-from tests.http.driver import API, OWN, PROGRAM, DriverNode, let_jobs, node_at
+from tests.http.driver import API, OWN, PROGRAM, SCHEDULE, DriverNode, let_jobs, node_at
 from tests.http.gravitino.refusals import view_body as schema_view
 from tests.http.iceberg.wire import (
     ROOT,
@@ -316,6 +316,9 @@ WRITES: dict[str, Write] = {
     "put-pipeline": Write("PUT", f"{OWN}/metalakes/lake/pipelines/new", {"declaration": {"steps": []}}),
     "drop-pipeline": Write("DELETE", f"{OWN}/metalakes/lake/pipelines/idle"),
     "start-run": Write("POST", f"{OWN}/metalakes/lake/pipelines/idle/runs", {"id": str(UUID(int=1)), "holder": "h:1"}),
+    "put-schedule": Write("PUT", f"{OWN}/metalakes/lake/pipelines/idle/schedule", SCHEDULE),
+    "set-schedule": Write("POST", f"{OWN}/metalakes/lake/pipelines/timed/schedule", {"paused": True}),
+    "delete-schedule": Write("DELETE", f"{OWN}/metalakes/lake/pipelines/undue/schedule"),
     "beat-run": Write("POST", f"{RUN}/beat", {"attempt": 1}),
     "put-step": Write("PUT", f"{RUN}/steps/s", {"attempt": 1, "state": "done"}),
     "finish-run": Write("POST", f"{RUN}/finish", {"attempt": 1, "state": "failed"}),
@@ -474,7 +477,7 @@ def _furnish_leaves(node: DriverNode) -> None:
 
 
 def _furnish_runs(node: DriverNode) -> None:
-    """Create a pipeline without runs, one with a run, and one with a failed run."""
+    """Create a pipeline without runs, one with a run, one with a failed run, and two with a schedule."""
     let_jobs(node)
     node.done("POST", f"{LAKE}/jobs/templates", {"jobTemplate": {**PROGRAM, "name": "program"}})
     for number, name in ((0, "idle"), (2, "busy"), (3, "broken")):
@@ -482,6 +485,9 @@ def _furnish_runs(node: DriverNode) -> None:
         if number:
             body = {"id": str(UUID(int=number)), "holder": "h:1", "steps": [{"name": "s"}]}
             node.done("POST", f"{OWN}/metalakes/lake/pipelines/{name}/runs", body)
+    for name in ("timed", "undue"):
+        node.done("PUT", f"{OWN}/metalakes/lake/pipelines/{name}", {"declaration": {}})
+        node.done("PUT", f"{OWN}/metalakes/lake/pipelines/{name}/schedule", SCHEDULE)
     node.done("POST", f"{OWN}/metalakes/lake/runs/{UUID(int=3)}/finish", {"attempt": 1, "state": "failed"})
 
 

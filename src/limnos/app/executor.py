@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import socket
 import tempfile
-from collections.abc import Coroutine
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
 from typing import Final, NamedTuple
 
 import msgspec
@@ -20,16 +21,26 @@ import msgspec
 from limnos.app.job_commands import JobNotRunnable, JobSettings, job_command, job_settings_of
 from limnos.app.job_confinement import job_obstacle, obstacle_text
 from limnos.app.job_keeper import CANCELLED as KEPT_CANCELLED
-from limnos.app.job_keeper import EXITED, TIMED_OUT, JobExit
+from limnos.app.job_keeper import EXITED, TIMED_OUT, JobCommand, JobExit
+from limnos.app.scheduled_pipelines import ScheduledPipelines, scheduled_pipelines_of
 from limnos.app.work_poller import WorkPoller
 from limnos.app.worker_process import WorkerProcess
 from limnos.config.settings import Settings
 from limnos.model.errors import CannotStart
-from limnos.model.jobs import CANCELLED, CANCELLING, FAILED, SUCCEEDED, JobOutput, TemplateJob
+from limnos.model.jobs import (
+    CANCELLED,
+    CANCELLING,
+    FAILED,
+    LOST_MESSAGE,
+    STOPPED_MESSAGE,
+    SUCCEEDED,
+    JobOutput,
+    TemplateJob,
+)
 from limnos.model.permits import upkeep_permit
 from limnos.services.request.concurrency.lease_holders import new_holder
 from limnos.services.request.node_services import NodeServices
-from limnos.services.runs.job_rules import JOB_RULES, work_parse
+from limnos.services.runs.job_rules import JOB_RULES, PIPELINE, JobWork, work_parse
 from limnos.store.activity.template_jobs import jobs_due
 from limnos.store.tx import Tx
 from limnos.telemetry.logs import get_logger
@@ -44,8 +55,6 @@ LOST_AT_ONCE: Final = 100
 REPORT_ATTEMPTS: Final = 10
 """The number of attempts, one second apart, to record a job's end. After that the lease expires."""
 KEEPER: Final = "limnos.app.job_keeper"
-_LOST = "The server that ran it stopped responding, so its progress is unknown. Request it again"
-_STOPPED = "The server that ran it was stopped: request it again"
 JOBS = Counter("limnos_jobs_total", "Jobs of templates that this node ran, by outcome.", ("outcome",))
 
 
@@ -63,11 +72,20 @@ class JobExecutor(WorkPoller):
 
     works = "jobs"
 
-    def __init__(self, services: NodeServices, plan: JobSettings, *, running_max: int) -> None:
+    def __init__(
+        self,
+        services: NodeServices,
+        plan: JobSettings,
+        *,
+        running_max: int,
+        pipelines: ScheduledPipelines | None = None,
+    ) -> None:
         super().__init__(services.loops)
         self.services = services
         self.plan = plan
         self.running_max = running_max
+        self.pipelines = pipelines
+        """Builds the commands of scheduled pipelines; None if this node runs none."""
         self.holder = new_holder()
         self._permit = upkeep_permit("limnos")
         self._bells: set[asyncio.Event] = set()
@@ -85,7 +103,7 @@ class JobExecutor(WorkPoller):
         if not await services.gate.look_up(lambda: jobs_due(now_ms)):
             return
         for job in await services.store.submit(self._permit, lambda tx: tx.template_jobs.lost(LOST_AT_ONCE)):
-            await self._record_end(job, JobEnd(job.display_state(now_ms + job.lease_ms), _LOST))
+            await self._record_end(job, JobEnd(job.display_state(now_ms + job.lease_ms), LOST_MESSAGE))
         if capacity <= 0:
             return
         claim = services.store.submit(
@@ -106,7 +124,7 @@ class JobExecutor(WorkPoller):
             end = await self._run(job, text)
         except asyncio.CancelledError:
             with suppress(Exception, asyncio.CancelledError):
-                await self._try_record_end(job, JobEnd(FAILED, _STOPPED))
+                await self._try_record_end(job, JobEnd(FAILED, STOPPED_MESSAGE))
             raise
         except (JobNotRunnable, OSError) as error:
             end = JobEnd(FAILED, str(error)[:2000])
@@ -128,10 +146,10 @@ class JobExecutor(WorkPoller):
         bell = asyncio.Event()
         self._bells.add(bell)
         try:
-            work = job_command(self.plan, work_parse(text), uuid=job.uuid, scratch=scratch)
-            worker = WorkerProcess(KEEPER)
-            await worker.send([msgspec.msgpack.encode(work)])
-            job_exit = await self._wait(job, worker, bell=bell)
+            async with self._command(job, work_parse(text), scratch=scratch) as command:
+                worker = WorkerProcess(KEEPER)
+                await worker.send([msgspec.msgpack.encode(command)])
+                job_exit = await self._wait(job, worker, bell=bell)
             return None if job_exit is None else end_of(job_exit, timeout_s=self.plan.timeout_s)
         except ConnectionError:
             return JobEnd(FAILED, "The process that kept it has ended")
@@ -140,6 +158,19 @@ class JobExecutor(WorkPoller):
             if worker is not None:
                 await worker.close(LEAVES_WITHIN_S)
             await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)
+
+    @asynccontextmanager
+    async def _command(self, job: TemplateJob, work: JobWork, *, scratch: str) -> AsyncIterator[JobCommand]:
+        """Yield the command of a job. Raises JobNotRunnable."""
+        if work.job_type != PIPELINE:
+            yield job_command(self.plan, work, uuid=job.uuid, scratch=scratch)
+        elif self.pipelines is None:
+            raise JobNotRunnable(
+                "The server that took it runs no scheduled pipelines: set jobs.pipelines on all of them"
+            )
+        else:
+            async with self.pipelines.command(self.plan, job, scratch=scratch) as command:
+                yield command
 
     async def _wait(self, job: TemplateJob, worker: WorkerProcess, *, bell: asyncio.Event) -> JobExit | None:
         """Renew the lease until the job has ended. Returns its exit, or None if another node has the job.
@@ -198,10 +229,13 @@ class JobExecutor(WorkPoller):
             log.warning("a job's lease now belongs to another node", job=job.uuid)
 
 
-def executor_of(settings: Settings, services: NodeServices) -> JobExecutor | None:
+def executor_of(
+    settings: Settings, services: NodeServices, *, bound: Callable[[], socket.socket] | None = None
+) -> JobExecutor | None:
     """Build the job executor of a server's settings, and register its `wake` with the services; None if it is disabled.
 
-    If this machine cannot confine jobs and the settings require it, the services refuse new jobs.
+    `bound` returns the socket on which scheduled pipelines reach this server. If this machine cannot confine jobs and
+    the settings require it, the services refuse new jobs.
 
     Raises CannotStart if `jobs.user` is set and the server does not run as root.
     """
@@ -221,7 +255,12 @@ def executor_of(settings: Settings, services: NodeServices) -> JobExecutor | Non
     if reason:
         log.warning("jobs are refused", reason=obstacle_text(reason))
         JOB_RULES.put(services, JOB_RULES.of(services)._replace(is_confinable=False))
-    executor = JobExecutor(services, job_settings_of(settings), running_max=settings.jobs.running_max)
+    pipelines = None
+    if bound is not None and JOB_RULES.of(services).pipelines:
+        pipelines = scheduled_pipelines_of(settings, services, bound=bound())
+    executor = JobExecutor(
+        services, job_settings_of(settings), running_max=settings.jobs.running_max, pipelines=pipelines
+    )
     services.wake_executor = executor.wake
     return executor
 

@@ -150,7 +150,7 @@ pipeline plan = FILE --env --select --exclude --master --connect --helper
 pipeline schema =
 pipeline graph = FILE --out --env
 pipeline docs = FILE --out --env --offline
-pipeline run = FILE --env --param --only --from --select --exclude --full --backfill --dry-run --hold --wait --away \
+pipeline run = FILE --env --param --only --from --select --exclude --full --backfill --dry-run --hold --due --wait --away \
     --lease --at-once --master --connect --helper
 pipeline promote = FILE --env --param --select --exclude --dry-run --hold --wait --away --lease --at-once --master \
     --connect
@@ -160,6 +160,13 @@ pipeline discard = RUN_ID --yes
 pipeline diff = RUN_ID --rows --master --connect
 pipeline test = FILE --select --exclude --test --junit --master --helper
 pipeline shipped = [NAME] --catalog
+pipeline schedule = FILE --cron --time-zone
+pipeline calendar = [PIPELINE] --count
+schedule list =
+schedule show = PIPELINE
+schedule pause = PIPELINE
+schedule resume = PIPELINE
+schedule delete = PIPELINE --yes
 job run = TEMPLATE --conf
 job list = [TEMPLATE]
 job show = JOB

@@ -27,6 +27,7 @@ from limnos.client.activity.jobs import Jobs, JobTemplates
 from limnos.client.activity.lineage import Lineage
 from limnos.client.activity.reports import Reports
 from limnos.client.activity.runs import Pipelines, Runs
+from limnos.client.activity.schedules import Schedules
 from limnos.client.activity.system_tables import SystemTables
 from limnos.client.activity.webhooks import Webhooks
 from limnos.client.catalog.catalogs import Catalogs
@@ -133,7 +134,7 @@ class _Resources(Generic[S]):
         self.changes = Changes(sender, scope)
         self.webhooks = Webhooks(sender, scope)
         self.pipelines = Pipelines(sender, scope)
-        self.runs = Runs(sender, scope)
+        self.runs, self.schedules = Runs(sender, scope), Schedules(sender, scope)
         self.job_templates = JobTemplates(sender, scope)
         self.jobs = Jobs(sender, scope)
         self.sqlpp = Statements(sender, scope)

@@ -32,6 +32,10 @@ class JobsSection(SettingsSection):
     """Files, and directories with everything below them, that jobs may execute or get as input (programs, scripts,
     jars, files, archives), separated by commas. Unset: none, so that no job can run.
     """
+    pipelines: bool = False
+    """Run [scheduled pipelines](../guides/run-pipelines.md#schedules). Users upload their SQL and Python, so `allowed`
+    does not limit them; the confinement does. Needs `jobs.network`.
+    """
     readable: DirectoryPaths = ()
     """Directories that jobs may read in addition to `jobs.allowed` and the system's own, separated by commas."""
     writable: DirectoryPaths = ()

@@ -20,6 +20,10 @@ CANCELLED: Final = "cancelled"
 HELD: Final = (STARTED, CANCELLING)
 """The states in which a node works on the job as long as its lease lasts."""
 LIVE: Final = (QUEUED, *HELD)
+LOST_MESSAGE: Final = "The server that ran it stopped responding, so its progress is unknown. Request it again"
+STOPPED_MESSAGE: Final = "The server that ran it was stopped: request it again"
+LOST_MESSAGES: Final = (LOST_MESSAGE, STOPPED_MESSAGE)
+"""The messages of jobs that ended with their server. A schedule starts another job for the same due time."""
 ENDED: Final = (SUCCEEDED, FAILED, CANCELLED)
 
 

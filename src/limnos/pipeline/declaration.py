@@ -535,6 +535,18 @@ class StepDeclaration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleRule:
+    """When a pipeline is due: at the times of `cron` in a time zone, or when its inputs have changed, at least
+    `at_least_s` seconds after its last start.
+    """
+
+    cron: str = ""
+    time_zone: str = "UTC"
+    at_least_s: int = 0
+    at: SourcePosition | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EnvironmentRule:
     """The rule for an environment's tables: another catalog, a prefix of their first namespace, or both."""
 
@@ -582,6 +594,8 @@ class Pipeline:
     python_files: tuple[str, ...] = ()
     """Files that are shipped to the executors."""
     environments: tuple[EnvironmentRule, ...] = ()
+    schedule: ScheduleRule | None = None
+    """When a server runs the pipeline, once it is registered there."""
     environment: Environment | None = None
     """The environment whose tables the steps write; None for production."""
     at: SourcePosition | None = field(default=None, compare=False)

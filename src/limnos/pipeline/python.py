@@ -80,6 +80,7 @@ def pipeline(
     sources: Mapping[str, object] | None = None,
     python_files: Sequence[str] = (),
     environments: Mapping[str, object] | None = None,
+    schedule: Mapping[str, object] | None = None,
     comment: str | None = None,
 ) -> Pipeline:
     """Build the declaration of a pipeline from decorated functions and other steps, in any order.
@@ -93,6 +94,7 @@ def pipeline(
         "sources": {k: v for k, v in (sources or {}).items() if k not in functions},
         "python_files": python_files,
         "environments": environments,
+        "schedule": schedule,
     }
     notes = ProblemNotes(PipelineDirectory(_directory(at)))
     values = _read_keys({key: value for key, value in entries.items() if value}, at, notes=notes)

@@ -24,6 +24,7 @@ from limnos.store.activity.orphan_files import OrphanFileWrites
 from limnos.store.activity.rewrites import RewriteWrites
 from limnos.store.activity.runs import RunWrites
 from limnos.store.activity.scan_plans import ScanPlanWrites
+from limnos.store.activity.schedules import ScheduleWrites
 from limnos.store.activity.search_index import SearchIndexWrites
 from limnos.store.activity.sqlpp_locks import SqlppLockWrites
 from limnos.store.activity.sqlpp_requests import RequestWrites
@@ -116,6 +117,8 @@ class Tx(StoreTransaction):
     """The register of storage locations."""
     template_jobs = ResourceWrites(TemplateJobWrites)
     """Jobs that nodes run from job templates."""
+    schedules = ResourceWrites(ScheduleWrites)
+    """Schedules of pipelines."""
     statistics = ResourceWrites(StatisticWrites)
     """Statistics of tables."""
     maintenance = ResourceWrites(MaintenanceWrites)

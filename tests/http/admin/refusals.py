@@ -13,7 +13,7 @@ from uuid import uuid4
 from limnos.http.admin.catalog import declared_objects
 from limnos.http.admin.protocol import AdminProtocol
 from tests.http import refusal_tables
-from tests.http.driver import API, OWN, PROGRAM, DriverAnswer, DriverNode, let_jobs
+from tests.http.driver import API, OWN, PROGRAM, SCHEDULE, DriverAnswer, DriverNode, let_jobs
 from tests.http.iceberg import wire
 from tests.http.refusal_tables import RefusalCase, Row, case
 
@@ -250,10 +250,30 @@ def _pipelines(node: DriverNode, who: str) -> Iterator[RefusalCase]:
     for name, thing in (("there", "pipeline"), ("gone", "no pipeline")):
         yield case(f"GET {one}", thing, "lake", name)
         yield case(f"GET {one}/findings", thing, "lake", name)
+    yield from _schedules(node, who)
     yield case(f"DELETE {one}", "pipeline", "lake", f"shed_{who}")
     yield case(f"DELETE {one}", "no pipeline", "lake", "gone")
     for name, thing in ((f"pipe_{who}", "pipeline"), ("gone", "no pipeline")):
         yield case(f"POST {one}/runs", thing, "lake", name, body={"id": str(uuid4()), "holder": "h:1"})
+
+
+def _schedules(node: DriverNode, who: str) -> Iterator[RefusalCase]:
+    """Create schedules of `laker`: their user may resume them, who owns the pipeline may pause and delete them."""
+    one = f"{LAKE}/pipelines/{{p}}/schedule"
+    let_jobs(node)
+    for name in (f"due_{who}", f"paused_{who}", f"undue_{who}"):
+        declare(node, name)
+        node.done("PUT", f"{OWN}/metalakes/lake/pipelines/{name}/schedule", SCHEDULE, user="laker")
+    yield case(f"GET {LAKE}/schedules", "schedules", "lake")
+    for name, thing in ((f"due_{who}", "schedule"), ("gone", "no pipeline")):
+        yield case(f"GET {one}", thing, "lake", name)
+        yield case(f"PUT {one}", thing, "lake", name, body=SCHEDULE)
+    yield case(f"PUT {one}", "pipeline without a schedule", "lake", f"pipe_{who}", body=SCHEDULE)
+    for name, thing in ((f"paused_{who}", "schedule"), ("gone", "no pipeline")):
+        yield case(f"POST {one}", f"{thing} resumed", "lake", name, body={"paused": False})
+        yield case(f"POST {one}", f"{thing} paused", "lake", name, body={"paused": True})
+    yield case(f"DELETE {one}", "schedule", "lake", f"undue_{who}")
+    yield case(f"DELETE {one}", "no pipeline", "lake", "gone")
 
 
 def declare(node: DriverNode, name: str) -> None:

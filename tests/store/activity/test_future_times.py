@@ -27,6 +27,7 @@ from limnos.store.activity.future_times import (
 from limnos.store.activity.node_beats import NodeHeartbeat, nodes_read
 from limnos.store.activity.rewrites import metalake_due, recent_use_read
 from limnos.store.activity.runs import runs_read
+from limnos.store.activity.schedules import schedules_due
 from limnos.store.activity.search_index import zones_behind_read
 from limnos.store.activity.sqlpp_requests import runs_query
 from limnos.store.activity.tasks import task_due
@@ -38,6 +39,7 @@ from limnos.store.sql import read_rows
 from limnos.store.tx import Tx
 from tests.backends import StoreLab
 from tests.store.activity.test_runs import EVERYBODY, Runs, add_pipeline
+from tests.store.activity.test_schedules import add_schedule
 from tests.store.activity.test_sqlpp_requests import row as add_request
 from tests.store.activity.test_template_jobs import ask as ask_job
 from tests.store.activity.test_webhooks import make as make_webhook
@@ -241,7 +243,18 @@ def _is_node_silent(skewed: SkewedStore) -> bool:
     return skewed.now_ms - node.seen_at > SILENT_MS
 
 
+def _schedule(skewed: SkewedStore) -> None:
+    """Plan a schedule, whose node looks at it again after an hour."""
+    pipeline = add_pipeline(skewed.lab, skewed.world)
+    add_schedule(skewed.lab, pipeline, due_at=skewed.now_ms + HOUR_MS)
+
+
+def _is_schedule_due(skewed: SkewedStore) -> bool:
+    return bool(skewed.lab.load(schedules_due(skewed.now_ms, limit=9)))
+
+
 CASES: Final = {
+    "schedule": TimeCase(_schedule, _is_schedule_due, HOUR_MS),
     "task lease": TimeCase(_task_lease, _is_task_due, 300_000),
     "periodic task": TimeCase(_task_again, _is_task_due, HOUR_MS),
     "failed task": TimeCase(_task_retry, _is_task_due, 10_000),
@@ -259,7 +272,7 @@ CASES: Final = {
     "node": TimeCase(_node, _is_node_silent, SILENT_MS),
 }
 """Each kind of lease, lock, due time and heartbeat in the store."""
-EARLY: Final = {"periodic task", "failed task", "failed webhook", "delayed operation", "budget"}
+EARLY: Final = {"schedule", "periodic task", "failed task", "failed webhook", "delayed operation", "budget"}
 """Work without a holder, which may begin early when the clock goes back."""
 ALL = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 

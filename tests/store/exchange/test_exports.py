@@ -39,6 +39,7 @@ LEFT_OUT = {
     "search_word": "words for spelling help: the other server indexes anew",
     "name_change": "the steps of a change of names under way",
     "name_migration": "the state of a change of names under way",
+    "pipeline_schedule": "it runs with a user's rights on this server: the other server's users register their own",
     "pipeline_run": "runs of this server's runners",
     "run_finding": "as the runs",
     "password": "credentials of this server",

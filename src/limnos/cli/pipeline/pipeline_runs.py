@@ -72,6 +72,9 @@ def run(
     backfill: Backfill = None,
     dry_run: DryRunFlag = False,
     hold: Annotated[bool, Parameter(negative="", help="Don't publish: `pipeline publish RUN` does it later.")] = False,
+    due: Annotated[
+        str | None, Parameter(help="Due time of the run, stored with it; the server's schedules set it.")
+    ] = None,
     wait: Annotated[float, Parameter(help="Maximum wait for another run of the pipeline to end, in seconds.")] = 0,
     away: Annotated[float, Parameter(help="Maximum wait for an unreachable server, in seconds.")] = 600,
     lease: Lease = 30,
@@ -105,6 +108,7 @@ def run(
         exclude=tuple(exclude or ()),
         full=full,
         hold=hold,
+        due=due,
         wait_s=wait,
         away_s=away,
         lease_s=lease,

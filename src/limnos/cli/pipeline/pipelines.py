@@ -215,6 +215,12 @@ app.command(
     "limnos.cli.pipeline.pipeline_tests:unit_test", name="test", help="Run the unit tests of a pipeline's steps."
 )
 app.command(
+    "limnos.cli.pipeline.schedules:schedule", name="schedule", help="Let the server run a pipeline at its due times."
+)
+app.command(
+    "limnos.cli.pipeline.schedules:calendar", name="calendar", help="Show the next due times of scheduled pipelines."
+)
+app.command(
     "limnos.cli.pipeline.shipped_pipelines:shipped",
     name="shipped",
     help="List or print pipelines that come with Limnos, to copy.",

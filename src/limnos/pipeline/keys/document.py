@@ -13,6 +13,7 @@ from limnos.pipeline.compound_schemas import ListOf, MapOf, Record, RecordKey
 from limnos.pipeline.keys.environments import ENVIRONMENTS
 from limnos.pipeline.keys.loops import StepsMap
 from limnos.pipeline.keys.parameters import PARAMETER
+from limnos.pipeline.keys.schedule import SCHEDULE
 from limnos.pipeline.keys.shared import PIPELINE_NAME, TEXT, WORD, pairs
 from limnos.pipeline.keys.sources import SOURCE
 from limnos.pipeline.keys.steps import STEP, StepDraft
@@ -45,6 +46,7 @@ def build_pipeline(values: Values, site: NodeSite) -> declaration.Pipeline:
         environments=tuple(
             dataclasses.replace(rule, name=name, at=at) for name, rule, at in values.get("environments", ())
         ),
+        schedule=values.get("schedule"),
         at=site.at,
     )
 
@@ -209,6 +211,11 @@ FILE = Record(
             value_schema=ENVIRONMENTS,
             description="The names of the tables that `--env NAME` writes instead: a catalog, a prefix, or both.",
             example="environments: {dev: {prefix: dev_}}",
+        ),
+        "schedule": RecordKey(
+            value_schema=SCHEDULE,
+            description="When a server runs the pipeline, after `limnos pipeline schedule FILE`.",
+            example='schedule: {cron: "0 6 * * *", time_zone: Europe/Paris}',
         ),
     },
     build=build_pipeline,

@@ -40,6 +40,8 @@ class RunOptions:
     """Whether to hold the run instead of publishing it when all steps are done."""
     promotes: str | None = None
     """The environment whose rows are copied where a step's inputs and definition are the same."""
+    due: str | None = None
+    """The due time for which a schedule started the run; the run's record has it."""
     at_once: int = 4
     """The maximum number of steps that run at the same time."""
     lease_s: int = 30
@@ -60,6 +62,7 @@ class RunOptions:
             "full": self.full,
             "hold": self.hold,
             **({} if self.promotes is None else {"promotes": self.promotes}),
+            **({} if self.due is None else {"due": self.due}),
         }
 
 
@@ -75,6 +78,7 @@ def options_of(fields: Mapping[str, object], *, like: RunOptions) -> RunOptions:
         full=bool(fields.get("full")),
         hold=bool(fields.get("hold")) or like.hold,
         promotes=str(fields["promotes"]) if fields.get("promotes") else None,
+        due=str(fields["due"]) if fields.get("due") else None,
         at_once=like.at_once,
         lease_s=like.lease_s,
         wait_s=like.wait_s,

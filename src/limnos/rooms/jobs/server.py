@@ -21,6 +21,7 @@ def job_rules_of(settings: Settings) -> JobRules:
         environment=jobs.environment,
         spark_configs=jobs.spark_configs,
         waiting_max=jobs.waiting_max,
+        pipelines=jobs.pipelines and jobs.network,
     )
 
 
@@ -33,5 +34,5 @@ def executor_loop(start: LoopStart) -> Coroutine[object, object, None] | None:
     """Return the loop that runs jobs; None if the settings disable it. Raises CannotStart for a user that jobs cannot
     run as.
     """
-    executor = executor_of(start.settings, start.services)
+    executor = executor_of(start.settings, start.services, bound=start.bound)
     return None if executor is None else executor.run()

@@ -20,6 +20,8 @@ from limnos.formats.iceberg.json_types import preview_value
 from limnos.model.errors import BadRequest, UnsupportedOperation
 from limnos.services.request.node_services import ComponentKey
 
+PIPELINE: Final = "pipeline"
+"""The type of the jobs of schedules, whose files are in the store (`services.runs.schedules`)."""
 CONF_MAX: Final = 16 << 10
 """The maximum length of a job's own configuration values as JSON, in characters."""
 
@@ -38,6 +40,17 @@ class JobRules(NamedTuple):
     """The maximum number of unfinished jobs of one user in a metalake."""
     is_confinable: bool = True
     """Whether this machine can confine jobs, or need not."""
+
+    pipelines: bool = False
+    """Whether jobs run scheduled pipelines, whose files users upload."""
+
+    def require_pipelines(self) -> None:
+        """Raise UnsupportedOperation if this server runs no jobs, or no scheduled pipelines."""
+        self.require_enabled()
+        if not self.pipelines:
+            raise UnsupportedOperation(
+                "This server runs no scheduled pipelines, because their SQL and Python come from users: its operator can enable them with the setting jobs.pipelines = true"
+            )
 
     def require_enabled(self) -> None:
         """Raise UnsupportedOperation if this server runs no jobs, or its machine cannot confine them."""

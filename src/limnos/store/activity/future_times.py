@@ -57,6 +57,7 @@ STORED_TIMES: Final = (
     _lease("task", "leased_until", length_ms=300_000),
     _lease("webhook", "leased_until", length_ms=30_000),
     StoredTime(table="webhook", column="due_at", ahead_ms=900_000, renewed_ms=0, where="stopped = FALSE"),
+    StoredTime(table="pipeline_schedule", column="due_at", ahead_ms=HOUR_MS, renewed_ms=0, where="paused = FALSE"),
     _lease("search_lease", "leased_until", length_ms=30_000),
     _lease("sqlpp_lock_node", "leased_until", length_ms=15_000),
     _lease("sqlpp_request", "alive_until", length_ms=15_000),

@@ -62,6 +62,7 @@ CLAIM = Sql(
     "UPDATE template_job SET state = 'started', holder = :holder, beat_at = :now, lease_ms = :lease, started_at = :now"
     " WHERE id = :id AND state = 'queued'"
 )
+CONF = Sql("SELECT conf FROM template_job WHERE id = :id")
 WORK = Sql("SELECT work FROM template_job WHERE id = :id")
 LOST = Sql(f"SELECT {_COLUMNS} {_FROM} WHERE {_OUT} LIMIT :limit")
 _MINE = f"id = :id AND holder = :holder AND state IN ({_words(HELD)})"
@@ -97,6 +98,12 @@ OPERATIONS: Final = {SUCCEEDED: "succeed", FAILED: "fail", CANCELLED: "cancel"}
 def job_read(metalake_id: int, uuid: str) -> Load[TemplateJob | None]:
     """Read a job by its UUID, or None."""
     rows = yield BY_UUID, {"metalake": metalake_id, "uuid": uuid}
+    return TemplateJob(*rows[0]) if rows else None
+
+
+def job_by_id_read(job_id: int) -> Load[TemplateJob | None]:
+    """Read a job by its id, or None."""
+    rows = yield BY_ID, {"id": job_id}
     return TemplateJob(*rows[0]) if rows else None
 
 
@@ -160,6 +167,11 @@ class TemplateJobWrites(Writes):
         template_job = self.by_id(job_id) or job
         self._add_change("start", template_job)
         return template_job
+
+    def conf(self, job_id: int) -> str:
+        """Read a job's own values as JSON."""
+        text: str = self.tx.rows(CONF, {"id": job_id})[0][0]
+        return text
 
     def cancel(self, job: TemplateJob) -> bool:
         """Request that the node that runs a job ends it; cancel a waiting job at once.

@@ -14,6 +14,7 @@ from limnos.store.activity import (
     reports,
     rewrites,
     runs,
+    schedules,
     template_jobs,
     webhooks,
 )
@@ -53,6 +54,7 @@ SWEEPS: tuple[Sql, ...] = (
     restrictions.SWEEP,
     former_names.SWEEP,
     pipelines.SWEEP,
+    schedules.SWEEP,
     *runs.SWEEPS,
     *template_jobs.SWEEPS,
     *lineage.SWEEPS,

@@ -40,6 +40,15 @@ Index("template_job_metalake", template_job.c.metalake_id, template_job.c.id)
 Index("template_job_template", template_job.c.template_id, template_job.c.id)
 Index("template_job_state", template_job.c.state, template_job.c.id)
 
+pipeline_schedule = table(
+    "pipeline_schedule",
+    "pipeline_id bigint*, metalake_id bigint, user_name name, user_id bigint, trust text, terms text, files binary, "
+    "created_at bigint, due_at bigint, next_at bigint, paused boolean, reason text?, job_id bigint?, "
+    "run_due_at bigint?, attempts integer, seen text?",
+)
+Index("pipeline_schedule_metalake", pipeline_schedule.c.metalake_id, pipeline_schedule.c.pipeline_id)
+Index("pipeline_schedule_due", pipeline_schedule.c.due_at)
+
 run_step = table(
     "run_step",
     "run_id bigint*, ordinal integer, name name*, reads text, output text, state text, attempt integer, "

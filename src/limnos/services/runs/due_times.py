@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Due times of schedules: the times of a cron expression in a time zone.
+
+Pure functions. A local time that a change of the clocks skips counts as the end of the gap; one that exists twice
+counts once, the first time. Times are milliseconds since 1970, UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from functools import lru_cache
+from itertools import islice
+from typing import Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from cronsim import CronSim, CronSimError
+
+from limnos.formats.iceberg.json_types import preview_value
+from limnos.model.errors import BadRequest
+from limnos.model.schedules import ScheduleTerms
+
+CRON_MAX: Final = 200
+"""The maximum length of a cron expression, in characters."""
+LEAST_MAX_S: Final = 30 * 86_400
+LOOK_MS: Final = 3_600_000
+"""The longest time between two looks at a schedule: a due time that a wrong clock computed is computed again."""
+NEVER_MS: Final = 1 << 52
+"""A due time that no clock reaches: the expression has no further time."""
+
+
+def terms_check(terms: ScheduleTerms) -> None:
+    """Raise BadRequest unless the terms have either a valid cron expression and time zone, or inputs and an interval,
+    in seconds from 1 to `LEAST_MAX_S`.
+    """
+    if bool(terms.cron) == bool(terms.inputs):
+        raise BadRequest("A schedule has either 'cron', such as \"0 6 * * *\", or 'inputs'")
+    zone_of(terms.time_zone)
+    if terms.inputs:
+        if not 0 < terms.at_least_s <= LEAST_MAX_S:
+            raise BadRequest(f"Field at_least_s is the least time between two runs: give 1 to {LEAST_MAX_S} seconds")
+        return
+    if terms.at_least_s:
+        raise BadRequest("Field at_least_s belongs to 'inputs': leave it out beside 'cron'")
+    if next(due_times(terms, after_ms=0), None) is None:
+        raise BadRequest(f"{preview_value(terms.cron)} has no time at all: correct the day and the month")
+
+
+@lru_cache(256)
+def zone_of(name: str) -> ZoneInfo:
+    """Return a time zone. Raises BadRequest for an unknown one."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise BadRequest(f"{preview_value(name)} is not a time zone: write it as Europe/Paris") from None
+
+
+def due_times(terms: ScheduleTerms, *, after_ms: int) -> Iterator[int]:
+    """Yield the due times of a cron expression after a time, in order; none for a schedule with inputs.
+
+    Raises BadRequest for an invalid expression.
+    """
+    if not terms.cron:
+        return
+    if len(terms.cron) > CRON_MAX or len(terms.cron.split()) != 5:
+        raise BadRequest(
+            f"{preview_value(terms.cron)} is not a cron expression: write minute, hour, day of month, month and day of"
+            ' week, as "0 6 * * MON-FRI"'
+        )
+    start = datetime.fromtimestamp(after_ms / 1000, UTC).astimezone(zone_of(terms.time_zone))
+    try:
+        times = CronSim(terms.cron, start)
+    except (CronSimError, ValueError, AssertionError) as error:
+        raise BadRequest(
+            f"{preview_value(terms.cron)} is not a cron expression: {str(error) or 'a field is wrong'}"
+        ) from None
+    last_ms = after_ms
+    for each in times:
+        at_ms = round(each.timestamp() * 1000)
+        if at_ms > last_ms:  # two local times of a gap are the same time, and a repeated hour begins in the past
+            last_ms = at_ms
+            yield at_ms
+
+
+def next_due_ms(terms: ScheduleTerms, *, after_ms: int) -> int:
+    """Return the first due time after a time; with inputs, the earliest time of the next start."""
+    if terms.inputs:
+        return after_ms + terms.at_least_s * 1000
+    return next(due_times(terms, after_ms=after_ms), NEVER_MS)
+
+
+def planned_due_ms(terms: ScheduleTerms, *, next_ms: int, now_ms: int) -> int:
+    """Return the next due time of a schedule that is not due, computed from the present, so that the error of a clock
+    which wrote `next_ms` ends.
+    """
+    planned_ms = next_due_ms(terms, after_ms=now_ms)
+    return min(planned_ms, next_ms) if terms.inputs else planned_ms
+
+
+def look_ms(next_ms: int, *, now_ms: int) -> int:
+    """Return when to look at a schedule again: at its due time, and at the latest after `LOOK_MS`."""
+    return min(next_ms, now_ms + LOOK_MS)
+
+
+def calendar_of(terms: ScheduleTerms, *, after_ms: int, count: int) -> tuple[int, ...]:
+    """Return the next due times after a time, at most `count`."""
+    return tuple(islice(due_times(terms, after_ms=after_ms), count))

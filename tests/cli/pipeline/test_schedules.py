@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The requests and the output of the commands on schedules."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+from tests.client.fake import FakeServer
+
+LAKE = "/api/limnos/v1/metalakes/lake"
+ONE = f"{LAKE}/pipelines/day/schedule"
+SCHEDULE = {
+    "pipeline": "day",
+    "user": "ana",
+    "paused": False,
+    "file": "day.yaml",
+    "cron": "0 6 * * *",
+    "time_zone": "Europe/Paris",
+    "next": ["2026-11-29T05:00:00.000Z", "2026-11-30T05:00:00.000Z"],
+    "last_due_at": "2026-11-28T05:00:00.000Z",
+    "job": "50e87dca-1932-4162-a9b3-f9a2093a7df9",
+    "job_state": "succeeded",
+    "attempts": 1,
+}
+FILE = """pipeline: day
+catalog: main
+schedule: {cron: "0 6 * * *", time_zone: Europe/Paris}
+steps:
+  shop.numbers: {sql_file: sql/numbers.sql}
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path, fake: FakeServer) -> Path:
+    """A pipeline in a directory of its own, and a server that takes it."""
+    directory = tmp_path / "day"
+    (directory / "sql").mkdir(parents=True)
+    (directory / ".git").mkdir()
+    (directory / ".git" / "config").write_text("secret")
+    (directory / "day.yaml").write_text(FILE)
+    (directory / "sql" / "numbers.sql").write_text("SELECT 1 AS id")
+    pipeline = {"name": "day", "version": 1, "digest": "d"}
+    fake.on("GET", f"{LAKE}/pipelines", {"pipelines": [pipeline]})
+    fake.on("GET", f"{LAKE}/pipelines/day", pipeline).on("PUT", f"{LAKE}/pipelines/day", pipeline)
+    fake.on("PUT", ONE, SCHEDULE)
+    return directory / "day.yaml"
+
+
+def test_pipeline_is_scheduled_with_the_files_of_its_directory(file: Path, fake: FakeServer, limnos: Run) -> None:
+    """The declaration and the files are sent, without hidden ones; the answer has the local due time."""
+    result = limnos("pipeline", "schedule", str(file), "--output", "table")
+    (body,) = [each.body for each in fake.asked if each.target == ONE]
+
+    assert result.code == 0, result.err
+    assert "is due at Sun 2026-11-29 06:00 Europe/Paris" in result.out
+    assert (body["file"], body["cron"], body["time_zone"]) == ("day.yaml", "0 6 * * *", "Europe/Paris")
+    assert {path: b64decode(text).decode() for path, text in body["files"].items()} == {
+        "day.yaml": FILE,
+        "sql/numbers.sql": "SELECT 1 AS id",
+    }
+
+
+def test_flags_replace_the_schedule_of_the_file(file: Path, fake: FakeServer, limnos: Run) -> None:
+    """`--cron` is in UTC unless `--time-zone` is given, which belongs to it."""
+    assert limnos("pipeline", "schedule", str(file), "--cron", "5 * * * *").code == 0
+    (body,) = [each.body for each in fake.asked if each.target == ONE]
+    alone = limnos("pipeline", "schedule", str(file), "--time-zone", "Europe/Paris")
+
+    assert (body["cron"], body["time_zone"]) == ("5 * * * *", "UTC")
+    assert (alone.code, alone.error["message"]) == (2, "--time-zone is that of --cron")
+
+
+def test_file_without_schedule_is_refused(file: Path, limnos: Run) -> None:
+    """The message says what to write."""
+    file.write_text(FILE.replace('schedule: {cron: "0 6 * * *", time_zone: Europe/Paris}\n', ""))
+
+    result = limnos("pipeline", "schedule", str(file))
+
+    assert (result.code, result.error["message"]) == (2, "pipeline day has no schedule")
+    assert "schedule: {cron:" in str(result.error["hint"])
+
+
+def test_large_directory_is_refused(file: Path, fake: FakeServer, limnos: Run) -> None:
+    """A directory with data is refused before anything is sent."""
+    (file.parent / "data.csv").write_bytes(b"x" * (512 << 10))
+
+    result = limnos("pipeline", "schedule", str(file))
+
+    assert "put the pipeline into a directory of its own" in str(result.error["message"])
+    assert fake.asked == []
+
+
+def test_schedules_are_listed_shown_paused_and_deleted(fake: FakeServer, limnos: Run) -> None:
+    """Each command sends its request; the calendar is sorted by due time."""
+    other = SCHEDULE | {"pipeline": "hour", "next": ["2026-11-29T04:00:00.000Z"], "time_zone": "UTC"}
+    fake.on("GET", f"{LAKE}/schedules?count=1", {"schedules": [SCHEDULE]})
+    fake.on("GET", f"{LAKE}/schedules?count=2", {"schedules": [SCHEDULE, other]})
+    fake.on("GET", f"{ONE}?count=1", SCHEDULE).on("GET", f"{ONE}?count=10", SCHEDULE)
+    fake.on("POST", ONE, SCHEDULE | {"paused": True, "next": []}).on("DELETE", ONE, {"deleted": "day"})
+
+    listed = limnos("list", "schedules").result
+    calendar = limnos("pipeline", "calendar", "--count", "2").result
+
+    assert [(row["pipeline"], row["state"], row["last_job"]) for row in listed] == [
+        ("day", "active", "50e87dca succeeded")
+    ]
+    assert [(row["pipeline"], row["local"]) for row in calendar] == [
+        ("hour", "Sun 2026-11-29 04:00 UTC"),
+        ("day", "Sun 2026-11-29 06:00 Europe/Paris"),
+    ]
+    assert len(limnos("pipeline", "calendar", "day").result) == 2
+    assert limnos("show", "schedule", "day").result["user"] == "ana"
+    assert limnos("schedule", "pause", "day").result["state"] == "paused"
+    assert limnos("schedule", "resume", "day").code == 0
+    assert [each.body for each in fake.asked if each.target == ONE] == [{"paused": True}, {"paused": False}]
+    assert limnos("delete", "schedule", "day", "--yes").result == {"deleted": "day"}
