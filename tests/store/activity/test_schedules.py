@@ -98,11 +98,11 @@ def test_paused_schedule_is_not_due(lab: StoreLab, world: StoreWorld) -> None:
 
 def test_schedule_ends_with_its_pipeline(lab: StoreLab, world: StoreWorld) -> None:
     """The sweep deletes the schedules of dropped pipelines, and no others."""
-    kept, dropped = add_pipeline(lab, world), add_pipeline(lab, world, "other")
-    for each in (kept, dropped):
+    first, dropped = add_pipeline(lab, world), add_pipeline(lab, world, "other")
+    for each in (first, dropped):
         add_schedule(lab, each, due_at=5)
 
     lab.write(lambda tx: tx.nodes.drop(dropped), zone=world.lake.id)
     lab.write(orphans_sweep)
 
-    assert [each.pipeline_id for each in lab.load(schedules_due(9, limit=9))] == [kept.id]
+    assert [each.pipeline_id for each in lab.load(schedules_due(9, limit=9))] == [first.id]

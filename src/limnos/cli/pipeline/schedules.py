@@ -67,10 +67,10 @@ def schedule(
 def _rule(pipeline: Pipeline, cron: str | None, *, time_zone: str | None) -> ScheduleRule:
     """Return the schedule of the flags, or that of the file. Raises UsageError if there is neither."""
     if cron is not None:
-        made: ScheduleRule = import_extra("limnos.pipeline.declaration", extra="pipelines").ScheduleRule(
+        rule: ScheduleRule = import_extra("limnos.pipeline.declaration", extra="pipelines").ScheduleRule(
             cron=cron, time_zone=time_zone or "UTC"
         )
-        return made
+        return rule
     if time_zone is not None:
         raise UsageError("--time-zone is that of --cron", hint="add --cron, or write the time zone into the file")
     if pipeline.schedule is None:
