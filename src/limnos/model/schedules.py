@@ -8,20 +8,14 @@ from __future__ import annotations
 
 import msgspec
 
-from limnos.names.path import Levels
 
-
-class ScheduleTerms(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """When a pipeline is due: at the times of a cron expression in a time zone, or when its inputs have changed."""
+class ScheduleTerms(msgspec.Struct, frozen=True, kw_only=True):
+    """When a pipeline is due: at the times of a cron expression in a time zone."""
 
     file: str
     """The pipeline's file, by its path among the schedule's files."""
-    cron: str = ""
+    cron: str
     time_zone: str = "UTC"
-    at_least_s: int = 0
-    """With inputs: the least time between two starts, in seconds."""
-    inputs: tuple[Levels, ...] = ()
-    """The tables whose changes make the pipeline due, each with its catalog first."""
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,7 +33,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     due_at: int
     """When the server looks at the schedule again: at most an hour after its last look."""
     next_at: int
-    """The next due time; with inputs, the earliest one."""
+    """The next due time."""
     paused: bool
     reason: str | None
     """Why it is paused: the words of a user, or what the server lacked when it was due."""
@@ -49,5 +43,3 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     """The due time of the last start; None if there was none, or the schedule was resumed since."""
     attempts: int
     """The number of jobs for that due time: a job whose server was killed is started again."""
-    seen: str | None
-    """With inputs: their snapshots at the last start, as JSON."""

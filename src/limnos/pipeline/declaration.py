@@ -536,13 +536,10 @@ class StepDeclaration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleRule:
-    """When a pipeline is due: at the times of `cron` in a time zone, or when its inputs have changed, at least
-    `at_least_s` seconds after its last start.
-    """
+    """When a pipeline is due: at the times of a cron expression in a time zone."""
 
-    cron: str = ""
+    cron: str
     time_zone: str = "UTC"
-    at_least_s: int = 0
     at: SourcePosition | None = field(default=None, compare=False)
 
 

@@ -19,12 +19,10 @@ from limnos.services.runs.due_times import (
     due_times,
     look_ms,
     next_due_ms,
-    planned_due_ms,
     terms_check,
 )
 
 ZONES = ("UTC", "Europe/Paris", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata", "America/Sao_Paulo")
-MINUTE_MS = 60_000
 DAY_MS = 86_400_000
 
 
@@ -143,9 +141,6 @@ def test_skipped_and_repeated_local_times_are_due_once(text: str, zone: str, aft
         (cron("0 6 * * *", "Europe/Nowhere"), "is not a time zone"),
         (cron("0 6 * * *", "../../etc/passwd"), "is not a time zone"),
         (cron("0 6 * * *", "posix"), "is not a time zone"),
-        (ScheduleTerms(file="p"), "either 'cron'"),
-        (ScheduleTerms(file="p", inputs=(("main", "a", "t"),)), "at_least_s"),
-        (ScheduleTerms(file="p", cron="0 6 * * *", at_least_s=5), "at_least_s"),
     ],
 )
 def test_invalid_terms_are_refused_with_the_reason(terms: ScheduleTerms, words: str) -> None:
@@ -165,12 +160,7 @@ def test_arbitrary_expression_is_valid_or_refused(text: str) -> None:
     assert next_due_ms(cron(text), after_ms=0) > 0
 
 
-def test_planned_due_time_forgets_the_error_of_a_clock() -> None:
-    """A due time that a clock a day ahead computed is replaced by the next one from now; looks are an hour apart."""
-    now_ms = at("2026-11-28T12:00:00+00:00")
-    daily, inputs = cron("0 6 * * *"), ScheduleTerms(file="p", inputs=(("main", "a", "t"),), at_least_s=7200)
-
-    assert planned_due_ms(daily, next_ms=now_ms + 2 * DAY_MS, now_ms=now_ms) == at("2026-11-29T06:00:00+00:00")
-    assert planned_due_ms(inputs, next_ms=now_ms + 2 * DAY_MS, now_ms=now_ms) == now_ms + 7_200_000
-    assert planned_due_ms(inputs, next_ms=now_ms + MINUTE_MS, now_ms=now_ms) == now_ms + MINUTE_MS
-    assert look_ms(now_ms + 2 * DAY_MS, now_ms=now_ms) == now_ms + LOOK_MS
+def test_looks_are_an_hour_apart_at_most() -> None:
+    """A schedule is looked at when it is due, and at the latest after an hour."""
+    assert look_ms(5 + 2 * LOOK_MS, now_ms=5) == 5 + LOOK_MS
+    assert look_ms(7, now_ms=5) == 7

@@ -39,7 +39,6 @@ def add_schedule(lab: StoreLab, pipeline: Node, *, due_at: int) -> Schedule:
         job_id=None,
         run_due_at=None,
         attempts=0,
-        seen=None,
     )
     lab.write(lambda tx: tx.schedules.put(schedule, files=FILES, name=pipeline.name), zone=pipeline.parent_id)
     stored = lab.load(schedule_read(pipeline.id))

@@ -54,9 +54,7 @@ def schedule(
         conflicts.require_own_tables(client, pipeline)
         before = conflicts.find_declaration(client, pipeline.name)
         conflicts.put_declaration(client, pipeline, declaration=declared, before=before)
-        result = client.schedules.put(
-            pipeline.name, file=name, files=files, cron=rule.cron, time_zone=rule.time_zone, at_least_s=rule.at_least_s
-        )
+        result = client.schedules.put(pipeline.name, file=name, files=files, cron=rule.cron, time_zone=rule.time_zone)
     show_done(
         f"pipeline {result.pipeline} is due at {_local(result, 0)}, and runs with the rights of {result.user}",
         msgspec.structs.asdict(result),
@@ -176,7 +174,7 @@ def _row(one: Schedule) -> Row:
     return {
         "pipeline": one.pipeline,
         "state": "paused" if one.paused else "active",
-        "due": f"{one.cron} {one.time_zone}" if one.cron else f"inputs changed, {one.at_least_s} s",
+        "due": f"{one.cron} {one.time_zone}",
         "next_at": one.next[0] if one.next else None,
         "user": one.user,
         "last_due_at": one.last_due_at,
@@ -188,7 +186,7 @@ def _row(one: Schedule) -> Row:
 def _local(one: Schedule, place: int) -> str:
     """Return a due time in the schedule's time zone; in UTC if this machine does not know the zone."""
     if place >= len(one.next):
-        return "no time: it is paused" if one.paused else "the next change of its inputs"
+        return "no time: it is paused"
     moment = datetime.fromisoformat(one.next[place])
     try:
         zone = ZoneInfo(one.time_zone)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import msgspec
 
@@ -21,11 +21,9 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     user: str
     paused: bool
     file: str
-    reason: str | None = None
-    cron: str | None = None
+    cron: str
     time_zone: str = "UTC"
-    inputs: tuple[tuple[str, ...], ...] = ()
-    at_least_s: int | None = None
+    reason: str | None = None
     created_at: str | None = None
     next: tuple[str, ...] = ()
     last_due_at: str | None = None
@@ -42,28 +40,14 @@ class Schedules(Resource[S]):
 
     @verb
     def put(
-        self,
-        pipeline: str,
-        *,
-        file: str,
-        files: Mapping[str, bytes],
-        cron: str = "",
-        time_zone: str = "UTC",
-        inputs: Sequence[Sequence[str]] = (),
-        at_least_s: int = 0,
+        self, pipeline: str, *, file: str, files: Mapping[str, bytes], cron: str, time_zone: str = "UTC"
     ) -> Flow[Schedule]:
-        """Register the schedule of a pipeline, which runs with the caller's rights.
-
-        `file` is the pipeline's file among `files`. It is due at the times of `cron`, or when tables of `inputs` have
-        changed and `at_least_s` seconds have passed.
-        """
+        """Register the schedule of a pipeline, which runs with the caller's rights. `file` is one of `files`."""
         body = {
             "file": file,
             "files": {path: b64encode(content).decode() for path, content in files.items()},
             "cron": cron,
             "time_zone": time_zone,
-            "inputs": [list(each) for each in inputs],
-            "at_least_s": at_least_s,
         }
         return call("PUT", self._path(pipeline), answer=Schedule, body=body)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from limnos.pipeline.compound_schemas import Record, RecordKey
 from limnos.pipeline.declaration import ScheduleRule
-from limnos.pipeline.node_schemas import Duration, NodeSite, Text, Values
+from limnos.pipeline.node_schemas import NodeSite, Text, Values
 
 CRON = Text(
     word="a cron expression",
@@ -19,42 +19,20 @@ ZONE = Text(word="a time zone", pattern=r"[A-Za-z0-9_+/-]{1,64}", rule="write a 
 
 
 def _schedule(values: Values, site: NodeSite) -> ScheduleRule:
-    return ScheduleRule(
-        cron=values.get("cron", ""),
-        time_zone=values.get("time_zone", "UTC"),
-        at_least_s=values.get("when_inputs_change", 0),
-        at=site.at,
-    )
+    return ScheduleRule(cron=values["cron"], time_zone=values.get("time_zone", "UTC"), at=site.at)
 
 
 SCHEDULE = Record(
     name="a schedule",
-    one_of=("cron", "when_inputs_change"),
-    together={"time_zone": "cron"},
     keys={
         "cron": RecordKey(
             value_schema=CRON,
             description="The due times: minute, hour, day of month, month, day of week.",
             example='cron: "0 6 * * MON-FRI"',
+            required=True,
         ),
         "time_zone": RecordKey(
             value_schema=ZONE, description="The time zone of `cron`.", example="time_zone: Europe/Paris", default="UTC"
-        ),
-        "when_inputs_change": RecordKey(
-            value_schema=Record(
-                name="when_inputs_change",
-                keys={
-                    "at_least": RecordKey(
-                        value_schema=Duration(),
-                        description="The least time between two runs.",
-                        example="at_least: 15m",
-                        required=True,
-                    )
-                },
-                build=lambda values, site: max(1, values["at_least"]),
-            ),
-            description="Due when a table has changed that the pipeline reads and does not write.",
-            example="when_inputs_change: {at_least: 15m}",
         ),
     },
     build=_schedule,

@@ -22,7 +22,6 @@ from limnos.model.schedules import ScheduleTerms
 
 CRON_MAX: Final = 200
 """The maximum length of a cron expression, in characters."""
-LEAST_MAX_S: Final = 30 * 86_400
 LOOK_MS: Final = 3_600_000
 """The longest time between two looks at a schedule: a due time that a wrong clock computed is computed again."""
 NEVER_MS: Final = 1 << 52
@@ -30,18 +29,7 @@ NEVER_MS: Final = 1 << 52
 
 
 def terms_check(terms: ScheduleTerms) -> None:
-    """Raise BadRequest unless the terms have either a valid cron expression and time zone, or inputs and an interval,
-    in seconds from 1 to `LEAST_MAX_S`.
-    """
-    if bool(terms.cron) == bool(terms.inputs):
-        raise BadRequest("A schedule has either 'cron', such as \"0 6 * * *\", or 'inputs'")
-    zone_of(terms.time_zone)
-    if terms.inputs:
-        if not 0 < terms.at_least_s <= LEAST_MAX_S:
-            raise BadRequest(f"Field at_least_s is the least time between two runs: give 1 to {LEAST_MAX_S} seconds")
-        return
-    if terms.at_least_s:
-        raise BadRequest("Field at_least_s belongs to 'inputs': leave it out beside 'cron'")
+    """Raise BadRequest for an invalid cron expression, one without any time, or an unknown time zone."""
     if next(due_times(terms, after_ms=0), None) is None:
         raise BadRequest(f"{preview_value(terms.cron)} has no time at all: correct the day and the month")
 
@@ -56,12 +44,9 @@ def zone_of(name: str) -> ZoneInfo:
 
 
 def due_times(terms: ScheduleTerms, *, after_ms: int) -> Iterator[int]:
-    """Yield the due times of a cron expression after a time, in order; none for a schedule with inputs.
-
-    Raises BadRequest for an invalid expression.
+    """Yield the due times of a cron expression after a time, in order. Raises BadRequest for an invalid expression or
+    an unknown time zone.
     """
-    if not terms.cron:
-        return
     if len(terms.cron) > CRON_MAX or len(terms.cron.split()) != 5:
         raise BadRequest(
             f"{preview_value(terms.cron)} is not a cron expression: write minute, hour, day of month, month and day of"
@@ -83,18 +68,8 @@ def due_times(terms: ScheduleTerms, *, after_ms: int) -> Iterator[int]:
 
 
 def next_due_ms(terms: ScheduleTerms, *, after_ms: int) -> int:
-    """Return the first due time after a time; with inputs, the earliest time of the next start."""
-    if terms.inputs:
-        return after_ms + terms.at_least_s * 1000
+    """Return the first due time after a time."""
     return next(due_times(terms, after_ms=after_ms), NEVER_MS)
-
-
-def planned_due_ms(terms: ScheduleTerms, *, next_ms: int, now_ms: int) -> int:
-    """Return the next due time of a schedule that is not due, computed from the present, so that the error of a clock
-    which wrote `next_ms` ends.
-    """
-    planned_ms = next_due_ms(terms, after_ms=now_ms)
-    return min(planned_ms, next_ms) if terms.inputs else planned_ms
 
 
 def look_ms(next_ms: int, *, now_ms: int) -> int:

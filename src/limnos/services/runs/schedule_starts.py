@@ -29,7 +29,7 @@ from limnos.services.request.context import Context
 from limnos.services.request.node_services import NodeServices
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
-from limnos.services.runs.due_times import look_ms, next_due_ms, planned_due_ms
+from limnos.services.runs.due_times import look_ms, next_due_ms
 from limnos.services.runs.job_rules import PIPELINE, JobWork
 from limnos.store.activity.schedules import schedules_due
 from limnos.store.identity.principals import principal_by_id_read
@@ -121,7 +121,7 @@ def schedule_start(tx: Tx, due: DuePipeline) -> bool:
         and schedule.attempts < ATTEMPTS_MAX
     )
     if not is_again and schedule.next_at > now_ms:
-        next_at = planned_due_ms(schedule.terms, next_ms=schedule.next_at, now_ms=now_ms)
+        next_at = next_due_ms(schedule.terms, after_ms=now_ms)  # again: a clock that was wrong may have written it
         tx.schedules.plan(schedule, due_at=look_ms(next_at, now_ms=now_ms), next_at=next_at)
         return False
     if tx.schedules.of(schedule.pipeline_id) != schedule:

@@ -39,7 +39,6 @@ BYTES_MAX: Final = 512 << 10
 PATH_MAX: Final = 400
 COUNT_MAX: Final = 100
 """The maximum number of due times in an answer."""
-INPUTS_MAX: Final = 100
 
 
 class ScheduleView(NamedTuple):
@@ -111,8 +110,6 @@ async def schedule_put(
     Raises BadRequest for invalid terms or files, NotFound, NotInUse, PermissionDenied, UnsupportedOperation if the
     server runs no pipelines.
     """
-    if len(terms.inputs) > INPUTS_MAX or any(len(each) < 2 for each in terms.inputs):
-        raise BadRequest(f"Field inputs has at most {INPUTS_MAX} tables, each with its catalog and namespace")
     text = files_encode(files, file=terms.file)
     terms_check(terms)
     before = await _schedule_of(ctx, metalake, pipeline=pipeline)
@@ -164,7 +161,6 @@ def schedule_insert(tx: Tx, permit: Permit[SchedulePut]) -> Schedule:
         job_id=None,
         run_due_at=None,
         attempts=0,
-        seen=None,
     )
     tx.schedules.put(schedule, files=command.files, name=node.name)
     return schedule

@@ -19,7 +19,7 @@ from limnos.store.transaction import Writes
 
 _COLUMNS = (
     "s.pipeline_id, s.metalake_id, s.user_name, s.user_id, s.trust, s.terms, s.created_at, s.due_at, s.next_at,"
-    " s.paused, s.reason, s.job_id, s.run_due_at, s.attempts, s.seen"
+    " s.paused, s.reason, s.job_id, s.run_due_at, s.attempts"
 )
 ONE = Sql(f"SELECT {_COLUMNS} FROM pipeline_schedule s WHERE s.pipeline_id = :id")
 OF_METALAKE = Sql(f"SELECT {_COLUMNS} FROM pipeline_schedule s WHERE s.metalake_id = :metalake ORDER BY s.pipeline_id")
@@ -32,8 +32,8 @@ _DUE = (
 DUE = Sql(f"SELECT {_COLUMNS} {_DUE} ORDER BY s.due_at LIMIT :limit")
 PUT = Sql(
     "INSERT INTO pipeline_schedule (pipeline_id, metalake_id, user_name, user_id, trust, terms, files, created_at,"
-    " due_at, next_at, paused, reason, job_id, run_due_at, attempts, seen) VALUES (:id, :metalake, :user, :user_id,"
-    " :trust, :terms, :files, :now, :due, :next, FALSE, NULL, NULL, NULL, 0, :seen)"
+    " due_at, next_at, paused, reason, job_id, run_due_at, attempts) VALUES (:id, :metalake, :user, :user_id,"
+    " :trust, :terms, :files, :now, :due, :next, FALSE, NULL, NULL, NULL, 0)"
 )
 DROP = Sql("DELETE FROM pipeline_schedule WHERE pipeline_id = :id")
 PAUSE = Sql("UPDATE pipeline_schedule SET paused = TRUE, reason = :reason WHERE pipeline_id = :id AND paused = FALSE")
@@ -43,8 +43,8 @@ RESUME = Sql(
     " WHERE pipeline_id = :id AND paused = TRUE"
 )
 START = Sql(
-    "UPDATE pipeline_schedule SET job_id = :job, run_due_at = :run_due, attempts = :attempts, due_at = :due,"
-    " next_at = :next, seen = :seen WHERE pipeline_id = :id AND due_at = :before AND paused = FALSE"
+    "UPDATE pipeline_schedule SET job_id = :job_id, run_due_at = :run_due, attempts = :attempts, due_at = :due,"
+    " next_at = :next WHERE pipeline_id = :id AND due_at = :before AND paused = FALSE"
     " AND coalesce(job_id, 0) = :before_job"
 )
 SWEEP = Sql(f"DELETE FROM pipeline_schedule WHERE {GONE.format('pipeline_schedule.pipeline_id')}")
@@ -66,7 +66,6 @@ def _schedule_of(row: Row) -> Schedule:
         job_id=row[11],
         run_due_at=row[12],
         attempts=row[13],
-        seen=row[14],
     )
 
 
@@ -119,7 +118,6 @@ class ScheduleWrites(Writes):
             "now": self.tx.now_ms,
             "due": schedule.due_at,
             "next": schedule.next_at,
-            "seen": schedule.seen,
         }
         self.tx.count(PUT, params)
         self.add_change("schedule", schedule, name=name)
@@ -159,12 +157,11 @@ class ScheduleWrites(Writes):
             "id": before.pipeline_id,
             "before": before.due_at,
             "before_job": before.job_id or 0,
-            "job": after.job_id,
+            "job_id": after.job_id,
             "run_due": after.run_due_at,
             "attempts": after.attempts,
             "due": after.due_at,
             "next": after.next_at,
-            "seen": after.seen,
         }
         return self.tx.count(START, params) > 0
 

@@ -44,7 +44,7 @@ pipeline_schedule = table(
     "pipeline_schedule",
     "pipeline_id bigint*, metalake_id bigint, user_name name, user_id bigint, trust text, terms text, files binary, "
     "created_at bigint, due_at bigint, next_at bigint, paused boolean, reason text?, job_id bigint?, "
-    "run_due_at bigint?, attempts integer, seen text?",
+    "run_due_at bigint?, attempts integer",
 )
 Index("pipeline_schedule_metalake", pipeline_schedule.c.metalake_id, pipeline_schedule.c.pipeline_id)
 Index("pipeline_schedule_due", pipeline_schedule.c.due_at)

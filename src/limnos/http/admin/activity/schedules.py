@@ -21,17 +21,12 @@ _ONE = "/api/limnos/v1/metalakes/{m}/pipelines/{p}/schedule"
 
 
 class SchedulePut(AdminRequestBody, frozen=True, kw_only=True):
-    """When a pipeline is due, with its files: `cron` in a time zone, or `inputs` with the least time between runs.
-
-    `file` is the pipeline's file among the files, which are in Base64.
-    """
+    """When a pipeline is due, with its files, which are in Base64. `file` is the pipeline's file among them."""
 
     file: str
     files: dict[str, bytes]
-    cron: str = ""
+    cron: str
     time_zone: str = "UTC"
-    inputs: tuple[tuple[str, ...], ...] = ()
-    at_least_s: int = 0
 
 
 class ScheduleState(AdminRequestBody, frozen=True):
@@ -44,9 +39,7 @@ async def schedule_put(request: Request, ctx: Context) -> Response:
     """Register the schedule of a pipeline, which runs with the caller's rights."""
     metalake, pipeline = names_of(request)
     body = Request.decode(await request.body(), SchedulePut)
-    terms = ScheduleTerms(
-        file=body.file, cron=body.cron, time_zone=body.time_zone, inputs=body.inputs, at_least_s=body.at_least_s
-    )
+    terms = ScheduleTerms(file=body.file, cron=body.cron, time_zone=body.time_zone)
     view = await schedules.schedule_put(ctx, metalake=metalake, pipeline=pipeline, terms=terms, files=body.files)
     return json_response(_encode(view))
 
@@ -96,10 +89,8 @@ def _encode(view: ScheduleView) -> dict[str, object]:
         "paused": schedule.paused,
         "reason": schedule.reason,
         "file": terms.file,
-        "cron": terms.cron or None,
+        "cron": terms.cron,
         "time_zone": terms.time_zone,
-        "inputs": list(terms.inputs),
-        "at_least_s": terms.at_least_s or None,
         "created_at": instant(schedule.created_at),
         "next": [instant(each) for each in view.calendar],
         "last_due_at": instant(schedule.run_due_at),
