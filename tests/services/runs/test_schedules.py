@@ -322,3 +322,34 @@ def test_two_nodes_start_each_due_time_once(tmp_path: Path) -> None:
                 end_jobs(two)
 
             assert len(due_jobs(one)) == 5
+
+
+def test_changes_of_a_schedule_are_audited(node: DriverNode) -> None:  # noqa: F811
+    """Registration, start, pause, resume and deletion have an audit record of the user, a start with its due time."""
+    let_jobs(node)
+    one = f"{LAKE}/pipelines/p/schedule"
+    with clock_at(node, NOON) as now:
+        schedule(node)
+        now[0] += DAY_MS
+        look(node)
+        for paused in (True, False):
+            node.done("POST", one, {"paused": paused})
+        node.done("DELETE", one)
+    lines = node.done("GET", f"{LAKE}/audit")["lines"]
+    records = {each["change"]: each for each in lines if each["user"] == "admin"}
+
+    assert {"schedule", "start", "pause", "unpause", "unschedule"} <= set(records)
+    assert records["start"]["detail"] == "due 2026-11-29T06:00:00Z"
+
+
+def test_calendar_of_a_list_is_bounded(node: DriverNode) -> None:  # noqa: F811
+    """A list has fewer due times of each schedule when there are many; a count beyond the limit is refused."""
+    let_jobs(node)
+    for number in range(21):
+        schedule(node, f"p{number}")
+
+    listed = node.done("GET", f"{LAKE}/schedules?count=20")["schedules"]
+
+    assert {len(each["next"]) for each in listed} == {9}
+    assert len(node.done("GET", f"{LAKE}/pipelines/p0/schedule?count=20")["next"]) == 20
+    assert node.get(f"{LAKE}/schedules?count=21").status == 400

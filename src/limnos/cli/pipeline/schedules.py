@@ -25,7 +25,7 @@ CronFlag = Annotated[
     str | None, Parameter(help="Due times instead of those of the file: minute, hour, day, month, day of week.")
 ]
 ZoneFlag = Annotated[str | None, Parameter(help="Time zone of --cron, such as Europe/Paris; UTC if left out.")]
-CountFlag = Annotated[int, Parameter(help="Maximum number of due times of each pipeline.")]
+CountFlag = Annotated[int, Parameter(help="Maximum number of due times, at most 20.")]
 
 
 def schedule(
@@ -92,7 +92,7 @@ def calendar(pipeline: str | None = None, /, *, count: CountFlag = 10, common: C
             schedules = client.schedules.list(count=count)
         else:
             schedules = (client.schedules.load(pipeline, count=count),)
-    rows = sorted(
+    rows: list[Row] = sorted(
         (
             {"due_at": at, "local": _local(each, place), "pipeline": each.pipeline, "user": each.user}
             for each in schedules

@@ -37,8 +37,10 @@ FILES_MAX: Final = 200
 BYTES_MAX: Final = 512 << 10
 """The maximum size of a schedule's files together, in bytes."""
 PATH_MAX: Final = 400
-COUNT_MAX: Final = 100
-"""The maximum number of due times in an answer."""
+COUNT_MAX: Final = 20
+"""The maximum number of due times of a schedule in an answer."""
+CALENDAR_MAX: Final = 200
+"""The maximum number of due times of all schedules in a list; each has one at least."""
 
 
 class ScheduleView(NamedTuple):
@@ -183,6 +185,7 @@ async def schedules_list(ctx: Context, *, metalake: str, count: int) -> list[Sch
     rows = {each.pipeline_id: each for each in await ctx.look_up(lambda: schedules_read(metalake_id))}
     versions = await ctx.read(RequestScope(metalake), pipelines_list)
     now_ms = now_ms_of(ctx)
+    count = min(count, max(1, CALENDAR_MAX // max(1, len(rows))))
     views = [
         _view(rows[each.node.id], each.node.name, now_ms=now_ms, count=count)
         for each in versions
