@@ -181,9 +181,7 @@ def _revoke(node: DriverNode) -> None:  # noqa: F811
     node.done("PUT", f"{API}/lake/permissions/users/ana/revoke", {"roleNames": roles})
 
 
-@pytest.mark.parametrize(
-    "change,words", [(_disable, "is disabled"), (_remove, "was removed"), (_revoke, "ana")], ids=str
-)
+@pytest.mark.parametrize("change,words", [(_disable, "is disabled"), (_remove, "was removed"), (_revoke, "ana")])
 def test_schedule_of_a_user_without_the_right_is_paused(node: DriverNode, change: object, words: str) -> None:  # noqa: F811
     """If its user is disabled, removed or lost the right when it is due, nothing starts, and the reason is shown."""
     let_jobs(node)
