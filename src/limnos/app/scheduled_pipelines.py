@@ -25,7 +25,7 @@ from limnos.app.engine_process import make_writable_directories
 from limnos.app.engines import engine_settings, local_directories, local_url
 from limnos.app.job_commands import PATH, JobNotRunnable, JobSettings
 from limnos.app.job_keeper import JobCommand
-from limnos.app.node_builder import allowed_of
+from limnos.app.request_defaults import warehouse_of
 from limnos.config.settings import Settings
 from limnos.confinement.file_tree import TEMPORARY
 from limnos.model.entities import Token
@@ -64,7 +64,7 @@ class ScheduledPipelines:
     def __init__(self, services: NodeServices, settings: Settings, *, uri: str) -> None:
         self._services = services
         self._uri = uri
-        self._roots = tuple(local_directories(allowed_of(settings).roots))
+        self._roots = tuple(local_directories([warehouse_of(settings)]))
         self._files: EngineFiles = engine_files_of(settings)
         self._settings = engine_settings(settings)
 
