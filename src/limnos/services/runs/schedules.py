@@ -297,7 +297,7 @@ def _require(schedule: Schedule | None, pipeline: str) -> Schedule:
 
 def _view(schedule: Schedule, pipeline: str, *, now_ms: int, count: int) -> ScheduleView:
     calendar = () if schedule.paused else calendar_of(schedule.terms, after_ms=now_ms, count=count)
-    return ScheduleView(schedule, pipeline, calendar)
+    return ScheduleView(schedule=schedule, pipeline=pipeline, calendar=calendar)
 
 
 async def _with_job(ctx: Context, view: ScheduleView) -> ScheduleView:
