@@ -61,6 +61,7 @@ ACCEPTED: Final[Mapping[str, str]] = {
     r"objects\.nesting:(ANYWHERE|CONFLICTS|COUNTS?|IS_TAKEN|NESTED_ONE)|objects\.trash:REMEMBERED": _CATALOG,
     r"activity\.tasks:(ANY_OF|COUNTS|DUE|FORGET|LIST.*|OF_KIND|PAYLOADS)": _TASKS,
     r"activity\.runs:PAGES\[\(False, '\w+'\)\]|activity\.template_jobs:(DUE|WAITING)": _RUNS,
+    r"activity\.schedules:DUE": "reads the schedules whose job runs; a node looks at those that are due at once",
     r"activity\.maintenance:OPERATIONS_OF_METALAKE": _RUNS,
     r"exchange\.system_tables:AUDIT_RANGES": "reads the times of a metalake's records, to divide a system table into parts",
     r"activity\.audit:_timed\(since\)|activity\.feed:change_page\(all\)": "reads a window of at most some thousand keys",
