@@ -128,7 +128,6 @@ MANIFEST: Final = Manifest(
         CommandOperation(verb="list", kind="pipeline", arguments="", command="pipeline list", place=261),
         CommandOperation(verb="list", kind="run", arguments="[PIPELINE]", command="pipeline runs", place=341),
         CommandOperation(verb="list", kind="finding", arguments="PIPELINE", command="pipeline findings", place=342),
-        CommandOperation(verb="create", kind="schedule", arguments="FILE", command="pipeline schedule", place=142),
         CommandOperation(verb="list", kind="schedule", arguments="", command="schedule list", place=345),
         CommandOperation(verb="show", kind="schedule", arguments="PIPELINE", command="schedule show", place=554),
         CommandOperation(verb="delete", kind="schedule", arguments="PIPELINE", command="schedule delete", place=944),
