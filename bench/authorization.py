@@ -54,9 +54,10 @@ class RunResult(NamedTuple):
         per = {word: value / self.requests for word, value in self.counted.items()}
         statements = per["asked"] - per["shared"] + COLD_STATEMENTS * per["cold"]
         return (
-            f"{self.requests:8} requests, {self.cpu_us:6.1f} µs, p50 {self.p50_ms:5.1f} ms, p99 {self.p99_ms:5.1f} ms; statements per request {statements:.4f}"
-            f" (asked {per['asked']:.4f}, shared {per['shared']:.2f}, none needed {per['quiet']:.2f}); facts in memory {100 * (1 - per['cold']):.3f} %,"
-            f" whole answers {100 * per['kept']:.1f} %"
+            f"{self.requests:8} requests, {self.cpu_us:6.1f} µs, p50 {self.p50_ms:5.1f} ms, p99 {self.p99_ms:5.1f} ms;"
+            f" statements per request {statements:.4f} (asked {per['asked']:.4f}, shared {per['shared']:.2f}, none"
+            f" needed {per['quiet']:.2f}); facts in memory {100 * (1 - per['cold']):.3f} %, whole answers"
+            f" {100 * per['kept']:.1f} %"
         )
 
 
@@ -76,8 +77,8 @@ def requests_of(server: Server, method: str) -> tuple[bytes, ...]:
     """Build requests for some tables, by a user with rights through a role."""
     credential = base64.b64encode(b"reader:").decode()
     return tuple(
-        f"{method} /iceberg/v1/lake.main/namespaces/hot0/tables/t{number} HTTP/1.1\r\nHost: {server.host}:{server.port}\r\n"
-        f"Authorization: Basic {credential}\r\n\r\n".encode()
+        f"{method} /iceberg/v1/lake.main/namespaces/hot0/tables/t{number} HTTP/1.1\r\nHost:"
+        f" {server.host}:{server.port}\r\nAuthorization: Basic {credential}\r\n\r\n".encode()
         for number in range(TABLES)
     )
 

@@ -337,7 +337,8 @@ def large(side: Side, gigabytes: float) -> None:
         seconds, cpu = time.perf_counter() - began, (clock.look() - used) / 1e9
         size = rows * (SIZE * 4 + 18) / (1 << 20)
         print(
-            f"{word} of {gigabytes:g} GB ({rows:,} rows): {memory}; {size / seconds:.0f} MiB/s, {size / cpu:.0f} MiB a second of CPU",
+            f"{word} of {gigabytes:g} GB ({rows:,} rows): {memory}; {size / seconds:.0f} MiB/s, {size / cpu:.0f} MiB a"
+            " second of CPU",
             flush=True,
         )
 

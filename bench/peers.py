@@ -196,7 +196,10 @@ def heading() -> str:
     ).stdout.strip()
     load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
     cores = os.cpu_count()
-    return f"Commit {commit}, {datetime.now(UTC):%Y-%m-%d}, Python {platform.python_version()}, {cores} cores, load {load}."
+    return (
+        f"Commit {commit}, {datetime.now(UTC):%Y-%m-%d}, Python {platform.python_version()}, {cores} cores, load"
+        f" {load}."
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

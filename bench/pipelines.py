@@ -125,11 +125,13 @@ def merge(bench: Bench, *, rows: int, into: int) -> tuple[Callable[[], object], 
     """Compare a merge with a plain statement. Half of its rows are new in the first round, all of them later."""
     spark = bench.spark
     spark.sql(
-        f"CREATE TABLE {_SPACE}.changes AS SELECT id * 2 * {into} DIV {rows} AS id, uuid() AS a, rand() AS b FROM range({rows})"
+        f"CREATE TABLE {_SPACE}.changes AS SELECT id * 2 * {into} DIV {rows} AS id, uuid() AS a, rand() AS b FROM"
+        f" range({rows})"
     )
     for name in ("merged", "plain_merged"):
         spark.sql(
-            f"CREATE TABLE {_SPACE}.{name} AS SELECT id, cast(id AS string) AS a, cast(id AS double) AS b FROM range({into})"
+            f"CREATE TABLE {_SPACE}.{name} AS SELECT id, cast(id AS string) AS a, cast(id AS double) AS b FROM"
+            f" range({into})"
         )
     query = f"SELECT id, a, b + :salt AS b FROM {_SPACE}.changes"
     declared = pipeline(
@@ -238,7 +240,8 @@ def compared(
     print(f"{name}: {'seconds':>20} {'CPU s':>8} {'requests':>9}")
     for word, cost in zip(words, (first, second), strict=True):
         print(
-            f"  {word:8} {cost.seconds:>{len(name) + 12}.2f} {cost.cpu_s:>8.2f} {cost.asked:>9}  {_format_requests(cost)}"
+            f"  {word:8} {cost.seconds:>{len(name) + 12}.2f} {cost.cpu_s:>8.2f} {cost.asked:>9} "
+            f" {_format_requests(cost)}"
         )
     ratio = statistics.fmean(cost.cpu_s for cost in costs[0]) / statistics.fmean(cost.cpu_s for cost in costs[1])
     print(f"  {' / '.join(words)}: {first.seconds / second.seconds:.2f} in seconds, {ratio:.2f} in CPU", flush=True)

@@ -162,7 +162,10 @@ def summary(results: Sequence[Measurement]) -> str:
     far = [one for one in aimed_results if verdict(one.times_alone, one.aim_times) == "over"]
     met = f"{len(aimed_results) - len(over)} of {len(aimed_results)} aims are met as µs"
     lines = [
-        f"{met}; {len(aimed_results) - len(far)} as multiples of the server library alone ({ALONE_WHEN_AIMED_US:g} µs when set)",
+        (
+            f"{met}; {len(aimed_results) - len(far)} as multiples of the server library alone ({ALONE_WHEN_AIMED_US:g}"
+            " µs when set)"
+        ),
         *(f"  over in µs: {_name(one)}: {one.cpu_us:.1f}, aim {one.aim_us:g}" for one in over),
         *(f"  over as a multiple: {_name(one)}: {one.times_alone:.1f}, aim {one.aim_times:.1f}" for one in far),
     ]

@@ -40,7 +40,10 @@ if TYPE_CHECKING:
 
 _MADE = """CREATE DATAVERSE bench; CREATE TYPE bench.Point AS { id: bigint, name: string, n: bigint };
 CREATE DATASET bench.points(bench.Point) PRIMARY KEY id; CREATE DATASET bench.large(bench.Point) PRIMARY KEY id;"""
-_FILLED = "INSERT INTO bench.{}(SELECT VALUE {{'id': i, 'name': 'n' || to_string(i), 'n': i * 7 % 1000003}} FROM range(1, {}) AS i)"
+_FILLED = (
+    "INSERT INTO bench.{}(SELECT VALUE {{'id': i, 'name': 'n' || to_string(i), 'n': i * 7 % 1000003}} FROM range(1, {})"
+    " AS i)"
+)
 _HOG = "SELECT VALUE count(*) FROM bench.large a, bench.large b WHERE a.n + b.n < {}"
 
 

@@ -187,7 +187,8 @@ def _print(lines_by_side: dict[str, list[dict[str, object]]]) -> None:
         for line, first in zip(lines[:-1], base, strict=False):
             ratio = [number(line[key]) / number(first[key]) for key in ("seconds", "cpu_s")]
             print(
-                f"day {line['day']} {side:8} {number(line['seconds']):8.1f} s ({ratio[0]:.2f})  CPU {number(line['cpu_s']):8.1f} s ({ratio[1]:.2f})"
+                f"day {line['day']} {side:8} {number(line['seconds']):8.1f} s ({ratio[0]:.2f})  CPU"
+                f" {number(line['cpu_s']):8.1f} s ({ratio[1]:.2f})"
             )
             phases: dict[str, float] = line["phases"]  # type: ignore[assignment]
             print("    " + ", ".join(f"{name} {value:.1f}" for name, value in phases.items()))

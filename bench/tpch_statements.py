@@ -15,24 +15,32 @@ RAW, MART = "main.raw.tpch", "main.mart.tpch"
 TRACKED = ("c_nationkey", "c_acctbal", "c_mktsegment")
 _HISTORY = ("c_custkey", "c_nationkey", "c_acctbal", "c_mktsegment", "changed_at")
 QUERIES = {
-    "order_revenue": f"""
+    "order_revenue": (
+        f"""
         SELECT l_orderkey, sum(l_extendedprice * (1 - l_discount)) AS revenue, count(*) AS lines FROM {RAW}.lineitem GROUP BY l_orderkey
-    """,
-    "late_lines": """
+    """
+    ),
+    "late_lines": (
+        """
         SELECT l_orderkey, l_linenumber, l_commitdate, l_receiptdate, datediff(l_receiptdate, l_commitdate) AS days_late
         FROM {lines} WHERE l_receiptdate > l_commitdate
-    """,
-    "revenue_by_month": f"""
+    """
+    ),
+    "revenue_by_month": (
+        f"""
         SELECT CAST(trunc(o.o_orderdate, 'MM') AS DATE) AS o_month, o.o_orderstatus, count(*) AS orders, sum(r.revenue) AS revenue
         FROM {RAW}.orders o JOIN {MART}.order_revenue r ON r.l_orderkey = o.o_orderkey GROUP BY 1, 2
-    """,
-    "nation_revenue": f"""
+    """
+    ),
+    "nation_revenue": (
+        f"""
         SELECT n.n_name, count(DISTINCT c.c_custkey) AS customers, sum(l.l_extendedprice * (1 - l.l_discount)) AS revenue
         FROM {RAW}.customer c JOIN {RAW}.orders o ON o.o_custkey = c.c_custkey JOIN {RAW}.lineitem l ON l.l_orderkey = o.o_orderkey
         JOIN {RAW}.supplier s ON s.s_suppkey = l.l_suppkey AND s.s_nationkey = c.c_nationkey
         JOIN {RAW}.nation n ON n.n_nationkey = s.s_nationkey JOIN {RAW}.region g ON g.r_regionkey = n.n_regionkey
         WHERE g.r_name = 'ASIA' GROUP BY n.n_name
-    """,
+    """
+    ),
 }
 KEYS = {"customer": "c_custkey", "orders": "o_orderkey"}
 TABLES = tuple(f"{RAW}.{name}" for name in (*WHOLE, *KEYS, "lineitem")) + tuple(
@@ -88,8 +96,8 @@ def _merged(table: str, source: str, *, key: str, columns: tuple[str, ...], dele
 
 def _states() -> str:
     return (
-        f"SELECT {', '.join(_HISTORY)}, changed_at AS valid_from, CAST(NULL AS TIMESTAMP) AS valid_to, true AS is_current "
-        f"FROM {RAW}.customer"
+        f"SELECT {', '.join(_HISTORY)}, changed_at AS valid_from, CAST(NULL AS TIMESTAMP) AS valid_to, true AS"
+        f" is_current FROM {RAW}.customer"
     )
 
 
@@ -98,9 +106,9 @@ def _history() -> str:
     new = f"SELECT s.*, CAST(NULL AS BIGINT) AS known FROM {RAW}.customer s JOIN {MART}.customer_history t"
     values = ", ".join(f"s.{each}" for each in _HISTORY)
     return (
-        f"MERGE INTO {MART}.customer_history AS t USING (SELECT s.*, s.c_custkey AS known FROM {RAW}.customer s UNION ALL {new} "
-        f"ON t.c_custkey = s.c_custkey AND t.is_current WHERE NOT ({same})) AS s ON t.c_custkey = s.known AND t.is_current "
-        f"WHEN MATCHED AND NOT ({same}) THEN UPDATE SET valid_to = s.changed_at, is_current = false "
-        f"WHEN NOT MATCHED THEN INSERT ({', '.join(_HISTORY)}, valid_from, valid_to, is_current) "
-        f"VALUES ({values}, s.changed_at, NULL, true)"
+        f"MERGE INTO {MART}.customer_history AS t USING (SELECT s.*, s.c_custkey AS known FROM {RAW}.customer s UNION"
+        f" ALL {new} ON t.c_custkey = s.c_custkey AND t.is_current WHERE NOT ({same})) AS s ON t.c_custkey = s.known"
+        f" AND t.is_current WHEN MATCHED AND NOT ({same}) THEN UPDATE SET valid_to = s.changed_at, is_current = false"
+        f" WHEN NOT MATCHED THEN INSERT ({', '.join(_HISTORY)}, valid_from, valid_to, is_current) VALUES ({values},"
+        " s.changed_at, NULL, true)"
     )

@@ -161,7 +161,8 @@ def main() -> None:
         with served(data, options.workers) as (pid, uri, _):
             seconds, tried, refused = comes_back(pid, uri)
         print(
-            f"killed worker: another answers after {seconds:.2f} s; {tried} new connections meanwhile, {refused} refused"
+            f"killed worker: another answers after {seconds:.2f} s; {tried} new connections meanwhile, {refused}"
+            " refused"
         )
 
 

@@ -131,7 +131,10 @@ def operation_html(method: str, path: str, operation: Mapping[str, object]) -> s
     keys = ("parameters", "requestBody", "responses")
     parts += [details_of(key, operation[key]) for key in keys if key in operation]
     head = f"<code>{method.upper()}</code> <code>{escape(path)}</code> {escape(summary)}"
-    return f'<details id="{escape(str(operation.get("operationId", "")))}"><summary>{head}</summary>{"".join(parts)}</details>'
+    return (
+        "<details"
+        f' id="{escape(str(operation.get("operationId", "")))}"><summary>{head}</summary>{"".join(parts)}</details>'
+    )
 
 
 def api_page(file: Path) -> Page:
@@ -156,7 +159,10 @@ def api_page(file: Path) -> Page:
 def api_index(pages: Iterable[Page]) -> Page:
     """Return the page that lists the API's documents."""
     rows = "".join(f'<li><a href="{Path(page.url).name}">{escape(page.title)}</a></li>' for page in pages)
-    body = f"<h1>API</h1><p>Every operation of every protocol, as the server's <code>/openapi.json</code>.</p><ul>{rows}</ul>"
+    body = (
+        "<h1>API</h1><p>Every operation of every protocol, as the server's"
+        f" <code>/openapi.json</code>.</p><ul>{rows}</ul>"
+    )
     return Page("api/index.html", "API", body, ())
 
 

@@ -442,7 +442,9 @@ PAGES = {
     "namespace-empty": "/console/o/namespace/lake/main/empty",
     "namespace-properties": "/console/o/namespace/lake/main/raw?tab=properties",
     "access-namespace": "/console/access/namespace/lake/main/raw",
-    "grant": "/console/grant/table/lake/main/raw/nyc/flights?change=grant&role=readers&privileges=select_table&condition=allow",
+    "grant": (
+        "/console/grant/table/lake/main/raw/nyc/flights?change=grant&role=readers&privileges=select_table&condition=allow"
+    ),
     "drop": "/console/drop/table/lake/main/raw/trips",
     "drop-namespace": "/console/drop/namespace/lake/main/raw",
     "drop-user": "/console/people/drop/user/lake/ana",

@@ -96,7 +96,10 @@ def _statuses(name: str, code: str, package: str) -> str:
     iceberg = iceberg_errors.error_response(error, operation="load-table").status
     gravitino, gravitino_code, _ = gravitino_errors.classify(error)
     lance, lance_code = lance_errors.classify(error, "")
-    return f"{status_of(error)} | {gravitino}, {gravitino_code} | {iceberg} | {lance}, {lance_code} | {asterix_errors.status_of(error)}"
+    return (
+        f"{status_of(error)} | {gravitino}, {gravitino_code} | {iceberg} | {lance}, {lance_code} |"
+        f" {asterix_errors.status_of(error)}"
+    )
 
 
 def metric_rows(parsed: Iterable[tuple[str, ast.Module]]) -> list[str]:

@@ -93,8 +93,9 @@ TITLES = {
     "admin": ("Limnos: own API", "Routes that no other protocol has, and those at the server's root."),
 }
 BEFORE = (
-    "The server may refuse any request before it is routed: 400 (not HTTP, or a path with invalid percent-encoding), 403 (a page of another origin), "
-    "408 (not complete in time), 421 (for another host), 431 (head too large), or 404 and 405 if no operation matches."
+    "The server may refuse any request before it is routed: 400 (not HTTP, or a path with invalid percent-encoding),"
+    " 403 (a page of another origin), 408 (not complete in time), 421 (for another host), 431 (head too large), or 404"
+    " and 405 if no operation matches."
 )
 """Answers that are not listed for an operation, because they are possible for every one."""
 ERRORS: dict[str, Json] = {
@@ -150,7 +151,9 @@ KEY: Json = {
     "name": "Idempotency-Key",
     "in": "header",
     "schema": {"type": "string", "format": "uuid"},
-    "description": "A UUID of version 7. A repeated request with the same key is not executed again and gets the first response.",
+    "description": (
+        "A UUID of version 7. A repeated request with the same key is not executed again and gets the first response."
+    ),
 }
 """The header of repeatable requests."""
 OAUTH: Json = {
@@ -337,11 +340,15 @@ def operation_of(protocol: Protocol, route: Route[Handler], refs: dict[object, J
         operation["security"] = []
     content: Json = {kind: {"schema": {} if kind == JSON else {"type": "string"}} for kind in contents_of(route, known)}
     operation["responses"] = {
-        str(status): _success(status, content)
-        if status < 400 or route.method == "HEAD"
-        else _failure(status, "OAuthError")
-        if route.takes == "form"
-        else {"$ref": f"#/components/responses/{status}"}
+        str(status): (
+            _success(status, content)
+            if status < 400 or route.method == "HEAD"
+            else (
+                _failure(status, "OAuthError")
+                if route.takes == "form"
+                else {"$ref": f"#/components/responses/{status}"}
+            )
+        )
         for status in statuses_of(protocol, route, known)
     }
     return operation
@@ -412,12 +419,16 @@ def document_of(protocol: Protocol) -> Json:
                 "simple": {
                     "type": "http",
                     "scheme": "basic",
-                    "description": "The user name only, if the server accepts it without a password (`access.authentication`).",
+                    "description": (
+                        "The user name only, if the server accepts it without a password (`access.authentication`)."
+                    ),
                 },
             },
             "responses": {str(status): _failure(status) for status in MEANINGS if f"responses/{status}" in str(paths)},
-            "schemas": {**dict(sorted(components.items())), "Error": error}
-            | ({"OAuthError": OAUTH} if "OAuthError" in str(paths) else {}),
+            "schemas": (
+                {**dict(sorted(components.items())), "Error": error}
+                | ({"OAuthError": OAUTH} if "OAuthError" in str(paths) else {})
+            ),
         },
     }
 

@@ -292,13 +292,16 @@ class _Handler(BaseHTTPRequestHandler):
             {each[: each.index(sign, len(prefix)) + 1] for each in names if sign and sign in each[len(prefix) :]}
         )
         entries_xml = "".join(
-            f"<Blob><Name>{escape(each)}</Name><Properties><Content-Length>{len(self.store.files[each])}</Content-Length>"
-            "<Last-Modified>Thu, 01 Jan 2026 00:00:00 GMT</Last-Modified><Etag>e</Etag><BlobType>BlockBlob</BlobType></Properties></Blob>"
+            f"<Blob><Name>{escape(each)}</Name><Properties><Content-Length>{len(self.store.files[each])}</Content-Length><Last-Modified>Thu,"
+            " 01 Jan 2026 00:00:00 GMT</Last-Modified><Etag>e</Etag><BlobType>BlockBlob</BlobType></Properties></Blob>"
             for each in names
             if not sign or sign not in each[len(prefix) :]
         )
         entries_xml += "".join(f"<BlobPrefix><Name>{escape(each)}</Name></BlobPrefix>" for each in folded)
-        return f"<?xml version='1.0'?><EnumerationResults ContainerName='{CONTAINER}'><Blobs>{entries_xml}</Blobs><NextMarker/></EnumerationResults>".encode()
+        return (
+            "<?xml version='1.0'?><EnumerationResults"
+            f" ContainerName='{CONTAINER}'><Blobs>{entries_xml}</Blobs><NextMarker/></EnumerationResults>".encode()
+        )
 
 
 def _about(data: bytes) -> dict[str, str]:

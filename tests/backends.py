@@ -152,7 +152,8 @@ def _empty(address: str) -> None:
     """Reset a database to its state after the first migration."""
     with psycopg.connect(address, autocommit=True) as connection:
         connection.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <>"
+            " pg_backend_pid()"
         )
         tables = [
             row[0]

@@ -81,14 +81,20 @@ def _settings(folder: Path, bridged: tuple[int, int], port: int, login_port: int
         "process.roles": "broker,controller",
         "node.id": 1,
         "controller.quorum.voters": f"1@127.0.0.1:{controller}",
-        "listeners": f"BRIDGED://127.0.0.1:{inner},DIRECT://127.0.0.1:{port},LOGIN://127.0.0.1:{login_port},CONTROLLER://127.0.0.1:{controller}",
+        "listeners": (
+            f"BRIDGED://127.0.0.1:{inner},DIRECT://127.0.0.1:{port},LOGIN://127.0.0.1:{login_port},CONTROLLER://127.0.0.1:{controller}"
+        ),
         "advertised.listeners": f"BRIDGED://127.0.0.1:{outer},DIRECT://127.0.0.1:{port},LOGIN://127.0.0.1:{login_port}",
-        "listener.security.protocol.map": "BRIDGED:PLAINTEXT,DIRECT:PLAINTEXT,LOGIN:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "listener.security.protocol.map": (
+            "BRIDGED:PLAINTEXT,DIRECT:PLAINTEXT,LOGIN:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT"
+        ),
         "inter.broker.listener.name": "DIRECT",
         "controller.listener.names": "CONTROLLER",
         "log.dirs": folder / "data",
         "listener.name.login.sasl.enabled.mechanisms": "PLAIN",
-        "listener.name.login.plain.sasl.jaas.config": f'org.apache.kafka.common.security.plain.PlainLoginModule required user_{USER}="{PASSWORD}";',
+        "listener.name.login.plain.sasl.jaas.config": (
+            f'org.apache.kafka.common.security.plain.PlainLoginModule required user_{USER}="{PASSWORD}";'
+        ),
         "offsets.topic.replication.factor": 1,
         "log.index.size.max.bytes": 4096,
         "transaction.state.log.replication.factor": 1,

@@ -94,7 +94,8 @@ def summary(matrices: dict[str, list[list[Cell]]]) -> str:
     right = sum(cell.wrong is None for cell in every)
     return (
         f"{right} of {len(every)} cells right; statements: {max(cell.hot for cell in every)} at most before a change,"
-        f" {max(cell.following for cell in every)} at most right after it, {max(cell.again for cell in every)} at most from then on"
+        f" {max(cell.following for cell in every)} at most right after it, {max(cell.again for cell in every)} at most"
+        " from then on"
     )
 
 

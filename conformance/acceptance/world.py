@@ -88,7 +88,8 @@ class World:
         if self._database is not None:
             with psycopg.connect(self._database, autocommit=True) as connection:
                 connection.execute(
-                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid"
+                    " <> pg_backend_pid()"
                 )
 
 

@@ -148,8 +148,8 @@ def _run_share(
         with (
             served(work, roots=[files], limit_s=options.limit)
             if at is None
-            else nullcontext(AsterixDb(at, limit_s=options.limit)) as service
-        ):
+            else nullcontext(AsterixDb(at, limit_s=options.limit))
+        ) as service:
             for case in cases:
                 keep(run_case(case, service, root=files))
                 service.empty()
@@ -174,7 +174,8 @@ def _report(outcomes: list[CaseOutcome]) -> None:
     if texts:
         differences = Counter(text.partition(":")[0] for each in outcomes for text in each.text_differences)
         print(
-            f"{texts - differences.total()} of {texts} results in ADM and CSV that are equal as values are equal byte for byte"
+            f"{texts - differences.total()} of {texts} results in ADM and CSV that are equal as values are equal byte"
+            " for byte"
         )
         for difference, count in differences.most_common():
             print(f"not byte for byte, {difference}: {count}")

@@ -120,7 +120,8 @@ KINDS: Final = (
     _kind(
         "asynchronous requests",
         r"",
-        "a handle is answered before the statements are bound, for any statements; see [the decisions](sqlpp-decisions.md)",
+        "a handle is answered before the statements are bound, for any statements; see [the"
+        " decisions](sqlpp-decisions.md)",
         cases=r"^(async-deferred(-improved)?/(async-compilation-failed|async-not-supported|deferred)|api/multi-statement)$",
     ),
     _kind(
@@ -133,7 +134,8 @@ KINDS: Final = (
     _kind(
         "names of dataverses in requests",
         r"",
-        "a string is one part of a name; see [decision 0121](../decisions/0121-the-dataverse-parameter-and-the-name-metadata.md)",
+        "a string is one part of a name; see [decision"
+        " 0121](../decisions/0121-the-dataverse-parameter-and-the-name-metadata.md)",
         cases=r"^api/request-dataverse$",
     ),
     _kind(
@@ -202,7 +204,9 @@ KINDS: Final = (
     ),
     _kind(
         "shapes and spatial functions",
-        r"functions about shapes|signature (\S+\.)?`?(st_|spatial|point|line|circle|polygon|rectangle|get_(x|y|center|radius|points)\b|create_(point|line|circle|rect|poly))|datatype with name (point|line|circle|polygon|rectangle|geometry|point3d)\b",
+        r"functions about shapes|signature"
+        r" (\S+\.)?`?(st_|spatial|point|line|circle|polygon|rectangle|get_(x|y|center|radius|points)\b|create_(point|line|circle|rect|poly))|datatype"
+        r" with name (point|line|circle|polygon|rectangle|geometry|point3d)\b",
         "open",
     ),
     _kind("intervals", r"interval|overlap_bins", "open"),

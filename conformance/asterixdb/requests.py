@@ -19,7 +19,8 @@ _PARAMETER: Final = re.compile(
     r"^\s*(?:--|//|#)\s*param\s+(?P<name>[\w$-]+)(?::(?P<type>\w+))?=(?P<value>.*)$", re.MULTILINE
 )
 _REMARK: Final = re.compile(
-    r"^\s*(?:--|//|#)\s*(?P<name>requesttype|handlevariable|statuscode|body|compareunordered|ignoreextrafields|extractresult|extractstatus|maxresultreads)[ =:]*(?P<value>.*)$",
+    r"^\s*(?:--|//|#)\s*(?P<name>requesttype|handlevariable|statuscode|body|compareunordered|ignoreextrafields|extractresult|extractstatus|maxresultreads)["
+    r" =:]*(?P<value>.*)$",
     re.MULTILINE,
 )
 _BODY: Final = re.compile(r"^--body=(?P<value>.*)$", re.MULTILINE | re.DOTALL)

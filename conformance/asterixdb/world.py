@@ -28,11 +28,17 @@ GRACE_S: Final = 30
 _LEFT_IN_DEFAULT: Final = (
     (
         "view",
-        "select value d.DatasetName from Metadata.`Dataset` d where d.DataverseName = 'Default' and d.DatasetType = 'VIEW'",
+        (
+            "select value d.DatasetName from Metadata.`Dataset` d where d.DataverseName = 'Default' and d.DatasetType ="
+            " 'VIEW'"
+        ),
     ),
     (
         "dataset",
-        "select value d.DatasetName from Metadata.`Dataset` d where d.DataverseName = 'Default' and d.DatasetType != 'VIEW'",
+        (
+            "select value d.DatasetName from Metadata.`Dataset` d where d.DataverseName = 'Default' and d.DatasetType"
+            " != 'VIEW'"
+        ),
     ),
     ("synonym", "select value s.SynonymName from Metadata.`Synonym` s where s.DataverseName = 'Default'"),
     ("type", "select value t.DatatypeName from Metadata.`Datatype` t where t.DataverseName = 'Default'"),

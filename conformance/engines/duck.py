@@ -88,7 +88,8 @@ def _two(duck: duckdb.DuckDBPyConnection) -> object:
 def _rolled_back(duck: duckdb.DuckDBPyConnection) -> object:
     duck.execute("BEGIN; CREATE TABLE lake.duck.r AS SELECT 1 AS id; ROLLBACK")
     return duck.execute(
-        "SELECT count(*) FROM duckdb_tables() WHERE database_name = 'lake' AND schema_name = 'duck' AND table_name = 'r'"
+        "SELECT count(*) FROM duckdb_tables() WHERE database_name = 'lake' AND schema_name = 'duck' AND table_name"
+        " = 'r'"
     ).fetchall()
 
 

@@ -60,7 +60,10 @@ class ScriptOutput(NamedTuple):
         return "\n".join(
             (
                 *lines,
-                f"{len(self.called)} of {len(self.known)} public methods called; {len(self.reasons)} listed with a reason",
+                (
+                    f"{len(self.called)} of {len(self.known)} public methods called; {len(self.reasons)} listed with a"
+                    " reason"
+                ),
             )
         )
 
@@ -134,7 +137,8 @@ def settings_in(folder: Path) -> str:
     """Write the settings of the suite's server, which runs jobs; returns the file."""
     file = folder / "limnos.toml"
     file.write_text(
-        '[access]\nauthentication = "simple"\n[jobs]\nexecutor = "local"\nconfined = false\nallowed = ["/bin/true", "/bin/sleep"]\n',
+        '[access]\nauthentication = "simple"\n[jobs]\nexecutor = "local"\nconfined = false\nallowed = ["/bin/true",'
+        ' "/bin/sleep"]\n',
         encoding="utf-8",
     )
     return str(file)

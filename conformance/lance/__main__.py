@@ -61,7 +61,8 @@ def differ() -> int:
     )
     print("\n".join(wrong))
     print(
-        f"{len(REQUESTS)} requests to both: {len(seen.differences)} answers differ, {len(wrong)} of them otherwise than {differences.PAGE.name} says"
+        f"{len(REQUESTS)} requests to both: {len(seen.differences)} answers differ, {len(wrong)} of them otherwise than"
+        f" {differences.PAGE.name} says"
     )
     return 1 if wrong else 0
 
@@ -118,7 +119,10 @@ def totals(results: list[Result]) -> str:
 def _counted(results: list[Result]) -> str:
     counts = {word: sum(each.outcome == word for each in results) for word in ("ok", "FAILED", "no call")}
     call_count = sum(each.calls for each in results)
-    return f"{counts['ok']} ok, {counts['FAILED']} failed, {counts['no call']} not in the client; {call_count} answers looked at"
+    return (
+        f"{counts['ok']} ok, {counts['FAILED']} failed, {counts['no call']} not in the client; {call_count} answers"
+        " looked at"
+    )
 
 
 if __name__ == "__main__":

@@ -198,8 +198,14 @@ def page(seen: ComparisonResult) -> str:
     lines = [
         "# Differences from Lance's own server",
         "",
-        f"The {len(REQUESTS)} requests of `requests.py` are sent to `lance.namespace.RestAdapter` over a directory and to this server; values",
-        "that must differ (ids, times, locations, texts) are removed. `python -m conformance.lance write` writes this page;",
+        (
+            f"The {len(REQUESTS)} requests of `requests.py` are sent to `lance.namespace.RestAdapter` over a directory"
+            " and to this server; values"
+        ),
+        (
+            "that must differ (ids, times, locations, texts) are removed. `python -m conformance.lance write` writes"
+            " this page;"
+        ),
         "`conformance/run lance differences` fails for differences that are not on it.",
         "",
         "## Reasons",

@@ -34,7 +34,10 @@ class Result:
     told: str
 
     def __str__(self) -> str:
-        line = f"{self.outcome:8}{NUMBERS[self.operation]:3} {self.operation:30} {self.client:18} {self.group:20} {self.calls} calls"
+        line = (
+            f"{self.outcome:8}{NUMBERS[self.operation]:3} {self.operation:30} {self.client:18} {self.group:20}"
+            f" {self.calls} calls"
+        )
         return line if self.outcome == "ok" else f"{line}\n           {self.told}"
 
 

@@ -186,7 +186,10 @@ class HeadProbe:
         """Return the middle and the worst hundredth."""
         if len(self.times_ms) < 2:
             return "too few"
-        return f"p50 {statistics.median(self.times_ms):.1f} ms, p99 {statistics.quantiles(self.times_ms, n=100)[98]:.1f} ms"
+        return (
+            f"p50 {statistics.median(self.times_ms):.1f} ms, p99"
+            f" {statistics.quantiles(self.times_ms, n=100)[98]:.1f} ms"
+        )
 
 
 def move_in(sides: Sides, count: int) -> Command:

@@ -72,7 +72,8 @@ def main(arguments: list[str]) -> int:
         code = _run(arguments, figures)
         if figures.exists():
             print(
-                "seconds, with connections that went silent, a database that stood still or was killed, a disk that was full:"
+                "seconds, with connections that went silent, a database that stood still or was killed, a disk that was"
+                " full:"
             )
             for line in figures.read_text(encoding="utf-8").splitlines():
                 name, seconds = json.loads(line)

@@ -49,8 +49,9 @@ class Company(NamedTuple):
         """Return one line."""
         at = len(self.probes_ms) * 99 // 100
         return (
-            f"health beside {self.attacks} answers to attackers: {len(self.probes_ms)} probes, p50 {self.probes_ms[len(self.probes_ms) // 2]:.1f} ms, "
-            f"p99 {self.probes_ms[at]:.1f} ms, most {self.probes_ms[-1]:.1f} ms; most memory of the server {self.peak_mib:.0f} MiB"
+            f"health beside {self.attacks} answers to attackers: {len(self.probes_ms)} probes, p50"
+            f" {self.probes_ms[len(self.probes_ms) // 2]:.1f} ms, p99 {self.probes_ms[at]:.1f} ms, most"
+            f" {self.probes_ms[-1]:.1f} ms; most memory of the server {self.peak_mib:.0f} MiB"
         )
 
 

@@ -67,7 +67,10 @@ def difference_of(results: list[object], expected: list[object], *, is_ordered: 
     )
     if place == len(left) == len(right):
         return ""
-    return f"{len(left)} results, {len(right)} expected; number {place}: {left[place : place + 2]}, expected {right[place : place + 2]}"
+    return (
+        f"{len(left)} results, {len(right)} expected; number {place}: {left[place : place + 2]}, expected"
+        f" {right[place : place + 2]}"
+    )
 
 
 def _is_same(one: object, other: object) -> bool:

@@ -20,7 +20,9 @@ COLUMNS: Final = {
     "shops": {"id": "int", "name": "str", "area": "str", "size": "int"},
 }
 TYPES: Final = {
-    "sales": "closed { id: bigint, shop: bigint?, qty: integer?, price: double?, note: string?, day: date?, paid: boolean? }",
+    "sales": (
+        "closed { id: bigint, shop: bigint?, qty: integer?, price: double?, note: string?, day: date?, paid: boolean? }"
+    ),
     "shops": "closed { id: bigint, name: string, area: string?, size: bigint? }",
 }
 TABLES: Final = (

@@ -113,8 +113,8 @@ def _compare_queries(
         wrong += not result.equal or reason is not None
         verdict = "equal" if result.equal else "DIFFERENT"
         print(
-            f"query {number:2}: {verdict}, {result.rows} rows, {result.sqlpp_s:.2f} s, plain {result.plain_s:.2f} s ({result.ratio:.2f})"
-            + ("" if reason is None else f", not carried: {reason}"),
+            f"query {number:2}: {verdict}, {result.rows} rows, {result.sqlpp_s:.2f} s, plain {result.plain_s:.2f} s"
+            f" ({result.ratio:.2f})" + ("" if reason is None else f", not carried: {reason}"),
             flush=True,
         )
     whole = math.exp(sum(math.log(each.ratio) for each in results) / len(results))

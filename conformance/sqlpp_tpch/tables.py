@@ -21,13 +21,16 @@ TYPES: dict[str, tuple[str, tuple[str, ...]]] = {
     "region": ("r_regionkey: bigint, r_name: string, r_comment: string", ("r_regionkey",)),
     "nation": ("n_nationkey: bigint, n_name: string, n_regionkey: bigint, n_comment: string", ("n_nationkey",)),
     "supplier": (
-        "s_suppkey: bigint, s_name: string, s_address: string, s_nationkey: bigint, s_phone: string, s_acctbal: double, s_comment: string",
+        (
+            "s_suppkey: bigint, s_name: string, s_address: string, s_nationkey: bigint, s_phone: string, s_acctbal:"
+            " double, s_comment: string"
+        ),
         ("s_suppkey",),
     ),
     "part": (
         (
-            "p_partkey: bigint, p_name: string, p_mfgr: string, p_brand: string, p_type: string, p_size: bigint, p_container: string, "
-            "p_retailprice: double, p_comment: string"
+            "p_partkey: bigint, p_name: string, p_mfgr: string, p_brand: string, p_type: string, p_size: bigint,"
+            " p_container: string, p_retailprice: double, p_comment: string"
         ),
         ("p_partkey",),
     ),
@@ -37,23 +40,24 @@ TYPES: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "customer": (
         (
-            "c_custkey: bigint, c_name: string, c_address: string, c_nationkey: bigint, c_phone: string, c_acctbal: double, "
-            "c_mktsegment: string, c_comment: string"
+            "c_custkey: bigint, c_name: string, c_address: string, c_nationkey: bigint, c_phone: string, c_acctbal:"
+            " double, c_mktsegment: string, c_comment: string"
         ),
         ("c_custkey",),
     ),
     "orders": (
         (
-            "o_orderkey: bigint, o_custkey: bigint, o_orderstatus: string, o_totalprice: double, o_orderdate: date, o_orderpriority: string, "
-            "o_clerk: string, o_shippriority: bigint, o_comment: string"
+            "o_orderkey: bigint, o_custkey: bigint, o_orderstatus: string, o_totalprice: double, o_orderdate: date,"
+            " o_orderpriority: string, o_clerk: string, o_shippriority: bigint, o_comment: string"
         ),
         ("o_orderkey",),
     ),
     "lineitem": (
         (
-            "l_orderkey: bigint, l_partkey: bigint, l_suppkey: bigint, l_linenumber: bigint, l_quantity: double, l_extendedprice: double, "
-            "l_discount: double, l_tax: double, l_returnflag: string, l_linestatus: string, l_shipdate: date, l_commitdate: date, "
-            "l_receiptdate: date, l_shipinstruct: string, l_shipmode: string, l_comment: string"
+            "l_orderkey: bigint, l_partkey: bigint, l_suppkey: bigint, l_linenumber: bigint, l_quantity: double,"
+            " l_extendedprice: double, l_discount: double, l_tax: double, l_returnflag: string, l_linestatus: string,"
+            " l_shipdate: date, l_commitdate: date, l_receiptdate: date, l_shipinstruct: string, l_shipmode: string,"
+            " l_comment: string"
         ),
         ("l_orderkey", "l_linenumber"),
     ),

@@ -78,7 +78,8 @@ def _days(trial: Trial, *, data_folder: Path, days: int) -> int:
         seconds, memory = time.monotonic() - began, _memory(trial)
         plain = computed(trial.spark, data_folder, days=day)
         print(
-            f"day {day}: published after {seconds:.1f} s, plain Spark {plain.seconds:.1f} s ({seconds / plain.seconds:.2f}), {memory}",
+            f"day {day}: published after {seconds:.1f} s, plain Spark {plain.seconds:.1f} s"
+            f" ({seconds / plain.seconds:.2f}), {memory}",
             flush=True,
         )
         for line in trial.compare(plain.tables):

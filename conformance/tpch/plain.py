@@ -24,35 +24,45 @@ WHERE newest = 1 AND op <> 'D'
 
 MARTS = {
     # The next state ends a state; the state of a deleted customer is not ended.
-    "mart.tpch.customer_history": """
+    "mart.tpch.customer_history": (
+        """
         SELECT c_custkey, c_nationkey, c_acctbal, c_mktsegment, changed_at, changed_at AS valid_from,
                lead(changed_at) OVER (PARTITION BY c_custkey ORDER BY changed_at) AS valid_to,
                lead(changed_at) OVER (PARTITION BY c_custkey ORDER BY changed_at) IS NULL AS is_current
         FROM plain_customer_all WHERE op = 'U'
-    """,
-    "mart.tpch.order_revenue": """
+    """
+    ),
+    "mart.tpch.order_revenue": (
+        """
         SELECT l_orderkey, sum(l_extendedprice * (1 - l_discount)) AS revenue, count(*) AS lines
         FROM plain_lineitem GROUP BY l_orderkey
-    """,
-    "mart.tpch.late_lines": """
+    """
+    ),
+    "mart.tpch.late_lines": (
+        """
         SELECT l_orderkey, l_linenumber, l_commitdate, l_receiptdate, datediff(l_receiptdate, l_commitdate) AS days_late
         FROM plain_lineitem WHERE l_receiptdate > l_commitdate
-    """,
-    "mart.tpch.revenue_by_month": """
+    """
+    ),
+    "mart.tpch.revenue_by_month": (
+        """
         SELECT CAST(trunc(o.o_orderdate, 'MM') AS DATE) AS o_month, o.o_orderstatus, count(*) AS orders, sum(r.revenue) AS revenue
         FROM plain_orders o
         JOIN (SELECT l_orderkey, sum(l_extendedprice * (1 - l_discount)) AS revenue FROM plain_lineitem GROUP BY 1) r
           ON r.l_orderkey = o.o_orderkey
         GROUP BY 1, 2
-    """,
-    "mart.tpch.nation_revenue": f"""
+    """
+    ),
+    "mart.tpch.nation_revenue": (
+        f"""
         SELECT n.n_name, count(DISTINCT c.c_custkey) AS customers, sum(l.l_extendedprice * (1 - l.l_discount)) AS revenue
         FROM plain_customer c, plain_orders o, plain_lineitem l, plain_supplier s, plain_nation n, plain_region g
         WHERE o.o_custkey = c.c_custkey AND l.l_orderkey = o.o_orderkey AND s.s_suppkey = l.l_suppkey
           AND s.s_nationkey = c.c_nationkey AND n.n_nationkey = s.s_nationkey AND g.r_regionkey = n.n_regionkey
           AND g.r_name = '{REGION}'
         GROUP BY n.n_name
-    """,
+    """
+    ),
 }
 
 

@@ -51,7 +51,10 @@ def drawing(edges: Sequence[DrawnEdge], *, notes: Mapping[str, str]) -> str:
     }
     lines = "".join(_line(edge, places, width=box) for edge in edges)
     boxes = "".join(_box(name, place, note=notes.get(name, ""), width=box) for name, place in places.items())
-    return f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="Graph of the pipeline" class="graph">{lines}{boxes}</svg>'
+    return (
+        f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="Graph of the pipeline"'
+        f' class="graph">{lines}{boxes}</svg>'
+    )
 
 
 def _text_width(name: str, note: str) -> int:

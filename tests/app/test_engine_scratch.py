@@ -13,7 +13,10 @@ import pytest
 
 from limnos.app.engine_scratch import OWNER, PREFIX, ScratchDirectory, remove_stale
 
-MAKE = "import sys, time; from limnos.app.engine_scratch import ScratchDirectory; s = ScratchDirectory(); open(s.path + '/spilled', 'w').close(); print(s.path, flush=True); time.sleep(600)"
+MAKE = (
+    "import sys, time; from limnos.app.engine_scratch import ScratchDirectory; s = ScratchDirectory(); open(s.path +"
+    " '/spilled', 'w').close(); print(s.path, flush=True); time.sleep(600)"
+)
 
 
 @pytest.fixture(autouse=True)

@@ -98,7 +98,10 @@ PROGRAMS = {
     "kills.sh": "#!/bin/sh\nkill -9 $$\n",
     "spins.sh": "#!/bin/sh\nwhile :; do :; done\n",
     "fills.sh": "#!/bin/sh\nhead -c 300000 /dev/zero > filled; wc -c < filled\n",
-    "limits.sh": "#!/bin/sh\nulimit -Hd; ulimit -Ht; ulimit -Hf; ulimit -Hc; nice; cat /proc/self/oom_score_adj; readlink /proc/self/ns/net; id -u\n",
+    "limits.sh": (
+        "#!/bin/sh\nulimit -Hd; ulimit -Ht; ulimit -Hf; ulimit -Hc; nice; cat /proc/self/oom_score_adj; readlink"
+        " /proc/self/ns/net; id -u\n"
+    ),
     "hops.py": HOPS,
     "attacks.py": ATTACKS,
     "eats.sh": "#!/bin/sh\nx=aaaaaaaaaaaaaaaa; while :; do x=$x$x; done\n",

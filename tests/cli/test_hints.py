@@ -187,8 +187,8 @@ def test_hint_without_decision_refers_to_callers_identity() -> None:
             "Role bob does not exist in metalake lake: create it first",
             "not-found",
             (
-                "privileges are given to roles, and roles to users: 'limnos create role ROLE', repeat this with --to ROLE, then "
-                "'limnos grant role ROLE --to USER'"
+                "privileges are given to roles, and roles to users: 'limnos create role ROLE', repeat this with --to"
+                " ROLE, then 'limnos grant role ROLE --to USER'"
             ),
         ),
         (

@@ -306,10 +306,9 @@ def test_process_exits_with_code_of_main_and_imports_little(tmp_path: Path) -> N
     and PySpark.
     """
     code = (
-        "import sys\nfrom limnos.cli.main import main\n"
-        f"code = main(['ls', '--uri', 'http://127.0.0.1:{free_port()}'])\n"
-        "heavy = [name for name in ('pydantic', 'rich.table', 'sqlalchemy', 'uvicorn', 'pyspark') if name in sys.modules]\n"
-        "print(heavy)\nsys.exit(code)\n"
+        "import sys\nfrom limnos.cli.main import main\ncode = main(['ls', '--uri',"
+        f" 'http://127.0.0.1:{free_port()}'])\nheavy = [name for name in ('pydantic', 'rich.table', 'sqlalchemy',"
+        " 'uvicorn', 'pyspark') if name in sys.modules]\nprint(heavy)\nsys.exit(code)\n"
     )
     environ = {key: value for key, value in os.environ.items() if not key.startswith("LIMNOS")}
 

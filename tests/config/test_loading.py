@@ -247,9 +247,10 @@ def test_the_heap_of_an_engine_fits_the_machine(value: str, fits: bool, monkeypa
         assert loaded_settings.settings.engine.memory == value
     else:
         message = refusal(environ={"LIMNOS__ENGINE__MEMORY": value})
-        assert message == (
-            f"setting 'engine.memory' (environment LIMNOS__ENGINE__MEMORY): '{value}' is not between 450m, which Spark needs, and 600m, "
-            "which this machine has"
+        assert (
+            message
+            == f"setting 'engine.memory' (environment LIMNOS__ENGINE__MEMORY): '{value}' is not between 450m, which"
+            " Spark needs, and 600m, which this machine has"
         )
 
 

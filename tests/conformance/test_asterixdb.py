@@ -22,7 +22,10 @@ from conformance.asterixdb.values import UnreadableResult, difference, read_valu
 from conformance.asterixdb.world import Answer, AsterixDb, QueryService
 
 NAMESPACE = "urn:xml.testframework.asterix.apache.org"
-UNIT = '<test-case FilePath="{group}"><compilation-unit name="{name}"><output-dir compare="Text">{name}</output-dir>{more}</compilation-unit></test-case>'
+UNIT = (
+    '<test-case FilePath="{group}"><compilation-unit name="{name}"><output-dir'
+    ' compare="Text">{name}</output-dir>{more}</compilation-unit></test-case>'
+)
 
 
 class ScriptedService:

@@ -220,9 +220,10 @@ def run(code: str, *arguments: str) -> str:
 def test_services_load_with_hooks() -> None:
     """The hook is installed before a service is imported; without a planted change every action is unchanged."""
     code = (
-        "from pathlib import Path; from conformance.lesser.sites import install; planter = install(Path('src').resolve());"
-        "from limnos.services.upkeep import trash; from limnos.access.actions import Action;"
-        "from limnos.model.kinds import Kind; print(trash._CREATES[Kind.TABLE] == Action.TABLE_CREATE, '__lesser_use__' in vars(trash))"
+        "from pathlib import Path; from conformance.lesser.sites import install; planter ="
+        " install(Path('src').resolve());from limnos.services.upkeep import trash; from limnos.access.actions import"
+        " Action;from limnos.model.kinds import Kind; print(trash._CREATES[Kind.TABLE] == Action.TABLE_CREATE,"
+        " '__lesser_use__' in vars(trash))"
     )
 
     assert run(code) == "True True"

@@ -13,7 +13,10 @@ from tests.engine.live_engine import EngineDataverse
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
 
-TYPE = "{ id: bigint, _file: string, _pos: bigint?, Name: string?, name: string?, st: { a: bigint?, A: bigint? }?, _metadata: string? }"
+TYPE = (
+    "{ id: bigint, _file: string, _pos: bigint?, Name: string?, name: string?, st: { a: bigint?, A: bigint? }?,"
+    " _metadata: string? }"
+)
 OBJECT = {
     "id": 1,
     "_file": "f",

@@ -194,7 +194,8 @@ def test_keys_stay_unique_under_concurrent_writers(nodes: list[Process]) -> None
     became = Counter((word, outcome) for word, _, outcome in crowd.told.values())
     inserted = Counter(shared for word, shared, outcome in crowd.told.values() if (word, outcome) == ("insert", "done"))
     print(
-        f"\n{SECONDS:g} s: {dict(became)}, engines killed {crowd.kills}, outsider refused {crowd.outsider}, rows {len(rows)}, compacted {compacted} times"
+        f"\n{SECONDS:g} s: {dict(became)}, engines killed {crowd.kills}, outsider refused {crowd.outsider}, rows"
+        f" {len(rows)}, compacted {compacted} times"
     )
     assert [key for key, count in ids.items() if count > 1] == []
     for own, (_, shared, outcome) in crowd.told.items():

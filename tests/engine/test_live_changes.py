@@ -72,8 +72,8 @@ def test_update_changes_arrays(server: LiveServer) -> None:
 
     returned_rows = rows(
         server,
-        "update orders2 as o (insert into o.items at 0 ([{'n': 0}])) (update o.items as i set i.n = i.n + 1 where i.n > 0)"
-        " (delete from o.tags at p where p = -1) where o.id = 1 returning o",
+        "update orders2 as o (insert into o.items at 0 ([{'n': 0}])) (update o.items as i set i.n = i.n + 1 where i.n >"
+        " 0) (delete from o.tags at p where p = -1) where o.id = 1 returning o",
     )
 
     expected = {"id": 1, "items": [{"n": 0}, {"n": 2}, {"n": 3}], "tags": ["a"]}

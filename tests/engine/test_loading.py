@@ -61,7 +61,10 @@ def test_fields_follow_type_named_by_copy(tmp_path: Path) -> None:
 
 def test_json_objects_may_span_lines(tmp_path: Path) -> None:
     """JSON objects may be on one or several lines; an array gives its items; a brace in a string is text."""
-    text = '{"id":1,"name":"}{"}\n\n{\n "id": 2,\n "x": {"$date": [1, 2.5, 9223372036854775808]}\n}\n[{"id":3},\n{"id":4}]\n'
+    text = (
+        '{"id":1,"name":"}{"}\n\n{\n "id": 2,\n "x": {"$date": [1, 2.5,'
+        ' 9223372036854775808]}\n}\n[{"id":3},\n{"id":4}]\n'
+    )
 
     assert loaded(written(tmp_path, text), "json") == [
         {"id": 1, "name": "}{"},

@@ -164,7 +164,8 @@ def test_query_joins_and_groups_inserted_data(server: LiveServer) -> None:
     ask(server, "create function sales.east.big(x) { x > 1 }")
     ask(
         server,
-        "create view sales.east.big_items as select o.id, i.sku from sales.east.Orders o unnest o.items i where sales.east.big(i.n)",
+        "create view sales.east.big_items as select o.id, i.sku from sales.east.Orders o unnest o.items i where"
+        " sales.east.big(i.n)",
     )
 
     assert rows(
@@ -251,7 +252,8 @@ def test_load_reads_only_below_configured_directory(server: LiveServer) -> None:
     (files / "more.csv").write_text("id|customer\n2|Ann|\n3||\n")
     rows(
         server,
-        f"copy sales.east.Loaded from localfs path ('{files}/more.csv') with {{'format': 'csv', 'delimiter': '|', 'header': true}}",
+        f"copy sales.east.Loaded from localfs path ('{files}/more.csv') with {{'format': 'csv', 'delimiter': '|',"
+        " 'header': true}",
     )
     formatted = rows(server, "select value l from sales.east.Loaded l order by l.id", format="adm")
     assert formatted[:2] == [
@@ -265,12 +267,14 @@ def test_update_sets_fields_and_returns_objects(server: LiveServer) -> None:
     """UPDATE sets fields of matching objects, including open fields; RETURNING returns the new objects."""
     rows(
         server,
-        "use sales.east; create dataset Updated(Sale) primary key id; insert into Updated (select value o from Orders o)",
+        "use sales.east; create dataset Updated(Sale) primary key id; insert into Updated (select value o from"
+        " Orders o)",
     )
 
     returned = rows(
         server,
-        "use sales.east; update Updated as u set u.customer = 'Eve' set u.more = {} set u.more.n = u.id where u.id >= 2 returning u.more.n",
+        "use sales.east; update Updated as u set u.customer = 'Eve' set u.more = {} set u.more.n = u.id where u.id >= 2"
+        " returning u.more.n",
     )
     left = rows(server, "use sales.east; select u.id, u.customer, u.more from Updated u order by u.id")
 

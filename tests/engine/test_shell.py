@@ -22,7 +22,10 @@ pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.heavy]
 PATIENCE_S = 240
 ENDED = r"[0-9]\.[0-9]{3} s"
 """The shell's output at the end of a statement."""
-MADE = "create dataverse sales.east; create type sales.east.Thing as { id: bigint }; create dataset sales.east.orders(sales.east.Thing) primary key id;"
+MADE = (
+    "create dataverse sales.east; create type sales.east.Thing as { id: bigint }; create dataset"
+    " sales.east.orders(sales.east.Thing) primary key id;"
+)
 LONG = "select value n from orders o, range(1, 1000000000) n where n < o.id;"
 """A statement that runs longer than any test waits, in the engine."""
 

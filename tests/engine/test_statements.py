@@ -31,7 +31,10 @@ if TYPE_CHECKING:
     from tests.engine.live_engine import EngineDataverse
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
-TYPE = "{ id: bigint, name: string?, n: integer?, seen: datetime?, tags: [string]?, home: closed { zip: string, city: string? }? }"
+TYPE = (
+    "{ id: bigint, name: string?, n: integer?, seen: datetime?, tags: [string]?, home: closed { zip: string, city:"
+    " string? }? }"
+)
 PEOPLE = """[
   {'id': 1, 'name': 'Ann', 'n': 3, 'tags': ['x', 'y'], 'home': {'zip': '1'}, 'pay': 10.5},
   {'id': 2, 'name': null, 'n': -7, 'seen': datetime('2020-01-02T03:04:05.678'), 'more': {'of': [date('2012-01-01'), {{1}}]}},
@@ -74,14 +77,23 @@ QUERIES = [
     "select value count(*) from people p",
     "select value [count(p.n), sum(p.n), min(p.name)] from people p",
     "select p.id, sum(p.n * integer('700000000')) over (order by p.id) as s from people p where p.n = 3 order by p.id",
-    "select p.n, sum(p.n * integer('700000000')) as s, avg(p.n * integer('700000000')) as a from people p where p.n = 3 group by p.n",
+    (
+        "select p.n, sum(p.n * integer('700000000')) as s, avg(p.n * integer('700000000')) as a from people p where p.n"
+        " = 3 group by p.n"
+    ),
     "select p.n, count(*) as c, array_agg(p.id) as ids from people p group by p.n order by p.n",
-    "select n, count(distinct p.name) as c, max(p.seen) as m from people p group by p.n as n having count(*) > 0 order by n",
+    (
+        "select n, count(distinct p.name) as c, max(p.seen) as m from people p group by p.n as n having count(*) > 0"
+        " order by n"
+    ),
     "select count(*) as c, min(p.id) as l from people p where p.seen < datetime('2000-01-01T00:00:00')",
     "select zip, count(*) as c from people p group by p.home.zip as zip",
     "select p.id, t from people p unnest p.tags as t order by p.id, t",
     "select p.id, q.id as other from people p join people q on p.n = q.n and p.id < q.id",
-    "select p.id, q.pay, initcap(q.name) as name, q.more.of[0] as first from people p join people q on p.n = q.n order by p.id, q.id",
+    (
+        "select p.id, q.pay, initcap(q.name) as name, q.more.of[0] as first from people p join people q on p.n = q.n"
+        " order by p.id, q.id"
+    ),
     "select p.id, q.id as other from people p left join people q on q.n = -p.n order by p.id limit 3",
     "select value (select value q.id from people q where q.n = p.n order by q.id) from people p order by p.id",
     "select value some t in p.tags satisfies t = 'y' from people p order by p.id",
@@ -89,9 +101,18 @@ QUERIES = [
     "array_count((select value p from people p))",
     "select value p from people p limit 0",
     # Spark's planner fails if it pushes these conditions to a table, because a part of each is always unknown.
-    "select value p.id from people p where ((p.name < p.home.zip) and (p.name > p.n)) >= ((p.name is distinct from p.name) or (3.0 = 3.0))",
-    "select value p.id from people p where not (not (p.n is distinct from 9007199254740992.0)) order by p.id limit 2 offset 1",
-    "select k, count(p.n) as c from people p where ((date('2020-01-31') <= null) or (p.n >= -2.5)) is not null group by get_year(date('2020-01-31')) as k",
+    (
+        "select value p.id from people p where ((p.name < p.home.zip) and (p.name > p.n)) >= ((p.name is distinct from"
+        " p.name) or (3.0 = 3.0))"
+    ),
+    (
+        "select value p.id from people p where not (not (p.n is distinct from 9007199254740992.0)) order by p.id limit"
+        " 2 offset 1"
+    ),
+    (
+        "select k, count(p.n) as c from people p where ((date('2020-01-31') <= null) or (p.n >= -2.5)) is not null"
+        " group by get_year(date('2020-01-31')) as k"
+    ),
 ]
 
 
@@ -102,7 +123,10 @@ QUERIES = [
         ("select p.pay, q.name, q.n from people p, people q where p.n = q.n and p.id = 1 and q.id = 3", "name n pay"),
         ("select p.more as k, count(*) as c, sum(p.n) as s from people p where p.n = 3 group by p.more", "c s"),
         (
-            "select p.pay, upper(p.name) as u, (select value 1 + q.n from people q where q.id = p.id) as l from people p where p.name = 'Ann' order by p.id",
+            (
+                "select p.pay, upper(p.name) as u, (select value 1 + q.n from people q where q.id = p.id) as l from"
+                " people p where p.name = 'Ann' order by p.id"
+            ),
             "u l pay",
         ),
     ],
@@ -220,7 +244,8 @@ def test_a_statement_that_takes_all_memory_is_refused(asking: EngineDataverse, d
     with pytest.raises(SqlppError, match="needs more memory"):
         do(
             asking.query(
-                "select value len((select value repeat(p.name, 300000) || to_string(r) from range(1, 100000) as r)) from people p where p.id = 1"
+                "select value len((select value repeat(p.name, 300000) || to_string(r) from range(1, 100000) as r))"
+                " from people p where p.id = 1"
             )
         )
 
@@ -551,7 +576,10 @@ def test_cancelled_statement_does_not_delay_others(asking: EngineDataverse, do: 
 def test_killed_engine_inserts_all_objects_or_none(asking: EngineDataverse, do: Do, people: list[object]) -> None:
     """If the engine is killed during an INSERT, the answer states what that means, and all objects exist or none."""
     asking.make("killed", "{ id: bigint }", "id")
-    long = "select value {'id': a} from range(1, 3000) as a, range(1, 3000) as b, people p where a = b + p.n - p.n and p.id = 4"
+    long = (
+        "select value {'id': a} from range(1, 3000) as a, range(1, 3000) as b, people p where a = b + p.n - p.n and"
+        " p.id = 4"
+    )
     writing = asking.job(f"({long})", "insert", target="killed")
 
     async def kill() -> object:

@@ -759,8 +759,8 @@ def sqlpp_dataverse_drop(rig: Rig) -> Case:
     tag = rig.tag()
     _sqlpp(
         rig,
-        f"create dataverse `{tag}`.a; use `{tag}`.a; create type t as {{ id: int }}; create dataset d(t) primary key id;"
-        " create view v as select value 1; create function f() { 1 }; create synonym s for d",
+        f"create dataverse `{tag}`.a; use `{tag}`.a; create type t as {{ id: int }}; create dataset d(t) primary key"
+        " id; create view v as select value 1; create function f() { 1 }; create synonym s for d",
     )
 
     def is_done() -> bool:

@@ -217,8 +217,8 @@ def feed_tells_the_tree(store: ExaminedStore) -> Iterator[str]:
     """
     feed_nodes: dict[object, tuple[object, object]] = {}
     for operation, node, old_parent, old_name, parent, name in store.rows(
-        "SELECT operation, node_id, old_parent, old_name, new_parent, new_name FROM change"
-        f" WHERE kind IN ({', '.join(str(int(kind)) for kind in Kind if kind.is_node)}) ORDER BY zone, revision, ordinal"
+        "SELECT operation, node_id, old_parent, old_name, new_parent, new_name FROM change WHERE kind IN"
+        f" ({', '.join(str(int(kind)) for kind in Kind if kind.is_node)}) ORDER BY zone, revision, ordinal"
     ):
         if operation in ("move", "drop") and feed_nodes.pop(node, None) != (old_parent, old_name):
             yield f"the feed has a {operation} of {node} from {old_name}, where it was not"
@@ -284,12 +284,15 @@ def runs_are_whole(store: ExaminedStore) -> Iterator[str]:
             yield f"pipeline {node} declares nothing"
     states = "'running', 'cancelling', 'held', 'failed', 'cancelled', 'discarded', 'published'"
     for (run,) in store.rows(
-        f"SELECT r.id FROM pipeline_run r WHERE r.state NOT IN ({states}) OR (r.state = 'published') <> (r.revision IS NOT NULL)"
-        " OR NOT EXISTS (SELECT 1 FROM owner o WHERE o.object_id = r.id)"
-        " OR (r.revision IS NOT NULL AND NOT EXISTS (SELECT 1 FROM clock c WHERE c.zone = r.catalog_id AND c.revision >= r.revision))"
+        f"SELECT r.id FROM pipeline_run r WHERE r.state NOT IN ({states}) OR (r.state = 'published') <> (r.revision IS"
+        " NOT NULL) OR NOT EXISTS (SELECT 1 FROM owner o WHERE o.object_id = r.id) OR (r.revision IS NOT NULL AND NOT"
+        " EXISTS (SELECT 1 FROM clock c WHERE c.zone = r.catalog_id AND c.revision >= r.revision))"
     ):
         yield f"run {run} is not whole"
-    live = "SELECT pipeline_id FROM pipeline_run WHERE state IN ('running', 'cancelling') GROUP BY pipeline_id HAVING count(*) > 1"
+    live = (
+        "SELECT pipeline_id FROM pipeline_run WHERE state IN ('running', 'cancelling') GROUP BY pipeline_id HAVING"
+        " count(*) > 1"
+    )
     yield from (f"pipeline {row[0]} has two live runs" for row in store.rows(live))
     for table in ("run_step", "run_finding"):
         orphans = (
@@ -303,11 +306,11 @@ def jobs_are_whole(store: ExaminedStore) -> Iterator[str]:
     job that has not ended keeps its template.
     """
     for (job,) in store.rows(
-        "SELECT j.id FROM template_job j WHERE j.state NOT IN ('queued', 'started', 'cancelling', 'succeeded', 'failed', 'cancelled')"
-        " OR (j.state IN ('succeeded', 'failed', 'cancelled')) <> (j.ended_at IS NOT NULL)"
-        " OR (j.state IN ('started', 'cancelling') AND (j.holder = '' OR j.started_at IS NULL))"
-        " OR NOT EXISTS (SELECT 1 FROM owner o WHERE o.object_id = j.id)"
-        " OR (j.ended_at IS NULL AND NOT EXISTS (SELECT 1 FROM node n WHERE n.id = j.template_id AND n.deleted = 0))"
+        "SELECT j.id FROM template_job j WHERE j.state NOT IN ('queued', 'started', 'cancelling', 'succeeded',"
+        " 'failed', 'cancelled') OR (j.state IN ('succeeded', 'failed', 'cancelled')) <> (j.ended_at IS NOT NULL) OR"
+        " (j.state IN ('started', 'cancelling') AND (j.holder = '' OR j.started_at IS NULL)) OR NOT EXISTS (SELECT 1"
+        " FROM owner o WHERE o.object_id = j.id) OR (j.ended_at IS NULL AND NOT EXISTS (SELECT 1 FROM node n WHERE n.id"
+        " = j.template_id AND n.deleted = 0))"
     ):
         yield f"job {job} is not whole"
 
@@ -365,8 +368,14 @@ def attachments_hold(store: ExaminedStore) -> Iterator[str]:
         ):
             yield f"{table}: {hung} hangs on {object_id} and is nothing"
     on_object = "SELECT 1 FROM tag_object t WHERE v.field_id = 0 AND t.object_id = v.object_id AND t.tag_id = v.tag_id"
-    on_column = "SELECT 1 FROM column_attachment c WHERE c.object_id = v.object_id AND c.field_id = v.field_id AND c.attached_id = v.tag_id"
-    rows = f"SELECT v.object_id, v.tag_id, v.value FROM tag_value v WHERE NOT EXISTS ({on_object}) AND NOT EXISTS ({on_column})"
+    on_column = (
+        "SELECT 1 FROM column_attachment c WHERE c.object_id = v.object_id AND c.field_id = v.field_id AND"
+        " c.attached_id = v.tag_id"
+    )
+    rows = (
+        f"SELECT v.object_id, v.tag_id, v.value FROM tag_value v WHERE NOT EXISTS ({on_object}) AND NOT EXISTS"
+        f" ({on_column})"
+    )
     for object_id, tag_id, value in store.rows(rows):
         yield f"tag_value: {value} of {tag_id} at {object_id}, where the tag is not"
 

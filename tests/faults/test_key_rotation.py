@@ -53,8 +53,9 @@ def rig(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         ((lake,),) = running.rows(f"SELECT id FROM node WHERE kind = {int(Kind.METALAKE)} AND name = 'lake'")
         for number in range(WEBHOOKS):
             running.sql(
-                "INSERT INTO webhook (id, metalake_id, user_name, user_id, url, secret, position, created_at, due_at, leased_until, holder,"
-                f" attempts, stopped) VALUES ({number + 1}, {lake}, 'admin', 0, 'http://127.0.0.1:1/', '{webhook_secret(number)}', '', 0, 0, 0, '', 0, TRUE)"
+                "INSERT INTO webhook (id, metalake_id, user_name, user_id, url, secret, position, created_at, due_at,"
+                f" leased_until, holder, attempts, stopped) VALUES ({number + 1}, {lake}, 'admin', 0,"
+                f" 'http://127.0.0.1:1/', '{webhook_secret(number)}', '', 0, 0, 0, '', 0, TRUE)"
             )
         yield running
 

@@ -34,8 +34,8 @@ def job(
 ) -> str:
     """Return a complete row of a job, with the table's owner and template."""
     return (
-        f"INSERT INTO template_job VALUES ({of}, 1, {A_TABLE}, 'u', 'a', 1, {state}, {holder}, 0, 0, '{{}}', '', NULL, NULL, '', '', 0, 0, 0,"
-        f" {started}, {ended})"
+        f"INSERT INTO template_job VALUES ({of}, 1, {A_TABLE}, 'u', 'a', 1, {state}, {holder}, 0, 0, '{{}}', '', NULL,"
+        f" NULL, '', '', 0, 0, 0, {started}, {ended})"
     )
 
 
@@ -45,7 +45,10 @@ WOUNDS = {
     "gap in the feed": ("clocks_are_dense", f"DELETE FROM change WHERE zone = {A_CATALOG} AND revision = 2"),
     "half a revision": (
         "clocks_are_dense",
-        "DELETE FROM change WHERE ordinal = 0 AND (zone, revision) IN (SELECT zone, revision FROM change WHERE ordinal = 1)",
+        (
+            "DELETE FROM change WHERE ordinal = 0 AND (zone, revision) IN (SELECT zone, revision FROM change WHERE"
+            " ordinal = 1)"
+        ),
     ),
     "access ahead": ("clocks_are_dense", "UPDATE clock SET access_revision = revision + 1 WHERE zone = 0"),
     "changes without a clock": ("clocks_are_dense", f"DELETE FROM clock WHERE zone = {A_CATALOG}"),
@@ -83,7 +86,10 @@ WOUNDS = {
     ),
     "an older version on its way": (
         "lance_versions_hold",
-        f"INSERT INTO lance_version SELECT {A_TABLE}, '', n, 2, 's', 4, NULL, '{{}}', 0, n - 1 FROM (SELECT 1 AS n UNION SELECT 2)",
+        (
+            f"INSERT INTO lance_version SELECT {A_TABLE}, '', n, 2, 's', 4, NULL, '{{}}', 0, n - 1 FROM (SELECT 1 AS n"
+            " UNION SELECT 2)"
+        ),
     ),
     "version of no model": (
         "model_versions_hold",
@@ -98,7 +104,10 @@ WOUNDS = {
     "value of a tag that is not there": ("attachments_hold", f"INSERT INTO tag_value VALUES ({A_TABLE}, 0, 1, 'v', 0)"),
     "statistic of a column of nothing": (
         "attachments_hold",
-        "INSERT INTO column_statistic (object_id, field_id, name, value, created_by, created_at) VALUES (1, 1, 'n', '1', 'a', 1)",
+        (
+            "INSERT INTO column_statistic (object_id, field_id, name, value, created_by, created_at) VALUES (1, 1, 'n',"
+            " '1', 'a', 1)"
+        ),
     ),
     "statistic of no table": (
         "attachments_hold",
@@ -122,7 +131,10 @@ WOUNDS = {
     "steps of no run": ("runs_are_whole", "DELETE FROM pipeline_run"),
     "purge of the living": (
         "tasks_are_readable",
-        "INSERT INTO task (id, kind, payload, created_at, due_at, attempts, leased_until) SELECT node_id, 'purge-table', metadata_location, 0, 0, 0, 0 FROM document",
+        (
+            "INSERT INTO task (id, kind, payload, created_at, due_at, attempts, leased_until) SELECT node_id,"
+            " 'purge-table', metadata_location, 0, 0, 0, 0 FROM document"
+        ),
     ),
 }
 """The check that must report the inconsistency, and the statements that cause it, by name."""

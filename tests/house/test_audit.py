@@ -26,21 +26,29 @@ OWN = {
     "services/request/audit_lines.py": "the lines themselves",
     "services/request/context.py": "where the mutations of callers are told",
     "services/lance/table_creation.py": "marks of what a kill may leave, before the change that is told and after it",
-    "services/storage/location_reconciliation.py": "the register of places at a start and in rounds: rows that follow from what is stored",
+    "services/storage/location_reconciliation.py": (
+        "the register of places at a start and in rounds: rows that follow from what is stored"
+    ),
     "services/request/idempotency_replay.py": "what a request with a key was answered",
     "services/iceberg/reports.py": "reports of clients, which change nothing",
     "services/maintenance/assessing.py": "what tables need, and what incremental readers have read: no object changes",
     "services/maintenance/lance/assessing.py": "what Lance tables need: no object changes",
     "app/maintenance_process.py": "the token of the server's own executor, which leases operations alone",
     "services/maintenance/rewriting/pauses.py": "when waiting operations are due, and why: no object changes",
-    "services/maintenance/rewriting/leases.py": "leases of executors, and tokens for them: each commit under one is told",
-    "services/maintenance/metadata_files.py": "old metadata files that are deleted, with notes for the audit of its own",
+    "services/maintenance/rewriting/leases.py": (
+        "leases of executors, and tokens for them: each commit under one is told"
+    ),
+    "services/maintenance/metadata_files.py": (
+        "old metadata files that are deleted, with notes for the audit of its own"
+    ),
     "services/search/indexing.py": "words of objects for searches: rows that follow from what is stored",
     "services/runs/runners.py": "that a run's process lives, and what its steps are at: its start and its end are told",
     "services/iceberg/restricted_reads.py": "files rewritten for restricted readers, which change nothing",
     "services/iceberg/snapshot_pins.py": "snapshots that plans need, which change nothing",
     "services/iceberg/scan_plans.py": "plans of scans under way, which change nothing",
-    "services/sqlpp/definitions/dataset_tables.py": "the drop of a dataset that a killed server left unfinished: a change row tells it",
+    "services/sqlpp/definitions/dataset_tables.py": (
+        "the drop of a dataset that a killed server left unfinished: a change row tells it"
+    ),
     "services/sqlpp/execution/compaction_requests.py": "tasks that look after datasets",
     "services/sqlpp/locks/statement_locks.py": "locks of statements",
     "services/sqlpp/requests/running_requests.py": "requests under way, and results to be fetched",

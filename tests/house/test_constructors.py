@@ -18,13 +18,11 @@ RECORDS = Records(SOURCES)
 FIELDS = "".join(f"    {name}: int\n" for name in "abcde")
 DECLARED = SourceFile(
     "src/limnos/model/a.py",
-    "import msgspec\nfrom dataclasses import dataclass, field\nfrom typing import ClassVar, NamedTuple\n"
-    f"class Row(NamedTuple):\n{FIELDS}"
-    f"class Small(NamedTuple):\n    a: int\n"
-    f"class Base(msgspec.Struct):\n    a: int\n    b: int\n"
-    "class Body(Base, kw_only=True):\n    c: int\n    d: int\n    e: int\n"
-    f"@dataclass(frozen=True)\nclass Value:\n{FIELDS}"
-    "@dataclass\nclass Counted:\n    a: ClassVar[int] = 0\n    b: int = field(init=False)\n    c: int\n    d: int\n    e: int\n",
+    "import msgspec\nfrom dataclasses import dataclass, field\nfrom typing import ClassVar, NamedTuple\nclass"
+    f" Row(NamedTuple):\n{FIELDS}class Small(NamedTuple):\n    a: int\nclass Base(msgspec.Struct):\n    a: int\n    b:"
+    " int\nclass Body(Base, kw_only=True):\n    c: int\n    d: int\n    e: int\n@dataclass(frozen=True)\nclass"
+    f" Value:\n{FIELDS}@dataclass\nclass Counted:\n    a: ClassVar[int] = 0\n    b: int = field(init=False)\n    c:"
+    " int\n    d: int\n    e: int\n",
 )
 EXPORTED = SourceFile("src/limnos/model/__init__.py", "from limnos.model.a import Row\n")
 
@@ -59,7 +57,10 @@ def test_large_records_are_keyword_only() -> None:
         "import limnos.model.a\nlimnos.model.a.Row(1, 2, 3, 4, 5)",
         "def f():\n    from limnos.model.a import Body\n    return Body(1, 2, c=3, d=4, e=5)",
         "from limnos.model.a import Value\nmatch x:\n    case Value(1):\n        pass",
-        "from limnos.model.a import Row\nclass More(Row):\n    @classmethod\n    def of(cls):\n        return cls(1, 2, 3, 4, 5)",
+        (
+            "from limnos.model.a import Row\nclass More(Row):\n    @classmethod\n    def of(cls):\n        return"
+            " cls(1, 2, 3, 4, 5)"
+        ),
     ],
 )
 def test_positional_arguments_are_reported(text: str) -> None:

@@ -134,7 +134,10 @@ def _verbs(kind: Kind, row: KindRow) -> Iterator[str]:
         elif Action(f"{kind.word}_{verb}") not in POLICY:
             yield f"no rule for {kind.word}_{verb}; add it in access/policy.py"
     if "list" in _actions(kind) and Action(f"{kind.word}_list") not in ITEMS:
-        yield f"no action filters the items of {kind.word}_list; add {kind.word}_{'see' if kind in NAMESPACE_OBJECTS else 'load'}"
+        yield (
+            f"no action filters the items of {kind.word}_list; add"
+            f" {kind.word}_{'see' if kind in NAMESPACE_OBJECTS else 'load'}"
+        )
     if kind in NAMESPACE_OBJECTS and f"{kind.word}_list" not in {action.word for action in LISTED_IN_CATALOGS}:
         yield f"browsing does not know {kind.word}_list; LISTED_IN_CATALOGS in access/browsing.py lacks it"
     if kind.is_node and kind not in _rules(Action.METADATA_LOAD):

@@ -15,7 +15,9 @@ READS_OF_FILES = frozenset({"read", "size"})
 """Methods that do so if the object before them is named `files`, `store_for(…)` or `LOCAL_FILES`."""
 THE_RULE = "services/storage/table_files.py"
 OTHERS = {
-    "app/preview_files.py": "data files of plans, which `TableScan` has checked, within the locations of that plan; files of filesets",
+    "app/preview_files.py": (
+        "data files of plans, which `TableScan` has checked, within the locations of that plan; files of filesets"
+    ),
     "app/restricted_files.py": "data files of plans, which `TableScan` has checked, within the locations of that plan",
     "files/ranges.py": "the mechanism itself",
     "files/symbolic_links.py": "the mechanism itself",
@@ -23,7 +25,9 @@ OTHERS = {
     "services/iceberg/orphan_fence.py": "sizes, by `TableFiles`",
     "services/iceberg/added_files.py": "sizes, by `TableFiles`",
     "services/iceberg/rewrite_commits.py": "manifests, by `TableFiles`",
-    "services/iceberg/registered_tables.py": "a metadata file that a user registers, within the catalog's roots: its content is checked before it counts",
+    "services/iceberg/registered_tables.py": (
+        "a metadata file that a user registers, within the catalog's roots: its content is checked before it counts"
+    ),
     "services/iceberg/views.py": "a view's metadata file that a user registers, within the catalog's roots",
     "services/lance/manifests.py": "manifests of Lance with names that the server makes, below the table's location",
     "services/maintenance/orphans/references.py": "references of other tables, which only protect files from removal",

@@ -129,7 +129,8 @@ def switched_off_formatter(source: SourceFile) -> list[str]:
 def too_long_function(source: SourceFile) -> list[str]:
     """A function has at most 50 statements."""
     return [
-        f"{source.path}:{node.lineno} {node.name}: {size} statements, at most {FUNCTION_STATEMENTS_MAX}; name a part of it"
+        f"{source.path}:{node.lineno} {node.name}: {size} statements, at most {FUNCTION_STATEMENTS_MAX}; name a part"
+        " of it"
         for node in functions(source.tree)
         if (size := statements(node)) > FUNCTION_STATEMENTS_MAX
     ]

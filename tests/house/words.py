@@ -197,7 +197,10 @@ def repeated(files: Iterable[SourceFile]) -> Iterator[str]:
                 modules[node.name].add(file.module)
     for name, module_names in sorted(modules.items()):
         if len(module_names) > MODULES_MAX:
-            yield f"class {name} stands in {len(module_names)} modules, {MODULES_MAX} at most: {', '.join(sorted(module_names))}"
+            yield (
+                f"class {name} stands in {len(module_names)} modules, {MODULES_MAX} at most:"
+                f" {', '.join(sorted(module_names))}"
+            )
 
 
 def variables(files: Iterable[SourceFile]) -> Iterator[str]:
@@ -219,7 +222,10 @@ def test_names(file: SourceFile) -> Iterator[str]:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
             words = IN_TEST_NAMES.intersection(node.name.split("_"))
             if words or CLAUSE.match(node.name):
-                yield f"{file.path}:{node.lineno}: {node.name}: say subject, verb and object, as in test_expired_lease_is_refused"
+                yield (
+                    f"{file.path}:{node.lineno}: {node.name}: say subject, verb and object, as in"
+                    " test_expired_lease_is_refused"
+                )
 
 
 def _outside_class_bodies(tree: ast.AST) -> Iterator[ast.AST]:

@@ -36,7 +36,10 @@ from tests.http.test_lost_database import (
 
 CHIEFS = f"{OWN}/metalakes/lake/groups/chiefs/members"
 REFUSED = (401, 403, 404)
-LOOKS = "use_catalog use_schema select_table select_view read_fileset consume_topic use_model execute_function use_job_template"
+LOOKS = (
+    "use_catalog use_schema select_table select_view read_fileset consume_topic use_model execute_function"
+    " use_job_template"
+)
 NOT_BY_OWNERSHIP = {
     **dict.fromkeys(
         (

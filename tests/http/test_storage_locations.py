@@ -372,7 +372,8 @@ def test_old_fileset_at_a_table_location_lists_no_files(node: DriverNode, tmp_pa
     created = table(node, "t2")
     run(
         node,
-        f"UPDATE place SET location = '{root}/free' WHERE location = '{location}' AND kind = {LocationKind.EXTERNAL_FILESET}",
+        f"UPDATE place SET location = '{root}/free' WHERE location = '{location}' AND kind ="
+        f" {LocationKind.EXTERNAL_FILESET}",
     )
     node.runner.run(locations_refresh(node.built.services))
 

@@ -110,7 +110,10 @@ def test_duckdb_writes_and_reads(lake: LiveServer, admin: Client) -> None:
     created_secret = admin.service_accounts.create_secret("etl")
 
     def secret(text: str) -> str:
-        return f"TYPE iceberg, CLIENT_ID 'etl', CLIENT_SECRET '{text}', OAUTH2_SERVER_URI '{lake.uri}/iceberg/v1/oauth/tokens'"
+        return (
+            f"TYPE iceberg, CLIENT_ID 'etl', CLIENT_SECRET '{text}', OAUTH2_SERVER_URI"
+            f" '{lake.uri}/iceberg/v1/oauth/tokens'"
+        )
 
     with attached(lake, secret=secret(created_secret.client_secret)) as duck:
         duck.execute("CREATE SCHEMA lake.duck")

@@ -101,7 +101,9 @@ BODIES: dict[str, tuple[str, str, str]] = {
     "requirements": (
         "POST",
         TABLE,
-        f'{{"requirements":[{many(10_000, json.dumps({"type": "assert-ref-snapshot-id", "ref": "b#", "snapshot-id": None}))}],"updates":[]}}',
+        (
+            f'{{"requirements":[{many(10_000, json.dumps({"type": "assert-ref-snapshot-id", "ref": "b#", "snapshot-id": None}))}],"updates":[]}}'
+        ),
     ),
     "slashes": ("POST", TABLE, updates(f'{{"action":"set-location","location":"file:///x{"/" * 900_000}"}}')),
     "segments": ("POST", TABLE, updates(f'{{"action":"set-location","location":"file:///x{"/y" * 400_000}"}}')),
@@ -144,7 +146,9 @@ BODIES: dict[str, tuple[str, str, str]] = {
     "rename": (
         "POST",
         f"{ICEBERG}/tables/rename",
-        f'{{"source":{{"namespace":[{many(200_000, chr(34) + "a" + chr(34))}],"name":"t"}},"destination":{{"namespace":["a"],"name":"u"}}}}',
+        (
+            f'{{"source":{{"namespace":[{many(200_000, chr(34) + "a" + chr(34))}],"name":"t"}},"destination":{{"namespace":["a"],"name":"u"}}}}'
+        ),
     ),
     "register": (
         "POST",
@@ -154,7 +158,9 @@ BODIES: dict[str, tuple[str, str, str]] = {
     "role of many objects": (
         "POST",
         f"{LAKE}/roles",
-        f'{{"name":"r","properties":{{}},"securableObjects":[{many(9_000, json.dumps({"fullName": "main.x#", "type": "SCHEMA", "privileges": [{"name": "use_schema", "condition": "allow"}]}))}]}}',
+        (
+            f'{{"name":"r","properties":{{}},"securableObjects":[{many(9_000, json.dumps({"fullName": "main.x#", "type": "SCHEMA", "privileges": [{"name": "use_schema", "condition": "allow"}]}))}]}}'
+        ),
     ),
     "role of long names": (
         "POST",

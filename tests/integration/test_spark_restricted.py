@@ -73,8 +73,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spark]:
             two = shop.owner.create_table(("shop", "two"), SCHEMA, partition_spec=SPEC, properties=lazily)
             two.append(pa.Table.from_pylist(shop.rows, schema=SCHEMA.as_arrow()))
             owner.sql(
-                "CREATE TABLE main.shop.three USING iceberg TBLPROPERTIES ('format-version'='3', 'write.delete.mode'='merge-on-read') "
-                "AS SELECT * FROM main.shop.cards"
+                "CREATE TABLE main.shop.three USING iceberg TBLPROPERTIES ('format-version'='3',"
+                " 'write.delete.mode'='merge-on-read') AS SELECT * FROM main.shop.cards"
             )
             for name in TABLES:
                 owner.sql(f"DELETE FROM main.shop.{name} WHERE id % 7 = 3")

@@ -31,8 +31,14 @@ MODE = "spark.sql.catalog.main.scan-planning-mode"
 PLANNED, OWN = "org.apache.iceberg.rest.RESTTable", "org.apache.iceberg.BaseTable"
 CITIES = ("Rome", "Oslo", "Ōsaka", "O''Fallon", "")
 STORY = (
-    "CREATE TABLE main.plan.cards (id INT, city STRING, paid DECIMAL(9,2), born DATE, tags ARRAY<STRING>) USING iceberg PARTITIONED BY (city)",
-    "ALTER TABLE main.plan.cards SET TBLPROPERTIES ('write.delete.mode'='merge-on-read', 'write.update.mode'='merge-on-read')",
+    (
+        "CREATE TABLE main.plan.cards (id INT, city STRING, paid DECIMAL(9,2), born DATE, tags ARRAY<STRING>) USING"
+        " iceberg PARTITIONED BY (city)"
+    ),
+    (
+        "ALTER TABLE main.plan.cards SET TBLPROPERTIES ('write.delete.mode'='merge-on-read',"
+        " 'write.update.mode'='merge-on-read')"
+    ),
     "INSERT INTO main.plan.cards {rows}",
     "DELETE FROM main.plan.cards WHERE id % 7 = 3",
     "ALTER TABLE main.plan.cards ADD PARTITION FIELD bucket(3, id)",
@@ -77,8 +83,9 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
 
 def _rows(dice: random.Random, first: int) -> str:
     row_values = ", ".join(
-        f"({first + each}, {_or_null(dice, repr_of(dice.choice(CITIES)))}, {_or_null(dice, f'{dice.randint(-500, 500)}.25')},"
-        f" {_or_null(dice, f'DATE {_day(dice)}')}, array('a', {_or_null(dice, repr_of(str(each)))}))"
+        f"({first + each}, {_or_null(dice, repr_of(dice.choice(CITIES)))},"
+        f" {_or_null(dice, f'{dice.randint(-500, 500)}.25')}, {_or_null(dice, f'DATE {_day(dice)}')}, array('a',"
+        f" {_or_null(dice, repr_of(str(each)))}))"
         for each in range(40)
     )
     return f"VALUES {row_values}"

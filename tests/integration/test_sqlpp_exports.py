@@ -102,8 +102,8 @@ def test_each_export_format_is_loaded_again(server: LiveServer) -> None:
         header = ", ('header'='true')" if name == "csv" else ""
         rows(
             server,
-            f"use shop; create dataset Back_{name}(Sale) primary key id;"
-            f" load dataset Back_{name} using localfs (('path'='localhost://{_out(server)}/{name}'), ('format'='{name}'){header})",
+            f"use shop; create dataset Back_{name}(Sale) primary key id; load dataset Back_{name} using localfs"
+            f" (('path'='localhost://{_out(server)}/{name}'), ('format'='{name}'){header})",
         )
 
     assert rows(server, "select value s from shop.Back_adm s order by s.id", format="lossless-json") == whole
@@ -141,8 +141,8 @@ def test_cli_results_in_adm_and_json_can_be_loaded(server: LiveServer) -> None:
         format_ = results.partition("-")[0]
         rows(
             server,
-            f"use shop; create dataset Moved_{format_}(Sale) primary key id;"
-            f" load dataset Moved_{format_} using localfs (('path'='localhost://{_out(server)}/Sales.{results}'), ('format'='{format_}'))",
+            f"use shop; create dataset Moved_{format_}(Sale) primary key id; load dataset Moved_{format_} using localfs"
+            f" (('path'='localhost://{_out(server)}/Sales.{results}'), ('format'='{format_}'))",
         )
 
     query = "select value s from shop.{} s order by s.id"
@@ -201,7 +201,10 @@ def test_object_store_export_writes_success_marker_last(server: LiveServer, stor
     """COPY TO writes to an object store through a fileset. The success marker is written last, and a second export is
     refused.
     """
-    statement = "copy shop.Sales to fileset path ('day') with {'format': 'json', 'fileset': 'files.raw.out', 'max-objects-per-file': 1000}"
+    statement = (
+        "copy shop.Sales to fileset path ('day') with {'format': 'json', 'fileset': 'files.raw.out',"
+        " 'max-objects-per-file': 1000}"
+    )
     rows(server, statement)
     names = sorted(name.rpartition("/")[2] for name in store.names("files/") if "/day/" in name)
 

@@ -56,7 +56,8 @@ def crowd(
     store = "PostgreSQL" if "://" in world.database else "SQLite"
     report(
         "crowd",
-        f"{title}, nodes: {nodes}, {store}: {statuses.total()} asked, refused {refused}, {time.monotonic() - start_time:.1f} s",
+        f"{title}, nodes: {nodes}, {store}: {statuses.total()} asked, refused {refused},"
+        f" {time.monotonic() - start_time:.1f} s",
     )
     return statuses
 

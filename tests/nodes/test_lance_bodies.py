@@ -82,8 +82,8 @@ def hanging(node: Process, target: Target, part: bytes) -> socket.socket:
     """Send a part of a body, and wait until some of its rows are on disk."""
     before, address = target.on_disk(), urlsplit(node.uri)
     head = (
-        f"POST /lance/v1/table/lance%24{target.name}/insert HTTP/1.1\r\nhost: {address.netloc}\r\nauthorization: Bearer {node.token}\r\n"
-        "transfer-encoding: chunked\r\n\r\n"
+        f"POST /lance/v1/table/lance%24{target.name}/insert HTTP/1.1\r\nhost: {address.netloc}\r\nauthorization: Bearer"
+        f" {node.token}\r\ntransfer-encoding: chunked\r\n\r\n"
     )
     wire = socket.create_connection((address.hostname, address.port))
     wire.sendall(head.encode() + b"%x\r\n%b\r\n" % (len(part), part))

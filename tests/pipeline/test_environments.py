@@ -153,7 +153,10 @@ HOSTILE = {
     ),
     "two side tables of one name": (
         "dev: {catalog: dev}",
-        "a.t: {sql: SELECT 1, expect: [{row: x, action: drop}, {row: y, action: quarantine}]}, a.t__quarantine: {catalog: o, sql: SELECT 1}",
+        (
+            "a.t: {sql: SELECT 1, expect: [{row: x, action: drop}, {row: y, action: quarantine}]}, a.t__quarantine:"
+            " {catalog: o, sql: SELECT 1}"
+        ),
         "dev.a.t__quarantine for step a.t__quarantine, and step a.t writes it in environment dev",
     ),
     "a table of another environment": (

@@ -182,8 +182,8 @@ def test_history_mode_accepts_all_its_keys() -> None:
     """The write mode `history` accepts all of its keys."""
     step = _read(
         _steps(
-            "a.t: {sql: SELECT 1, write: {mode: history, keys: [a, b], tracked: c, as_of: now(), valid_from: f, valid_to: t, "
-            "current: is_now, delete_missing: true}}"
+            "a.t: {sql: SELECT 1, write: {mode: history, keys: [a, b], tracked: c, as_of: now(), valid_from: f,"
+            " valid_to: t, current: is_now, delete_missing: true}}"
         )
     ).steps[0]
 
@@ -236,7 +236,11 @@ WRONG = {
         "p.yaml:4:50: text is expected, not nothing; a string with a comma within {…} needs quotes"
     ],
     _steps("a.t: SELECT 1"): [
-        "p.yaml:4:8: a step: a mapping (sql, sql_file, python, inputs, load, for_each, catalog, write, incremental, partition, sort, properties, embed, vectors, indexes, columns, comment, allow, expect, tests, tags, after) is expected, not 'SELECT 1'"
+        (
+            "p.yaml:4:8: a step: a mapping (sql, sql_file, python, inputs, load, for_each, catalog, write, incremental,"
+            " partition, sort, properties, embed, vectors, indexes, columns, comment, allow, expect, tests, tags, after) is"
+            " expected, not 'SELECT 1'"
+        )
     ],
     _steps("t: {sql: SELECT 1}"): ["p.yaml:4:3: 't' has no namespace: write it like curated.t"],
     _steps("main.a.t: {sql: SELECT 1}"): ["p.yaml:4:3: leave the catalog out: write a.t"],
@@ -268,7 +272,10 @@ WRONG = {
         "p.yaml:4:53: 'drop' is not one of fail, warn"
     ],
     _steps("a.t: {sql: SELECT 1, expect: [{uniqe: a}]}"): [
-        "p.yaml:4:33: an expectation needs one of row, unique, not_null, references, rows, fresh, no_fewer_rows, empty; did you mean 'unique'?"
+        (
+            "p.yaml:4:33: an expectation needs one of row, unique, not_null, references, rows, fresh, no_fewer_rows, empty;"
+            " did you mean 'unique'?"
+        )
     ],
     _steps("a.t: {sql: SELECT 1, expect: [{fresh: a, within: 2 dayz}]}"): [
         "p.yaml:4:52: a duration is expected ('2 days', 36h, '90 minutes'), not '2 dayz'"
@@ -294,7 +301,10 @@ WRONG = {
         "p.yaml:4:8: there is no module 'no_such_module': neither no_such_module.py beside the file nor installed"
     ],
     _steps("a.t: {python: make.py}"): [
-        "p.yaml:4:17: 'make.py' is not allowed here: write module:function, like delays:make for 'make' in delays.py beside the file"
+        (
+            "p.yaml:4:17: 'make.py' is not allowed here: write module:function, like delays:make for 'make' in delays.py"
+            " beside the file"
+        )
     ],
     _steps("a.t: {sql: SELECT 1, 2}"): [
         "p.yaml:4:24: '2' has no value; a comma within {…} ends a string, unless it is in quotes"
@@ -315,13 +325,19 @@ WRONG = {
         "p.yaml:3:14: every run has 'run_id' already: choose another name"
     ],
     HEAD + "sources: {x: raw.nyc.t}\nsteps: {a.t: {sql: SELECT 1}}": [
-        "p.yaml:3:14: 'raw.nyc.t' is not allowed here: a source written as a string is a path that ends in its format (data/*.csv); write 'files:' with 'format:' for others, 'table:' for a table, 'python:' for a function"
+        (
+            "p.yaml:3:14: 'raw.nyc.t' is not allowed here: a source written as a string is a path that ends in its format"
+            " (data/*.csv); write 'files:' with 'format:' for others, 'table:' for a table, 'python:' for a function"
+        )
     ],
     HEAD + "sources: {x: {files: data/*}}\nsteps: {a.t: {sql: SELECT 1}}": [
         "p.yaml:3:14: the format of 'data/*' does not follow from its ending: add 'format: csv' (or another)"
     ],
     HEAD + "sources: {x: {tabel: a.b}}\nsteps: {a.t: {sql: SELECT 1}}": [
-        "p.yaml:3:14: a source needs one of files, jdbc, kafka, python, stream, storage, system, table; did you mean 'table'?"
+        (
+            "p.yaml:3:14: a source needs one of files, jdbc, kafka, python, stream, storage, system, table; did you mean"
+            " 'table'?"
+        )
     ],
     HEAD + "sources: {x: {jdbc: 'jdbc:postgresql://u:secret@h/d', table: t}}\nsteps: {a.t: {sql: SELECT 1}}": [
         "p.yaml:3:14: a password is not allowed in the file: name its environment variable in 'password_env'"
@@ -337,10 +353,17 @@ WRONG = {
     ],
     HEAD + "python_files: [no.py]\nsteps: {a.t: {sql: SELECT 1}}": ["p.yaml:1:1: there is no 'no.py' in ."],
     HEAD + "steps: {}": [
-        "p.yaml:3:8: it is empty: a mapping from a table's name to a mapping (sql, sql_file, python, inputs, load, for_each, catalog, write, incremental, partition, sort, properties, embed, vectors, indexes, columns, comment, allow, expect, tests, tags, after) is expected"
+        (
+            "p.yaml:3:8: it is empty: a mapping from a table's name to a mapping (sql, sql_file, python, inputs, load,"
+            " for_each, catalog, write, incremental, partition, sort, properties, embed, vectors, indexes, columns,"
+            " comment, allow, expect, tests, tags, after) is expected"
+        )
     ],
     "- a": [
-        "p.yaml:1:1: the file: a mapping (pipeline, catalog, comment, parameters, sources, steps, python_files, environments) is expected, not a list"
+        (
+            "p.yaml:1:1: the file: a mapping (pipeline, catalog, comment, parameters, sources, steps, python_files,"
+            " environments) is expected, not a list"
+        )
     ],
     "": ["p.yaml:1:1: the file is empty: begin with 'pipeline: NAME'"],
     "a: [": None,

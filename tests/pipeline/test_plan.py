@@ -98,29 +98,32 @@ def test_names_queries_and_order_are_checked_without_a_server() -> None:
     assert _problem_texts(check(pipeline)) == [
         "p.yaml:8:14: a.x: no parameter ':dya'; did you mean 'day'?; declare it under 'parameters'",
         (
-            "p.yaml:9:12: a.x: no source 'orders'; did you mean 'order'?; declare it under 'sources', or write a table with "
-            "its namespace"
+            "p.yaml:9:12: a.x: no source 'orders'; did you mean 'order'?; declare it under 'sources', or write a table"
+            " with its namespace"
         ),
         "p.yaml:10:14: a.y: not SQL that Spark can read: Syntax error at or near 'SELEC'.",
         (
-            "p.yaml:11:14: a.z: a step's SQL must be one query (SELECT, WITH … SELECT, VALUES, TABLE, FROM …): the step writes its result"
+            "p.yaml:11:14: a.z: a step's SQL must be one query (SELECT, WITH … SELECT, VALUES, TABLE, FROM …): the step"
+            " writes its result"
         ),
         (
-            "p.yaml:12:29: main.a.x.snapshots is a state of a table that this pipeline writes: a run reads its own branch of it; name main.a.x, or an older state with VERSION AS OF"
+            "p.yaml:12:29: main.a.x.snapshots is a state of a table that this pipeline writes: a run reads its own"
+            " branch of it; name main.a.x, or an older state with VERSION AS OF"
         ),
-        "p.yaml:12:44: a.w: no source 'x'; did you mean a.x?; declare it under 'sources', or write a table with its namespace",
+        (
+            "p.yaml:12:44: a.w: no source 'x'; did you mean a.x?; declare it under 'sources', or write a table with its"
+            " namespace"
+        ),
     ]
 
 
 def test_rule_reading_another_table_is_a_dependency() -> None:
     """A rule that reads another step's table is a dependency; a rule that reads its own table is not a cycle."""
-    pipeline = _pipeline(
-        """
+    pipeline = _pipeline("""
         a.x: {sql: SELECT 1 AS i, expect: [{references: a.y, columns: i}, {empty: SELECT * FROM a.x JOIN a.z USING (i)}]}
         a.y: {sql: SELECT 1 AS i}
         a.z: {sql: SELECT i FROM main.a.y VERSION AS OF 5}
-        """
-    )
+        """)
 
     checked = check(pipeline)
 
@@ -143,17 +146,15 @@ def test_missing_input_table_suggests_nearest_name(server: LiveServer, admin: Cl
     checked.
     """
     _table(server, namespace, "orders")
-    pipeline = _pipeline(
-        f"""
+    pipeline = _pipeline(f"""
         {namespace}.x: {{sql: SELECT * FROM {namespace}.orders}}
         {namespace}.y: {{sql: "SELECT * FROM {namespace}.order, main.{namespace}.orders"}}
-        """
-    )
+        """)
 
     assert _problem_texts(check(pipeline, client=admin)) == [
         (
-            f"p.yaml:5:3: {namespace}.y reads main.{namespace}.order, which does not exist, or you may not see it; did you mean "
-            f"'main.{namespace}.orders'?"
+            f"p.yaml:5:3: {namespace}.y reads main.{namespace}.order, which does not exist, or you may not see it; did you"
+            f" mean 'main.{namespace}.orders'?"
         )
     ]
 
@@ -208,7 +209,8 @@ def test_step_with_namespace_named_like_catalog_is_refused(admin: Client) -> Non
 
     assert problems == [
         (
-            "p.yaml:4:3: elsewhere.a.t begins with the name of catalog 'elsewhere', and the step writes a table in 'main': leave it out and write 'catalog: elsewhere' in the step, or choose another namespace"
+            "p.yaml:4:3: elsewhere.a.t begins with the name of catalog 'elsewhere', and the step writes a table in 'main':"
+            " leave it out and write 'catalog: elsewhere' in the step, or choose another namespace"
         )
     ]
 
@@ -245,7 +247,10 @@ def test_table_declared_by_another_pipeline_is_refused(admin: Client, ana: Clien
 
     assert [line.partition(": they would")[0] for line in mine] == [
         f"p.yaml:4:3: {namespace}.t: main.{namespace}.t is also a table of pipeline 'its_{namespace}'",
-        f"p.yaml:5:3: {namespace}.t__quarantine: main.{namespace}.t__quarantine is also a table of pipeline 'its_{namespace}'",
+        (
+            f"p.yaml:5:3: {namespace}.t__quarantine: main.{namespace}.t__quarantine is also a table of pipeline"
+            f" 'its_{namespace}'"
+        ),
     ]
     assert (unseen, its, given_up) == ([], [], [])
     assert check(_pipeline(steps, name="mine"), client=ana).table_lookups is not None

@@ -70,9 +70,9 @@ def test_case_of_options_is_ignored() -> None:
 def test_refused_option_has_its_position_in_the_file(tmp_path: Path) -> None:
     """The check of a file names the option's line and column."""
     text = (
-        "pipeline: p\ncatalog: main\nsources:\n  s:\n    files: a.csv\n    options:\n      header: true\n"
-        "      enforceSchema: true\n  t: {stream: {files: a/, format: json, schema: 'a int', options: {cleanSource: delete}}}\n"
-        "steps:\n  a.t: {load: s}\n"
+        "pipeline: p\ncatalog: main\nsources:\n  s:\n    files: a.csv\n    options:\n      header: true\n     "
+        " enforceSchema: true\n  t: {stream: {files: a/, format: json, schema: 'a int', options: {cleanSource:"
+        " delete}}}\nsteps:\n  a.t: {load: s}\n"
     )
 
     with pytest.raises(InvalidPipeline) as refused:

@@ -97,11 +97,15 @@ DELIVERY = {
     "airlines": "carrier,name\nAA,Air\n",
     "airports": "faa,name,lat,lon,alt,tz,dst,tzone\nJFK,Here,1,1,1,-5,A,x\nBOS,There,1,1,1,-5,A,x\n",
     "planes": "tailnum,year,type,manufacturer,model,engines,seats,speed,engine\nN1,2000,a,b,c,2,100,NA,d\n",
-    "weather": "origin,year,month,day,hour,temp,dewp,humid,wind_dir,wind_speed,wind_gust,precip,pressure,visib,time_hour\n"
-    "JFK,2013,1,1,5,39,26,59,270,10,NA,0,1012,10,2013-01-01 05:00:00\n",
-    "flights": "year,month,day,dep_time,sched_dep_time,dep_delay,arr_time,sched_arr_time,arr_delay,carrier,flight,tailnum,"
-    "origin,dest,air_time,distance,hour,minute,time_hour\n"
-    "2013,1,1,517,515,2,630,619,11,AA,1545,N1,JFK,BOS,45,187,5,15,2013-01-01 05:00:00\n",
+    "weather": (
+        "origin,year,month,day,hour,temp,dewp,humid,wind_dir,wind_speed,wind_gust,precip,pressure,visib,time_hour\n"
+        "JFK,2013,1,1,5,39,26,59,270,10,NA,0,1012,10,2013-01-01 05:00:00\n"
+    ),
+    "flights": (
+        "year,month,day,dep_time,sched_dep_time,dep_delay,arr_time,sched_arr_time,arr_delay,carrier,flight,tailnum,"
+        "origin,dest,air_time,distance,hour,minute,time_hour\n"
+        "2013,1,1,517,515,2,630,619,11,AA,1545,N1,JFK,BOS,45,187,5,15,2013-01-01 05:00:00\n"
+    ),
 }
 """One flight with its related rows."""
 

@@ -21,7 +21,10 @@ AT = ", /home/runner/work/lance/lance/rust/lance-file/src/writer/structural.rs:2
         (LOCAL, f"LanceError(IO): Permission denied (os error 13){AT}", StorageFailed),
         (
             LOCAL,
-            f"LanceError(IO): Generic N/A error: Not found: /lake/t/data/1.lance: No such file or directory (os error 2){AT}",
+            (
+                "LanceError(IO): Generic N/A error: Not found: /lake/t/data/1.lance: No such file or directory (os"
+                f" error 2){AT}"
+            ),
             InvalidTable,
         ),
         (LOCAL, f"Encountered corrupt file: Invalid manifest{AT}", InvalidTable),

@@ -147,9 +147,10 @@ def test_changes_of_a_column_are_merged_into_one_statement() -> None:
         ]
     )
 
-    assert draft.statement("s", "t`") == (
-        "ALTER TABLE `s`.`t``` DROP COLUMN `c`, CHANGE COLUMN `b` `x``y` varchar(9) COLLATE latin1_bin NOT NULL COMMENT 'it''s', "
-        "ADD COLUMN `n` bigint NULL FIRST, DROP INDEX `k`, COMMENT='t'"
+    assert (
+        draft.statement("s", "t`")
+        == "ALTER TABLE `s`.`t``` DROP COLUMN `c`, CHANGE COLUMN `b` `x``y` varchar(9) COLLATE latin1_bin NOT NULL"
+        " COMMENT 'it''s', ADD COLUMN `n` bigint NULL FIRST, DROP INDEX `k`, COMMENT='t'"
     )
 
 

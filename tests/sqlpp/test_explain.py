@@ -26,8 +26,8 @@ TOLD = {
     "select value initcap(o.note) from orders o where o.id = 5.0 and o.n > 1": {
         "key": ["d.orders"],
         "unless": (
-            'many files may have such a key; then: {"spark":["the whole query"],"evaluator":"values of SELECT, from each row of the result",'
-            '"because":"not executed by Spark: the function initcap"}'
+            'many files may have such a key; then: {"spark":["the whole query"],"evaluator":"values of SELECT, from'
+            ' each row of the result","because":"not executed by Spark: the function initcap"}'
         ),
     },
     "select distinct value p.id from people p where p.pay > 10 and p.id < 3": {

@@ -81,12 +81,21 @@ def evaluate_query(
     "text",
     [
         "select value count(*) from things t",
-        "select count(*) as n, count(t.d) as d, sum(t.d) as s, avg(t.id) as a, min(t.g) as l, max(t.h) as m from things t",
+        (
+            "select count(*) as n, count(t.d) as d, sum(t.d) as s, avg(t.id) as a, min(t.g) as l, max(t.h) as m from"
+            " things t"
+        ),
         "select count(*) as n, sum(t.d) as s from none t",
         "select t.g, count(*) as n from none t group by t.g",
         "select t.g, t.h, sum(t.id) as s from things t group by t.g, t.h order by t.g, t.h desc",
-        "select g, count(distinct t.h) as n from things t where t.id between 1 and 4 and t.h in [1, 2] group by t.g as g having count(*) > 1 order by count(*) desc, g",
-        "select value {'k': k, 'twice': 2 * max(t.in_.n)} from things t group by t.h as k let s = sum(t.id) having s > 2 order by s",
+        (
+            "select g, count(distinct t.h) as n from things t where t.id between 1 and 4 and t.h in [1, 2] group by t.g"
+            " as g having count(*) > 1 order by count(*) desc, g"
+        ),
+        (
+            "select value {'k': k, 'twice': 2 * max(t.in_.n)} from things t group by t.h as k let s = sum(t.id) having"
+            " s > 2 order by s"
+        ),
         "select h, rank() over (order by count(*) desc) as r from things t group by t.h as h order by h",
         "select t.g is null as n, count(*) as c from things t group by t.g order by c, n limit 2",
         "select t.g, sum(t.h) as s, avg(t.h) as a, sum(t.f) as f from things t group by t.g",

@@ -128,8 +128,14 @@ def test_a_condition_does_not_cross_an_outer_join() -> None:
     "text",
     [
         "select p.id, p.name from people p where p.age = 30 and p.id in [1, 2]",
-        "select p.id, o.id as x from people p join other o on o.of = p.id and o.id = 4 where p.id between 2 and 4 order by p.id",
-        "select value p from people p where p.home.zip = '1' and exists (select value 1 from people q where q.boss = p.id)",
+        (
+            "select p.id, o.id as x from people p join other o on o.of = p.id and o.id = 4 where p.id between 2 and 4"
+            " order by p.id"
+        ),
+        (
+            "select value p from people p where p.home.zip = '1' and exists (select value 1 from people q where q.boss"
+            " = p.id)"
+        ),
         "select p.age, count(*) as n from people p where p.id < 4 group by p.age order by p.age",
         "select p.id, o.id as x from people p right join other o on o.of = p.id where p.id = 4",
         "select value (select value o.id from other o where o.of = p.id) from people p where p.id > 1",

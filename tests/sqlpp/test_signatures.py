@@ -56,7 +56,10 @@ def signature(text: str) -> dict[str, str] | None:
         ("select x from [1] y left join range(1, 2) x on x = y", {"x": "any"}),
         ("select x from range(1, 2.5) x", {"x": "any"}),
         (
-            "select d.DatasetName n, d.DatasetId i, d.`Hints` h, d.ExternalDetails e, d.ViewDetails v from Metadata.`Dataset` d",
+            (
+                "select d.DatasetName n, d.DatasetId i, d.`Hints` h, d.ExternalDetails e, d.ViewDetails v from"
+                " Metadata.`Dataset` d"
+            ),
             {"n": "string", "i": "int32", "h": "multiset", "e": "object?", "v": "any"},
         ),
     ],

@@ -62,7 +62,10 @@ def rows(text: str) -> list[Value]:
             [{"x": 1, "y": 1}, {"x": None, "y": 2}],
         ),
         (
-            "select a.x, c.x as z, b.y from [{'x': 1}] a join [{'x': 1}] c on a.x = c.x right join [{'y': 2}] b on c.x = b.y",
+            (
+                "select a.x, c.x as z, b.y from [{'x': 1}] a join [{'x': 1}] c on a.x = c.x right join [{'y': 2}] b on"
+                " c.x = b.y"
+            ),
             [{"x": None, "z": None, "y": 2}],
         ),
     ],

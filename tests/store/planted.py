@@ -50,7 +50,10 @@ _COLUMNS: Final[Mapping[str, str]] = {
 _ROWS: Final[Mapping[str, Mapping[str, str]]] = {
     "node": {
         "zone": f"CASE WHEN i % 10 = 3 THEN 92 + i % 15 ELSE {CATALOG} END",
-        "parent_id": f"CASE WHEN i = 1 OR i % 50 = 0 THEN {CATALOG} WHEN i % 2 = 0 OR i < 50 THEN {NAMESPACE} ELSE 1000 + i / 50 * 50 END",
+        "parent_id": (
+            f"CASE WHEN i = 1 OR i % 50 = 0 THEN {CATALOG} WHEN i % 2 = 0 OR i < 50 THEN {NAMESPACE} ELSE 1000 + i / 50"
+            " * 50 END"
+        ),
         "kind": "CASE WHEN i = 1 OR i % 50 = 0 THEN 3 ELSE 4 END",
         "name_space": "CASE WHEN i = 1 OR i % 50 = 0 THEN 'namespace' ELSE 'table' END",
         "format": "'iceberg'",
@@ -86,9 +89,12 @@ def plant(connection: sqlite3.Connection | psycopg.Connection, rows: int) -> Non
     zones = [f"(0, {METALAKE}, 0, 1, 'metalake', 'lake')"]
     zones += [f"({METALAKE}, {zone}, {METALAKE}, 2, 'catalog', 'c{zone}')" for zone in range(CATALOG, CATALOG + 20)]
     statements = [
-        f"INSERT INTO clock (zone, revision, access_revision, pruned_to) SELECT {METALAKE} + i, 1, 1, 0 FROM {_numbers(21, on_sqlite=on_sqlite)}",
-        "INSERT INTO node (zone, id, parent_id, kind, name_space, name, format, implicit, created_by, created_at, revision,"
-        " deleted, record, folded) SELECT v.*, '', false, 'a', 1, 1, 0, '', NULL FROM (VALUES "
+        (
+            f"INSERT INTO clock (zone, revision, access_revision, pruned_to) SELECT {METALAKE} + i, 1, 1, 0 FROM"
+            f" {_numbers(21, on_sqlite=on_sqlite)}"
+        ),
+        "INSERT INTO node (zone, id, parent_id, kind, name_space, name, format, implicit, created_by, created_at,"
+        " revision, deleted, record, folded) SELECT v.*, '', false, 'a', 1, 1, 0, '', NULL FROM (VALUES "
         + ", ".join(zones)
         + ") AS v",
     ]

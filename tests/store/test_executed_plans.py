@@ -48,7 +48,9 @@ _TASKS = "reads the tasks of a week, some hundreds"
 _RUNS = "reads the runs or jobs of one metalake until the page is full; old ones are deleted"
 ACCEPTED: Final[Mapping[str, str]] = {
     r".*SWEEPS?(\[.*|_\w+)?|activity\.pipelines:UNUSED|idempotency:PRUNE|objects\.former_names:FORGET_EXPIRED": _SWEEP,
-    r"exchange\.exports:(COLUMN_STATISTICS|DECLARATIONS|GRANTS|LANCE_VERSIONS|MODEL_VERSIONS|POLICED|PROTECTED)": _WHOLE,
+    r"exchange\.exports:(COLUMN_STATISTICS|DECLARATIONS|GRANTS|LANCE_VERSIONS|MODEL_VERSIONS|POLICED|PROTECTED)": (
+        _WHOLE
+    ),
     r"exchange\.exports:(RESTRICTIONS|STATISTICS|TAGGED|USES)|exchange\.system_tables:(OWNING|RANGES)": _WHOLE,
     r"exchange\.imports:(ALL|IDLE)|activity\.webhooks:(COUNT|DUE)": _SERVERS,
     r"activity\.future_times:(IS_ANY_AHEAD|REPAIRS.*)|activity\.lease_holders:(HOLDERS|ENDS.*)": _RUNNING,
@@ -63,10 +65,16 @@ ACCEPTED: Final[Mapping[str, str]] = {
     r"activity\.runs:PAGES\[\(False, '\w+'\)\]|activity\.template_jobs:(DUE|WAITING)": _RUNS,
     r"activity\.schedules:DUE": "reads the schedules whose job runs; a node looks at those that are due at once",
     r"activity\.maintenance:OPERATIONS_OF_METALAKE": _RUNS,
-    r"exchange\.system_tables:AUDIT_RANGES": "reads the times of a metalake's records, to divide a system table into parts",
-    r"activity\.audit:_timed\(since\)|activity\.feed:change_page\(all\)": "reads a window of at most some thousand keys",
+    r"exchange\.system_tables:AUDIT_RANGES": (
+        "reads the times of a metalake's records, to divide a system table into parts"
+    ),
+    r"activity\.audit:_timed\(since\)|activity\.feed:change_page\(all\)": (
+        "reads a window of at most some thousand keys"
+    ),
     r"activity\.audit:_timed\(few\)": "runs for a filter that fewer than 2,000 records pass, which was counted before",
-    r"activity\.maintenance:FINDINGS_OF_KIND": "reads the findings of tables in the order of ids until the page is full",
+    r"activity\.maintenance:FINDINGS_OF_KIND": (
+        "reads the findings of tables in the order of ids until the page is full"
+    ),
     r"activity\.orphan_files:FENCED_TABLES": "reads the files that wait for their deletion",
     r"identity\.access_facts:HOLDING": "reads the users of one metalake in the order of names until the page is full",
     r"identity\.access_facts:CHOSEN": "PostgreSQL reads the users of one metalake while they are some thousands",

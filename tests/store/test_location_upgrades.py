@@ -142,7 +142,10 @@ def expected(lake: str, shift: int) -> list[dict[str, object]]:
     return [
         {
             "problem": re.sub(r"(?<=id )\d+", lambda match: str(int(match[0]) - shift), problem),
-            "why": f"file://{lake}{at} and file://{lake}{other} overlap since an earlier release, which did not refuse this: {effect}",
+            "why": (
+                f"file://{lake}{at} and file://{lake}{other} overlap since an earlier release, which did not refuse"
+                f" this: {effect}"
+            ),
             "next": mend,
             "stops": False,
         }

@@ -170,13 +170,16 @@ def test_sqlite_uses_the_index_made_for_a_statement(file: sqlite3.Connection, na
 
 _NUMBERS = f"FROM generate_series(1, {PLANTED}) i"
 PLANT = (
-    "INSERT INTO clock (zone, revision, access_revision, pruned_to) SELECT 90 + i, 1, 1, 0 FROM generate_series(1, 20) i",
     (
-        "INSERT INTO node (id, zone, parent_id, kind, name_space, name, format, implicit, created_by, created_at, revision, deleted,"
-        " record, folded) SELECT 1000 + i, CASE WHEN i % 10 = 0 THEN 92 + i % 15 ELSE 91 END,"
-        " CASE WHEN i % 2 = 0 THEN 1001 ELSE 1001 + i / 50 END, CASE WHEN i % 50 = 0 THEN 3 ELSE 4 END,"
-        " CASE WHEN i % 50 = 0 THEN 'namespace' ELSE 'table' END, 't' || i, 'iceberg', false, 'a', 1, 1,"
-        f" CASE WHEN i % 40 = 7 THEN i ELSE 0 END, '', 't' || i % 9000 {_NUMBERS}"
+        "INSERT INTO clock (zone, revision, access_revision, pruned_to) SELECT 90 + i, 1, 1, 0 FROM generate_series(1,"
+        " 20) i"
+    ),
+    (
+        "INSERT INTO node (id, zone, parent_id, kind, name_space, name, format, implicit, created_by, created_at,"
+        " revision, deleted, record, folded) SELECT 1000 + i, CASE WHEN i % 10 = 0 THEN 92 + i % 15 ELSE 91 END, CASE"
+        " WHEN i % 2 = 0 THEN 1001 ELSE 1001 + i / 50 END, CASE WHEN i % 50 = 0 THEN 3 ELSE 4 END, CASE WHEN i % 50 ="
+        " 0 THEN 'namespace' ELSE 'table' END, 't' || i, 'iceberg', false, 'a', 1, 1, CASE WHEN i % 40 = 7 THEN i ELSE"
+        f" 0 END, '', 't' || i % 9000 {_NUMBERS}"
     ),
     f"INSERT INTO document SELECT 1000 + i, 1, 'u' || i, 'file:/' || i, 'file:/m' || i, '' {_NUMBERS}",
     f"INSERT INTO owner SELECT 1000 + i, CASE WHEN i % 2 = 0 THEN 70 ELSE 71 + i % 100 END {_NUMBERS}",
@@ -189,12 +192,12 @@ PLANT = (
         f" SELECT 'file:/' || i, 1000 + i, 1, 91, 90, 0, i % 5000 = 0, 1 {_NUMBERS}"
     ),
     (
-        "INSERT INTO trash (node_id, zone, parent_id, dropped_by, dropped_at, expires_at)"
-        f" SELECT 1000 + i, 91, CASE WHEN i % 2 = 0 THEN 1001 ELSE 1001 + i / 50 END, 'a', i, i {_NUMBERS} WHERE i % 40 = 7"
+        "INSERT INTO trash (node_id, zone, parent_id, dropped_by, dropped_at, expires_at) SELECT 1000 + i, 91, CASE"
+        f" WHEN i % 2 = 0 THEN 1001 ELSE 1001 + i / 50 END, 'a', i, i {_NUMBERS} WHERE i % 40 = 7"
     ),
     (
-        "INSERT INTO search_text (object_id, zone, name, columns, comment, name_vector, all_vector)"
-        f" SELECT 1000 + i, 91, 't', '', '', array_to_tsvector(ARRAY['t' || i % 500]), array_to_tsvector(ARRAY['t']) {_NUMBERS}"
+        "INSERT INTO search_text (object_id, zone, name, columns, comment, name_vector, all_vector) SELECT 1000 + i,"
+        f" 91, 't', '', '', array_to_tsvector(ARRAY['t' || i % 500]), array_to_tsvector(ARRAY['t']) {_NUMBERS}"
     ),
     "ANALYZE",
 )

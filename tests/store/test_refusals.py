@@ -76,7 +76,8 @@ def test_read_only_database_is_unavailable(lab: StoreLab) -> None:
     name = lab.database.sql("SELECT current_database()")[0][0]
     lab.database.sql(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
     lab.database.sql(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <>"
+        " pg_backend_pid()"
     )
 
     with pytest.raises(ServiceUnavailable, match="read-only"):

@@ -38,7 +38,8 @@ def parse_action(text: str) -> Action:
         ) from None
     near = get_close_matches(word, [a.word for a in Action], n=4, cutoff=0.5) or ["table_load", "namespace_create"]
     raise BadRequest(
-        f"Unknown action '{escape_percent(text)}'; did you mean {', '.join(near)}? 'limnos access explain --actions' lists all"
+        f"Unknown action '{escape_percent(text)}'; did you mean {', '.join(near)}? 'limnos access explain --actions'"
+        " lists all"
     ) from None
 
 

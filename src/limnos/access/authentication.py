@@ -45,7 +45,9 @@ NO_TOKEN = 1 << 62
 """The root id of a user who is accepted without a token. It matches the current user of that name."""
 _VOID_REASONS = {
     TokenTrust.OPEN: "while access control was off and no privileges were checked, and access control is on now",
-    TokenTrust.BELIEVED: "by a user who was not authenticated (or before the server recorded that), and this server accepts tokens only",
+    TokenTrust.BELIEVED: (
+        "by a user who was not authenticated (or before the server recorded that), and this server accepts tokens only"
+    ),
 }
 
 
@@ -185,7 +187,8 @@ def _named_credential(user: str) -> Credential:
         raise AuthenticationFailed("The Basic credential names no user")
     if not is_name(user):
         raise AuthenticationFailed(
-            f"The Basic credential's user has more than {NAME_BYTES_MAX} bytes, control characters or bidirectional formatting characters: send the name that an administrator gave you"
+            f"The Basic credential's user has more than {NAME_BYTES_MAX} bytes, control characters or bidirectional"
+            " formatting characters: send the name that an administrator gave you"
         )
     return Credential(user=user)
 
@@ -291,11 +294,13 @@ def _check_token(view: StoreView, credential: Credential, trusts: frozenset[Toke
         )
     if token.purpose is TokenPurpose.CLIENT:
         raise AuthenticationFailed(
-            "This is a service account's secret, which does not authenticate requests: set credential=USER:SECRET, and the client fetches tokens with it"
+            "This is a service account's secret, which does not authenticate requests: set credential=USER:SECRET, and"
+            " the client fetches tokens with it"
         )
     if token.trust not in trusts:
         raise AuthenticationFailed(
-            f"The token is not valid on this server: it was created {_VOID_REASONS[token.trust]}. Ask an administrator to create a new one with 'limnos create token' and a valid token",
+            f"The token is not valid on this server: it was created {_VOID_REASONS[token.trust]}. Ask an administrator"
+            " to create a new one with 'limnos create token' and a valid token",
             was_right=True,
         )
     return token

@@ -158,7 +158,8 @@ def _check_issuer_and_audience(claims: Mapping[str, object], rules: IssuerRules)
     audiences = {claim} if isinstance(claim, str) else set(map(str, claim)) if isinstance(claim, list) else set()
     if not audiences & rules.audiences:
         raise _invalid_token(
-            f"is not meant for this server: ask the issuer for one whose 'aud' is {' or '.join(sorted(rules.audiences))}"
+            "is not meant for this server: ask the issuer for one whose 'aud' is"
+            f" {' or '.join(sorted(rules.audiences))}"
         )
 
 
@@ -186,8 +187,8 @@ def _user(claims: Mapping[str, object], rules: IssuerRules) -> str:
     name = claims.get(rules.user_claim)
     if not isinstance(name, str) or not is_name(name) or name == ANONYMOUS:
         raise _invalid_token(
-            f"has no user name in its claim '{rules.user_claim}': it must be a string of 1 to {NAME_BYTES_MAX} bytes without control characters "
-            f"and not {ANONYMOUS}"
+            f"has no user name in its claim '{rules.user_claim}': it must be a string of 1 to {NAME_BYTES_MAX} bytes"
+            f" without control characters and not {ANONYMOUS}"
         )
     return name
 

@@ -44,7 +44,8 @@ def check_password(password: str, *, user: str) -> str:
         raise BadRequest(f"A password must not have control characters or more than {BYTES_MAX} bytes")
     if len(result) < CHARACTERS_MIN or len(set(result)) <= 2:
         raise BadRequest(
-            f"A password must have at least {CHARACTERS_MIN} characters, and more than two different ones: use a few words"
+            f"A password must have at least {CHARACTERS_MIN} characters, and more than two different ones: use a few"
+            " words"
         )
     if user.casefold() in result.casefold():
         raise BadRequest("A password must not contain the user's name: choose another one")

@@ -59,7 +59,8 @@ def check_new_name(name: str, kind: Kind, *, known: Iterable[str] = ()) -> str:
     twin = look_alike(name, known)
     if twin is not None:
         raise BadRequest(
-            f"A new {kind.word} cannot be called {_escape_name(name)}: it looks like {escape_percent(twin)}, which is another name. Choose one that shows the difference"
+            f"A new {kind.word} cannot be called {_escape_name(name)}: it looks like {escape_percent(twin)}, which is"
+            " another name. Choose one that shows the difference"
         )
     return name
 
@@ -87,7 +88,10 @@ def name_problem(name: str) -> str | None:
     for word in _WORDS.findall(name):
         scripts = _scripts(word)
         if len(scripts) > 1 and not any(scripts <= together for together in _TOGETHER):
-            return f"a word of it mixes letters of {' and '.join(sorted(each.capitalize() for each in scripts))}. Use one script for a word"
+            return (
+                f"a word of it mixes letters of {' and '.join(sorted(each.capitalize() for each in scripts))}. Use one"
+                " script for a word"
+            )
     return None
 
 
@@ -166,8 +170,8 @@ def check_principal_name(name: str, kind: Kind) -> str:
     """
     if not is_name(name):
         raise BadRequest(
-            f"A {kind.word}'s name has 1 to {NAME_BYTES_MAX} bytes, and no control characters or bidirectional formatting characters; "
-            f"this is not one: {name!a}"
+            f"A {kind.word}'s name has 1 to {NAME_BYTES_MAX} bytes, and no control characters or bidirectional"
+            f" formatting characters; this is not one: {name!a}"
         )
     return name
 

@@ -21,8 +21,8 @@ def backup(settings: Settings, target: Path) -> str:
         return done
     origin, lacking = keys_origin(settings), missing_keys(settings, str(target))
     done += (
-        f"\nSecrets in it are sealed. Keep a copy of the keys in {origin}, apart from the backup: without them the secrets are"
-        f" lost. Keys: {', '.join(uses)}"
+        f"\nSecrets in it are sealed. Keep a copy of the keys in {origin}, apart from the backup: without them the"
+        f" secrets are lost. Keys: {', '.join(uses)}"
     )
     return f"{done}\nKeys that this server does not have either: {keys_text(lacking)}" if lacking else done
 
@@ -40,8 +40,9 @@ def restore(settings: Settings, source: Path, *, keeps_tokens: bool, vouched: bo
     lacking = missing_keys(settings, str(source))
     if lacking and not without_keys:
         raise BadBackup(
-            f"Secrets in {source} are sealed under keys that {keys_origin(settings)} does not have: {keys_text(lacking)}."
-            " Put the copy of the keys there first (one per line, mode 600), or discard the secrets: --without-keys"
+            f"Secrets in {source} are sealed under keys that {keys_origin(settings)} does not have:"
+            f" {keys_text(lacking)}. Put the copy of the keys there first (one per line, mode 600), or discard the"
+            " secrets: --without-keys"
         )
     replaced, revoked = backup_restore(database, source, keeps_tokens=keeps_tokens, vouched=vouched)
     stored_text = f"; the previous store is now {replaced}" if replaced else ""

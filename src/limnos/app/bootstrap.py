@@ -74,7 +74,8 @@ async def _log_missing_keys(ctx: Context) -> None:
     inventory = await keys_inventory(ctx)
     for key in inventory.lacking:
         log.warning(
-            "secrets of the store are sealed under a key that this server does not have: restore it in the key file, or set the secrets again",
+            "secrets of the store are sealed under a key that this server does not have: restore it in the key file, or"
+            " set the secrets again",
             key=key,
             catalogs=inventory.catalogs.get(key, 0),
             webhooks=inventory.webhooks.get(key, 0),

@@ -59,7 +59,10 @@ def pair_read(certificate: Path, key: Path) -> CertificatePair:
         raise NoCertificate(
             f"The certificate {certificate} with the key {key} cannot be used",
             why=_why(error),
-            advice="give a certificate and its private key as PEM files, the key without a password, both readable by the server's user",
+            advice=(
+                "give a certificate and its private key as PEM files, the key without a password, both readable by the"
+                " server's user"
+            ),
         ) from error
     return CertificatePair(context, leaf.not_valid_before_utc, leaf.not_valid_after_utc)
 
@@ -101,7 +104,10 @@ class CertificateReloader:
             raise NoCertificate(
                 f"The certificate {certificate} has expired",
                 why=f"it ended at {self._pair.ends:%Y-%m-%d %H:%M} UTC; clients reject it",
-                advice="replace it and its key, and start again; a running server loads a new certificate without a restart",
+                advice=(
+                    "replace it and its key, and start again; a running server loads a new certificate without a"
+                    " restart"
+                ),
             )
         if self._pair.starts > _now():
             log.warning("the certificate is not valid yet", starts=str(self._pair.starts))

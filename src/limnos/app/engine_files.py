@@ -188,7 +188,8 @@ def engine_notes(settings: Settings) -> list[str]:
                 "is not fetched yet" if number is None else f"is being fetched: {number / 1e6:.0f} of {size:.0f} MB"
             )
             notes.append(
-                f"SQL++ over data needs {artifact.filename} ({size:.0f} MB) in {cache}, which {how_far}; a server fetches it from {source} when it starts"
+                f"SQL++ over data needs {artifact.filename} ({size:.0f} MB) in {cache}, which {how_far}; a server"
+                f" fetches it from {source} when it starts"
             )
         find_java(cache=cache)
     except LimnosError as error:

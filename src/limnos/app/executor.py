@@ -249,7 +249,8 @@ def executor_of(
         )
     if settings.jobs.user is None and os.geteuid() == 0:
         log.warning(
-            "jobs run as root, without its capabilities but with access to its files below /etc: name another user in jobs.user"
+            "jobs run as root, without its capabilities but with access to its files below /etc: name another user in"
+            " jobs.user"
         )
     reason = job_obstacle(settings)
     if reason:

@@ -86,7 +86,8 @@ class IssuerKeys:
         except UnknownSigningKey:
             if self._fetch_error:
                 raise ServiceUnavailable(
-                    "The issuer of this token does not publish its keys at the moment, and no cached key signed the token: try again",
+                    "The issuer of this token does not publish its keys at the moment, and no cached key signed the"
+                    " token: try again",
                     retry_after_s=5,
                 ) from None
             raise AuthenticationFailed(

@@ -62,7 +62,8 @@ def serve(what: ServedNamespace, *, listen: str, settings: LanceSection, announc
     host, port = split_listen(listen)
     if not _is_loopback(host):
         raise BadRequest(
-            f"{listen} can be reached from other machines, and this server does not authenticate clients: listen on 127.0.0.1"
+            f"{listen} can be reached from other machines, and this server does not authenticate clients: listen on"
+            " 127.0.0.1"
         )
     bound = bind_address(host, port)
     adapter = LanceAdapter(

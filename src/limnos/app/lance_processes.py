@@ -259,7 +259,8 @@ class LanceProcesses:
             return TooLarge(f"{why}; nothing was changed: request less at once, or send smaller batches")
         if crashed:
             return BadRequest(
-                "Lance's library crashed in this operation, and nothing was changed: send a simpler request, or request less"
+                "Lance's library crashed in this operation, and nothing was changed: send a simpler request, or request"
+                " less"
             )
         return ServiceUnavailable(f"{why}, and nothing was changed: try again, or request less")
 

@@ -87,7 +87,10 @@ def _bind(host: str, port: int, *, shared: bool = False) -> socket.socket:
         result.bind((host, port))
     except OSError as error:
         result.close()
-        advice = f"stop the process that uses it ('ss -ltnp' shows it), or choose another address with --listen {host}:0 or HOST:PORT"
+        advice = (
+            f"stop the process that uses it ('ss -ltnp' shows it), or choose another address with --listen {host}:0 or"
+            " HOST:PORT"
+        )
         raise CannotListen(f"Cannot listen on {host}:{port}", why=error.strerror or str(error), advice=advice) from None
     return result
 

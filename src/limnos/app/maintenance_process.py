@@ -188,7 +188,8 @@ def maintenance_process_of(
         return None
     if importlib.util.find_spec("pyspark") is None or not services.rules.service_admins:
         log.warning(
-            "maintenance.executor is local, which needs the extra spark and a service admin: the executor does not start"
+            "maintenance.executor is local, which needs the extra spark and a service admin: the executor does not"
+            " start"
         )
         return None
     return MaintenanceProcess(services, settings, uri=local_url(bound))

@@ -152,7 +152,8 @@ def storages_of(settings: Settings) -> NamedStorages:
     keys.begin()
     if keys.current is None:
         log.warning(
-            "secrets of catalogs are not sealed in the database: set storage.key_file or storage.keys, the same on every node"
+            "secrets of catalogs are not sealed in the database: set storage.key_file or storage.keys, the same on"
+            " every node"
         )
     opened = {name: {key: text.reveal() for key, text in each.items()} for name, each in section.named.items()}
     return NamedStorages(read_storages(opened), keys)

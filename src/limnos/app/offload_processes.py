@@ -93,7 +93,8 @@ class OffloadProcesses:
                 raise errors.ServiceUnavailable(text) from error
             log.warning("a worker process has crashed", chore=parts[0].decode(), error=str(error))
             raise errors.ServiceUnavailable(
-                "The process that executed the request ended, and nothing was changed: try again, or send a smaller request"
+                "The process that executed the request ended, and nothing was changed: try again, or send a smaller"
+                " request"
             ) from error
 
     async def _ask_one(self, worker: WorkerProcess, parts: list[bytes]) -> list[bytes]:

@@ -18,10 +18,13 @@ from limnos.formats.file_heads import HeadLimits, file_content
 from limnos.formats.restricting.heads import HeadRequest, file_head
 from limnos.model.errors import LimnosError, MissingFile, StorageFailed, UnsupportedOperation
 
-_ELSEWHERE: Final = "A file of the table is outside of the table's location, where the server reads no files: read the table with a client"
+_ELSEWHERE: Final = (
+    "A file of the table is outside of the table's location, where the server reads no files: read the table with a"
+    " client"
+)
 _UNREADABLE: Final = (
-    "A file of the table cannot be read here: it is damaged or has an unsupported format. Read the table with a client, or check its files "
-    "with limnos table check"
+    "A file of the table cannot be read here: it is damaged or has an unsupported format. Read the table with a client,"
+    " or check its files with limnos table check"
 )
 _MISSING: Final = "A file of the table is missing: limnos table check names it and the remedy"
 _DAMAGED: Final = (

@@ -23,7 +23,10 @@ BYTES_MAX: Final = 512 << 20
 _TOO_LARGE: Final = (
     "A file of the table is too large for restricted readers: compact the table into files of at most 512 MiB"
 )
-_ELSEWHERE: Final = "A file of the table is outside of the table's locations, where the server reads no files: the table's owner must write it again"
+_ELSEWHERE: Final = (
+    "A file of the table is outside of the table's locations, where the server reads no files: the table's owner must"
+    " write it again"
+)
 
 
 class RestrictedFileRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -169,7 +169,10 @@ def _location_warnings(settings: Settings) -> list[StartWarning]:
         return [
             StartWarning(
                 "The storage locations of this store were not checked",
-                why="it comes from a release that allowed overlapping locations, which this one refuses; the first start searches for them",
+                why=(
+                    "it comes from a release that allowed overlapping locations, which this one refuses; the first"
+                    " start searches for them"
+                ),
                 advice="run 'limnos server check' again after a server of this release has started",
             )
         ]
@@ -212,7 +215,10 @@ def _released_warnings(locations: ReleasedLocations) -> list[StartWarning]:
     return [
         StartWarning(
             f"Locations of dropped objects still contain files, or cannot be listed: {locations.kept}",
-            why=f"only the last owner of each may create an object there: {named}{', …' if locations.kept > len(locations.kept_first) else ''}",
+            why=(
+                "only the last owner of each may create an object there:"
+                f" {named}{', …' if locations.kept > len(locations.kept_first) else ''}"
+            ),
             advice="delete the files there if they are not needed: a task frees empty locations once a day",
         )
     ]
@@ -227,7 +233,10 @@ def _location_warning(fields: Mapping[str, object]) -> StartWarning:
     other = cast("Mapping[str, object]", fields["other"])
     return StartWarning(
         f"{_display_name(fields)} overlaps {_display_name(other)}",
-        why=f"{fields['location']} and {other['location']} overlap since an earlier release, which did not refuse this: {fields['effect']}",
+        why=(
+            f"{fields['location']} and {other['location']} overlap since an earlier release, which did not refuse this:"
+            f" {fields['effect']}"
+        ),
         advice=str(fields["mend"]),
     )
 
@@ -245,7 +254,10 @@ def _name_warnings(settings: Settings) -> list[StartWarning]:
         StartWarning(
             f"The name of {name.kind.word} {name.name!a} of metalake {name.metalake} would be refused by this release",
             why=name.problem,
-            advice=f"it stays valid; add a {name.kind.word} with another name, give it the roles and objects, and remove this one",
+            advice=(
+                f"it stays valid; add a {name.kind.word} with another name, give it the roles and objects, and remove"
+                " this one"
+            ),
         )
         for name in asyncio.run(_read_store(settings, lambda tx: invalid_names(tx, admins=admins)))
     ]
@@ -262,9 +274,11 @@ def _metalake_warnings(settings: Settings) -> list[StartWarning]:
         StartWarning(
             f"The metalake that was created as {name} has the name {now}",
             why=f"it still counts as {name} in storages and issuers; no other metalake of that name does",
-            advice=f"set server.metalake to {now}: requests that name no metalake do not find it"
-            if name == settings.server.metalake
-            else f"nothing, if {name} in the settings means this metalake",
+            advice=(
+                f"set server.metalake to {now}: requests that name no metalake do not find it"
+                if name == settings.server.metalake
+                else f"nothing, if {name} in the settings means this metalake"
+            ),
         )
         for name, now in renamed.items()
     ]
@@ -334,7 +348,10 @@ def migrate(
         done = f"{done}; secrets are sealed under keys that {keys_origin(settings)} lacks: {keys_text(lacking)}"
     renew_epoch(database_of(settings))
     revoked = 0 if keeps_tokens else revoke_tokens(database_of(settings))
-    return f"{done}; every node reloads the store, and new ids are greater than all earlier ones; tokens revoked: {revoked}"
+    return (
+        f"{done}; every node reloads the store, and new ids are greater than all earlier ones; tokens revoked:"
+        f" {revoked}"
+    )
 
 
 def janitor(settings: Settings, *, dry_run: bool) -> list[str]:

@@ -50,7 +50,10 @@ else:
 KindFlag = Annotated[
     Kind | None,
     Parameter(
-        help="Kind of PATH, if it is ambiguous: outside of catalogs, as `tag` or `job_template` (a pipeline), PATH is its name."
+        help=(
+            "Kind of PATH, if it is ambiguous: outside of catalogs, as `tag` or `job_template` (a pipeline), PATH is"
+            " its name."
+        )
     ),
 ]
 YesFlag = Annotated[bool, Parameter(name="--yes", negative="", help="Do not ask for confirmation.")]

@@ -9,24 +9,26 @@ from __future__ import annotations
 from typing import Final
 
 _SWITCHES: Final = """
-    --actions --all --all-or-nothing --all-outcomes --allow-http --bare --below --check --contents --counts --deny --device --dry-run --external --facets
-    --flat --follow --force --full --group --help --hold --insecure-listen --keep-tokens --lineage --list --local
-    --long --no-columns --no-open --offline --on-metalake --open --own --parents --plain-copy --plan --purge --recursive --restored --s3
-    --secrets --server --spark --timing --version --wait --what-if --wide --without-keys --yes -h -l -r
+    --actions --all --all-or-nothing --all-outcomes --allow-http --bare --below --check --contents --counts --deny
+    --device --dry-run --external --facets --flat --follow --force --full --group --help --hold --insecure-listen
+    --keep-tokens --lineage --list --local --long --no-columns --no-open --offline --on-metalake --open --own
+    --parents --plain-copy --plan --purge --recursive --restored --s3 --secrets --server --spark --timing --version
+    --wait --what-if --wide --without-keys --yes -h -l -r
 """
 SWITCHES: Final = frozenset(_SWITCHES.split())
 """Flags without a value."""
 
 _VALUED: Final = """
-    --access --action --admin --after --allow-endpoint --allow-root --allow-source --allowed-location --as --at --at-once
-    --away --backfill --ca-file --cache --catalog --certificate --class --column --columns --command --comment
-    --conf --config --connect --cut-over --data --database --dataverse --depth --env --except --exclude --executor-wait --expires-in
-    --file --filter --for --format --from --from-group --give-up --history --host-name --id --idle --ids --impl
-    --into --jar --job --junit --key --kind --layout --lease --limit --listen --location --mask --master --metalake --missing --name --on
-    --only --outcome --output --owner --param --preset --profile --property --provider --remove-property --replacement
-    --repository --request --results --resume --rows --rule --save --script --select --separator --since --snapshot --sqlpp
-    --state --statement-timeout --step --storage --tag --test --threads --through --timeout --to --to-group --token
-    --token-file --type --untag --until --uri --user --wait --wait-s --warehouse --what --who --workers -c -f
+    --access --action --admin --after --allow-endpoint --allow-root --allow-source --allowed-location --as --at
+    --at-once --away --backfill --ca-file --cache --catalog --certificate --class --column --columns --command
+    --comment --conf --config --connect --cut-over --data --database --dataverse --depth --env --except --exclude
+    --executor-wait --expires-in --file --filter --for --format --from --from-group --give-up --history --host-name
+    --id --idle --ids --impl --into --jar --job --junit --key --kind --layout --lease --limit --listen --location
+    --mask --master --metalake --missing --name --on --only --outcome --output --owner --param --preset --profile
+    --property --provider --remove-property --replacement --repository --request --results --resume --rows --rule
+    --save --script --select --separator --since --snapshot --sqlpp --state --statement-timeout --step --storage
+    --tag --test --threads --through --timeout --to --to-group --token --token-file --type --untag --until --uri
+    --user --wait --wait-s --warehouse --what --who --workers -c -f
 """
 VALUED: Final = frozenset(_VALUED.split())
 """Flags with a value."""

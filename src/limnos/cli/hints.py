@@ -23,7 +23,8 @@ _CONNECTION = ("--uri", "--metalake", "--user", "--as", "--token-file")
 """Flags of server and credential, which a hint repeats. A token on the command line is not repeated."""
 
 _NAMED = re.compile(
-    r"(?:there is no (?:valid )?|Illegal )?'?(user|group|role|tag|policy|token|webhook|metalake|catalog|pipeline|job template|run|task|job)\b",
+    r"(?:there is no (?:valid )?|Illegal )?'?(user|group|role|tag|policy|token|webhook|metalake|catalog|pipeline|job"
+    r" template|run|task|job)\b",
     re.IGNORECASE,
 )
 """The beginning of messages that name a missing or invalid object."""
@@ -175,8 +176,8 @@ def _path_parts(path: str) -> tuple[str, ...]:
 ANONYMOUS = "anonymous"
 """The user of requests without a credential."""
 SIGN_IN = (
-    "'limnos login --local' signs in as the admin where your server runs, 'limnos login USER' asks for a password; a token "
-    "of 'limnos create token' goes into --token-file FILE or LIMNOS_TOKEN_FILE=FILE"
+    "'limnos login --local' signs in as the admin where your server runs, 'limnos login USER' asks for a password; a"
+    " token of 'limnos create token' goes into --token-file FILE or LIMNOS_TOKEN_FILE=FILE"
 )
 """How to sign in."""
 
@@ -199,8 +200,9 @@ def hint_for(error: ClientError, typed: TypedCommand) -> str | None:
             if (instead := _of_a_user(typed)) is not None:
                 return f"'--user' says who you are, and this server believes tokens only: {instead}"
             return (
-                "'--user NAME' sends a name instead of a token, which this server does not believe: leave it out; "
-                "to act as another user, a service admin types '--as NAME'; 'limnos audit --who NAME' lists a user's actions"
+                "'--user NAME' sends a name instead of a token, which this server does not believe: leave it out; to"
+                " act as another user, a service admin types '--as NAME'; 'limnos audit --who NAME' lists a user's"
+                " actions"
             )
         return SIGN_IN
     if (disabled := _DISABLED_CATALOG.match(error.message)) is not None:
@@ -387,7 +389,10 @@ def _by_code(error: ClientError, typed: TypedCommand) -> str | None:
     if "limnos unprotect" in error.message:
         return None
     if " or " in error.message.partition("only on ")[2] and typed.words[:1] in (("grant",), ("revoke",)):
-        return "give each privilege on an object of its kind, or all that a reader needs: 'limnos grant --preset reader PATH --to HOLDER'"
+        return (
+            "give each privilege on an object of its kind, or all that a reader needs: 'limnos grant --preset reader"
+            " PATH --to HOLDER'"
+        )
     if "only on METALAKE" in error.message and typed.words[:1] in (("grant",), ("revoke",)):
         flags = [token for at, token in enumerate(typed.tokens) if "--on" not in typed.tokens[max(0, at - 1) : at + 1]]
         return f"'{shlex.join(['limnos', *flags, '--on-metalake'])}'"

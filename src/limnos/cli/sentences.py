@@ -179,7 +179,8 @@ def _statement(words: Sequence[str]) -> Proposal | None:
         text = f"select count(*) from {words[1]}"  # noqa: S608 - proposed, not run
     note = "statements are run by 'limnos sql', in SQL++"
     if words[0].lower() == "truncate" and len(words) == 2 and "." in words[1]:
-        text, note = f"delete from {words[1]}", "rows are deleted by engines and SQL++, the table by 'limnos delete'"  # noqa: S608
+        text = f"delete from {words[1]}"  # noqa: S608 - proposed, not run
+        note = "rows are deleted by engines and SQL++, the table by 'limnos delete'"
     elif _WRITES.fullmatch(text) is not None:
         note = "rows are written by engines and SQL++"
     elif _READS.fullmatch(text) is None:

@@ -150,8 +150,8 @@ pipeline plan = FILE --env --select --exclude --master --connect --helper
 pipeline schema =
 pipeline graph = FILE --out --env
 pipeline docs = FILE --out --env --offline
-pipeline run = FILE --env --param --only --from --select --exclude --full --backfill --dry-run --hold --due --wait --away \
-    --lease --at-once --master --connect --helper
+pipeline run = FILE --env --param --only --from --select --exclude --full --backfill --dry-run --hold --due --wait \
+    --away --lease --at-once --master --connect --helper
 pipeline promote = FILE --env --param --select --exclude --dry-run --hold --wait --away --lease --at-once --master \
     --connect
 pipeline resume = RUN_ID [FILE] --away --lease --at-once --master --connect

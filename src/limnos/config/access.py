@@ -93,6 +93,7 @@ class OidcSection(SettingsSection):
     def _is_whole(self) -> OidcSection:
         if self.issuer is not None and not self.audiences:
             raise ValueError(
-                "oidc.issuer needs oidc.audiences: without them the server would accept tokens for any other service of the issuer"
+                "oidc.issuer needs oidc.audiences: without them the server would accept tokens for any other service of"
+                " the issuer"
             )
         return self

@@ -169,7 +169,9 @@ def _explain(error: ValidationError, origins: Mapping[str, str], *, within: tupl
         key = ".".join(str(part) for part in (*within, *problem["loc"])[:2])
         text = hide_secrets(problem["msg"].removeprefix("Value error, "), passwords_of_url(str(problem["input"])))
         if key in origins:
-            yield f"setting '{key}' ({origins[key]}): {text}{_not_value(problem['input'], kind=problem['type'], key=key)}"
+            yield (
+                f"setting '{key}' ({origins[key]}): {text}{_not_value(problem['input'], kind=problem['type'], key=key)}"
+            )
         else:
             yield text
 

@@ -41,8 +41,8 @@ def _origin(text: str) -> str:
     if ORIGIN.fullmatch(text):
         return text
     raise ValueError(
-        f"'{text}' is not an origin: write scheme, host and port as browsers do, without a path and without *, for example "
-        "https://console.example.com or http://127.0.0.1:3000"
+        f"'{text}' is not an origin: write scheme, host and port as browsers do, without a path and without *, for"
+        " example https://console.example.com or http://127.0.0.1:3000"
     )
 
 

@@ -58,7 +58,8 @@ def _url(secret: Secret) -> Secret:
         urlsplit(url).port  # noqa: B018 - reading it checks it
     except ValueError:
         raise ValueError(
-            "it is not a URL: write a password's : / ? # [ ] @ and % as %3A %2F %3F %23 %5B %5D %40 %25, and the port as a number"
+            "it is not a URL: write a password's : / ? # [ ] @ and % as %3A %2F %3F %23 %5B %5D %40 %25, and the port"
+            " as a number"
         ) from None
     return Secret(url)
 
@@ -315,7 +316,8 @@ class Settings(BaseSettings):
     def _shows_no_password(self) -> Settings:
         if named := list(dict.fromkeys(open_passwords(self))):
             raise ValueError(
-                f"setting '{named[0]}' contains a password inside a URL, and its value is shown in logs and reports: leave user and password out"
+                f"setting '{named[0]}' contains a password inside a URL, and its value is shown in logs and reports:"
+                " leave user and password out"
             )
         return self
 
@@ -338,8 +340,8 @@ def check_listens_safely(settings: Settings) -> None:
         return
     if not access.enabled or access.authentication == "simple":
         raise ValueError(
-            f"server.listen {server.listen} can be reached from other machines, but clients are not authenticated; set access.authentication to token (and access on), listen on 127.0.0.1, "
-            "or add --insecure-listen"
+            f"server.listen {server.listen} can be reached from other machines, but clients are not authenticated; set"
+            " access.authentication to token (and access on), listen on 127.0.0.1, or add --insecure-listen"
         )
 
 

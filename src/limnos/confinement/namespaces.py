@@ -39,8 +39,10 @@ _NEW_NETWORK: Final = 0x40000000
 _GET_INTERFACE_FLAGS, _SET_INTERFACE_FLAGS, _UP = 0x8913, 0x8914, 1
 _SIGNALLED: Final = 128
 _ADVICE: Final = {
-    errno.EPERM: "a container needs CAP_SYS_ADMIN or a seccomp profile with unshare and mount, and a /proc without masks; "
-    "a service needs RestrictNamespaces= without pid, mnt, ipc, user and net",
+    errno.EPERM: (
+        "a container needs CAP_SYS_ADMIN or a seccomp profile with unshare and mount, and a /proc without masks; "
+        "a service needs RestrictNamespaces= without pid, mnt, ipc, user and net"
+    ),
     errno.EACCES: "AppArmor may forbid them to ordinary users: kernel.apparmor_restrict_unprivileged_userns",
     errno.ENOSPC: "user.max_user_namespaces is too low",
 }

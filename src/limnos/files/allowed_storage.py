@@ -99,13 +99,15 @@ class AllowedStorage(NamedTuple):
         """
         if is_within(location, self.own_directories) and not self.covers(location):
             raise OutsideRoots(
-                f"Location {location} is in the server's own directory, where only its warehouse may have tables: choose another",
+                f"Location {location} is in the server's own directory, where only its warehouse may have tables:"
+                " choose another",
                 location=location,
             )
         if not self.covers(location):
             normal = normalise(location)
             raise OutsideRoots(
-                f"Location {location} is not below a root that this server allows: choose another, or ask the server's operator to start it with --allow-root {normal} (setting storage.allowed_roots)",
+                f"Location {location} is not below a root that this server allows: choose another, or ask the server's"
+                f" operator to start it with --allow-root {normal} (setting storage.allowed_roots)",
                 location=location,
             )
 
@@ -121,8 +123,9 @@ class AllowedStorage(NamedTuple):
                 endpoint = f"https://{endpoint}"
             if endpoint and not self._allows(endpoint):
                 raise BadRequest(
-                    f"Property '{name}' is {endpoint[:200]!r}, an object store that this server does not connect to: use a public one, or ask the server's operator to start it with --allow-endpoint {_origin(endpoint) or 'URL'} "
-                    "(setting storage.allowed_endpoints)"
+                    f"Property '{name}' is {endpoint[:200]!r}, an object store that this server does not connect to:"
+                    " use a public one, or ask the server's operator to start it with --allow-endpoint"
+                    f" {_origin(endpoint) or 'URL'} (setting storage.allowed_endpoints)"
                 )
         for name in _REGIONS:
             region = properties.get(name)
@@ -164,11 +167,14 @@ def check_usable(properties: Mapping[str, str]) -> None:
         lacking = sorted(keys_of(value))
         if lacking:
             raise StorageMisconfigured(
-                f"Property '{name}' of the catalog is sealed under key {lacking[0]}, which this server does not have: the operator adds that key to its key file ('limnos server check' names the file), or the catalog's owner sets the property again"
+                f"Property '{name}' of the catalog is sealed under key {lacking[0]}, which this server does not have:"
+                " the operator adds that key to its key file ('limnos server check' names the file), or the catalog's"
+                " owner sets the property again"
             )
     if STORAGE in properties:
         raise StorageMisconfigured(
-            f"The catalog names storage '{properties[STORAGE]}', which the settings of this server do not define: the operator adds [storage.{properties[STORAGE]}], or the catalog's owner names another"
+            f"The catalog names storage '{properties[STORAGE]}', which the settings of this server do not define: the"
+            f" operator adds [storage.{properties[STORAGE]}], or the catalog's owner names another"
         )
 
 

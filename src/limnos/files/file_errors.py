@@ -58,7 +58,8 @@ def storage_error(verb: str, location: str, error: Exception, *, remote: bool = 
     if _is_transient(error):
         return errors.ServiceUnavailable(f"{text} Try again.", location=location, cause=_reason(error))
     return errors.StorageFailed(
-        f"{text} Check that the location exists and that the server may use it: file permissions for local paths, the catalog's storage properties or the environment's credentials for object stores.",
+        f"{text} Check that the location exists and that the server may use it: file permissions for local paths, the"
+        " catalog's storage properties or the environment's credentials for object stores.",
         location=location,
         cause=_reason(error),
     )

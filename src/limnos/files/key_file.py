@@ -20,8 +20,8 @@ from limnos.model.errors import CannotStart
 from limnos.model.sealed_secrets import parse_key
 
 _HEAD: Final = (
-    "# Keys that seal secrets of catalogs, one per line; the last one seals, all open. Keep a copy apart from backups of the database:\n"
-    "# without its key a sealed secret is lost.\n"
+    "# Keys that seal secrets of catalogs, one per line; the last one seals, all open. Keep a copy apart from backups"
+    " of the database:\n# without its key a sealed secret is lost.\n"
 )
 
 

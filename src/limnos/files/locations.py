@@ -143,8 +143,9 @@ def check_within(location: str, roots: Sequence[str]) -> None:
     parse(location)
     if not is_within(location, roots):
         raise OutsideRoots(
-            f"Location {location} is outside the catalog's allowed roots ({', '.join(roots) or 'none'}). Choose a location "
-            "below one of them, or have the catalog's owner add a prefix to its property 'allowed-locations'.",
+            f"Location {location} is outside the catalog's allowed roots ({', '.join(roots) or 'none'}). Choose a"
+            " location below one of them, or have the catalog's owner add a prefix to its property"
+            " 'allowed-locations'.",
             location=location,
         )
 

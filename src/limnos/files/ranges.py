@@ -35,7 +35,10 @@ class ReadBudget:
     def message(self) -> str:
         """The error message for a read beyond the budget."""
         size = f"{self.bytes_max >> 20} MiB" if self.bytes_max >= 1 << 20 else f"{self.bytes_max} bytes"
-        return f"Reading this takes more than {size} of the files, which is the limit here: ask for fewer columns, or read them with a client"
+        return (
+            f"Reading this takes more than {size} of the files, which is the limit here: ask for fewer columns, or read"
+            " them with a client"
+        )
 
     def take(self, count: int) -> None:
         """Subtract `count` bytes from the budget before they are read.

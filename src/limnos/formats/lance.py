@@ -108,7 +108,8 @@ def folder_of(name: str, layout: DirectoryLayout) -> str:
     table_folder = folder_table(folder, layout)
     if table_folder is None or table_folder.name != name or _UNFIT.search(name):
         raise BadRequest(
-            f"{quote_for_message(name)} cannot be the name of a table's folder: choose one without / % ? and #, not hidden"
+            f"{quote_for_message(name)} cannot be the name of a table's folder: choose one without / % ? and #, not"
+            " hidden"
         )
     return folder
 
@@ -126,7 +127,8 @@ def object_id_of(levels: Levels) -> str:
     for part in check_levels(levels):
         if SEPARATOR in part:
             raise BadRequest(
-                f"{quote_for_message(part)} has a {SEPARATOR} in it, which separates names in this directory: choose a name without it"
+                f"{quote_for_message(part)} has a {SEPARATOR} in it, which separates names in this directory: choose a"
+                " name without it"
             )
     return SEPARATOR.join(levels)
 
@@ -157,7 +159,8 @@ def place_below(root: str, location: str) -> str:
     plain = posixpath.normpath(location)
     if location.startswith("/") or _SCHEME.match(location) or plain == ".." or plain.startswith("../") or plain == ".":
         raise InvalidTable(
-            f"The index of {root} names a table at {quote_for_message(location)}, which is outside of it: correct the index, or register the table at its own location"
+            f"The index of {root} names a table at {quote_for_message(location)}, which is outside of it: correct the"
+            " index, or register the table at its own location"
         )
     return f"{root}/{plain}"
 

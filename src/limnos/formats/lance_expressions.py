@@ -72,7 +72,8 @@ def check_expression(text: str) -> None:
         token = match[0]
         if _hangs_library(token, beside=beside, last=last):
             raise BadRequest(
-                f"The expression {text[:_BRIEF]} has {token[:1]} in the place of a value: parameters are not supported, and strings are written 'text', with no letter or $ before the quote"
+                f"The expression {text[:_BRIEF]} has {token[:1]} in the place of a value: parameters are not supported,"
+                " and strings are written 'text', with no letter or $ before the quote"
             )
         beside = token
         if token.isspace():
@@ -81,7 +82,8 @@ def check_expression(text: str) -> None:
         _follow(chains, match[0].upper())
         if chains.depth > DEPTH_MAX:
             raise BadRequest(
-                f"The expression {text[:_BRIEF]}… is a chain of too many operators (over {DEPTH_MAX // 2} nested): shorten it; chains of AND, OR or a list may be longer"
+                f"The expression {text[:_BRIEF]}… is a chain of too many operators (over {DEPTH_MAX // 2} nested):"
+                " shorten it; chains of AND, OR or a list may be longer"
             )
 
 

@@ -99,8 +99,8 @@ def staged_name(path: str, *, table: tuple[str, ...], branch: str) -> str:
     name = segments[-1]
     if not _STAGED.fullmatch(name) or not _is_same(segments[:-1], expected):
         raise BadRequest(
-            f"manifest_path {path[:200]!r} is not a staged manifest of this table: write it as VERSION.manifest-UUID below "
-            f"{'/'.join(expected)}"
+            f"manifest_path {path[:200]!r} is not a staged manifest of this table: write it as VERSION.manifest-UUID"
+            f" below {'/'.join(expected)}"
         )
     return name
 

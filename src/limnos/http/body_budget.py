@@ -77,7 +77,7 @@ class BodyShare:
 
 def _full(what: str, bytes_max: int) -> ServiceUnavailable:
     return ServiceUnavailable(
-        f"{what} bodies of {bytes_max} bytes, which is the maximum, and nothing was changed: send fewer long requests at "
-        "once, and this one again later",
+        f"{what} bodies of {bytes_max} bytes, which is the maximum, and nothing was changed: send fewer long requests"
+        " at once, and this one again later",
         retry_after_s=RETRY_AFTER_S,
     )

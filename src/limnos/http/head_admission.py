@@ -210,8 +210,8 @@ def _is_navigation(method: str, headers: Mapping[bytes, bytes]) -> bool:
 def _foreign_origin_error(origin: bytes = b"") -> PermissionDenied:
     text = f" ({_short_origin(origin)})" if origin else ""
     return PermissionDenied(
-        f"A page of another site{text} made this request, which is refused: open the server by its own address, or list "
-        "the page's origin in the setting server.origins, as https://console.example.com"
+        f"A page of another site{text} made this request, which is refused: open the server by its own address, or list"
+        " the page's origin in the setting server.origins, as https://console.example.com"
     )
 
 

@@ -100,7 +100,8 @@ def key_of(sent: bytes) -> str:
     if _KEY.fullmatch(text) is None:
         rendered = sent[:50].decode("latin-1")
         raise BadRequest(
-            f"Idempotency-Key is '{rendered}', which is not a UUID of version 7: send one, in its form of 36 characters, or none"
+            f"Idempotency-Key is '{rendered}', which is not a UUID of version 7: send one, in its form of 36"
+            " characters, or none"
         )
     return text.decode()
 
@@ -190,7 +191,8 @@ class _IdempotentHandler:
         if outcome.fingerprint != once.fingerprint:
             REPEATS[self.route.operation, "reused"] += 1
             raise KeyReused(
-                f"Idempotency-Key {once.key.text} was used for another request ({outcome.operation}): nothing was done now. Use a new key for each request, and reuse a key only to repeat the same request"
+                f"Idempotency-Key {once.key.text} was used for another request ({outcome.operation}): nothing was done"
+                " now. Use a new key for each request, and reuse a key only to repeat the same request"
             )
 
     async def _decide_again(self, request: Request, ctx: Context, outcome: RequestOutcome) -> None:
@@ -228,6 +230,7 @@ class _IdempotentHandler:
         """
         if self.keyed.has_files and outcome.status < 400:
             return StateUnknown(
-                f"This change was made under its Idempotency-Key; its result is no longer available, so keep its files ({error})"
+                "This change was made under its Idempotency-Key; its result is no longer available, so keep its files"
+                f" ({error})"
             )
         return error

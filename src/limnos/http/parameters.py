@@ -60,7 +60,8 @@ def check_parameters(
             )
         elif changes:
             raise BadRequest(
-                f"Unknown query parameter {quote_for_message(name[:SHOWN_MAX])}, so nothing was done: {_known_words(known)}"
+                f"Unknown query parameter {quote_for_message(name[:SHOWN_MAX])}, so nothing was done:"
+                f" {_known_words(known)}"
             )
 
 

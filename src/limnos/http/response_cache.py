@@ -28,7 +28,8 @@ ENTRY_BYTES: Final = 2_000
 """The estimated size of an entry in bytes, besides its body and its facts."""
 SENT_AGAIN = Counter(
     "limnos_answers_kept_total",
-    "Cached responses that were sent again, by why they were still valid: no commit at all, or none that they depend on.",
+    "Cached responses that were sent again, by why they were still valid: no commit at all, or none that they"
+    " depend on.",
     ("because",),
 )
 KEPT_BYTES = Gauge("limnos_answers_kept_bytes", "Memory of cached responses, in bytes.", ())

@@ -54,8 +54,8 @@ class CredentialThrottle:
         if not is_over:
             return wrong
         return TooManyAttempts(
-            f"Too many wrong credentials were sent from {address}: correct this client's credential, then try again. The last error: "
-            f"{wrong.message}"
+            f"Too many wrong credentials were sent from {address}: correct this client's credential, then try again."
+            f" The last error: {wrong.message}"
         )
 
     def _tell(self, address: str, wrong: AuthenticationFailed, now: float) -> None:

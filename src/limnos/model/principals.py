@@ -233,7 +233,8 @@ class Subject:
         unheld = sorted(active - {role.rules.name for role in self.roles})
         if unheld:
             raise PermissionDenied(
-                f"User '{escape_percent(self.user_name)}' does not hold the role {', '.join(map(escape_percent, unheld))}"
+                f"User '{escape_percent(self.user_name)}' does not hold the role"
+                f" {', '.join(map(escape_percent, unheld))}"
             )
         roles = tuple(held_role if held_role.rules.name in active else _denying(held_role) for held_role in self.roles)
         return Subject(

@@ -195,8 +195,9 @@ def _check_version(message: RecordMessage) -> None:
             version=None,
         )
     raise UnreadableRecord(
-        f"The stored record of a {kind} has version {result[0]}.{result[1]}; this server reads version {MAJOR_VERSION}.x "
-        f"(at most {MAJOR_VERSION}.{MINOR_VERSION}). Start a server that supports version {result[0]}.",
+        f"The stored record of a {kind} has version {result[0]}.{result[1]}; this server reads version"
+        f" {MAJOR_VERSION}.x (at most {MAJOR_VERSION}.{MINOR_VERSION}). Start a server that supports version"
+        f" {result[0]}.",
         kind=kind,
         version=result,
     )

@@ -33,8 +33,9 @@ def reserved_column_message(name: str) -> str:
     """Return the message for a query that makes a column of a reserved name."""
     what = "rows" if name.lower() in METADATA_COLUMNS else "changes"
     return (
-        f"the column {name!r} has a name that Iceberg reserves, and engines could not read the table's {what}: rename it "
-        f"in the query with AS. If the table has the column already, rename it there too, with ALTER TABLE … RENAME COLUMN"
+        f"the column {name!r} has a name that Iceberg reserves, and engines could not read the table's {what}: rename"
+        " it in the query with AS. If the table has the column already, rename it there too, with ALTER TABLE … RENAME"
+        " COLUMN"
     )
 
 

@@ -62,8 +62,8 @@ def parse(text: str) -> tuple[str, ...]:
         if text[position] != ".":
             raise InvalidName(
                 "bad-quotes",
-                f"The name {quote_for_message(text)} has {quote_for_message(text[position])} at character {position + 1} where '.' or the end "
-                "belongs. Put a part with special characters in back-quotes.",
+                f"The name {quote_for_message(text)} has {quote_for_message(text[position])} at character"
+                f" {position + 1} where '.' or the end belongs. Put a part with special characters in back-quotes.",
             )
         position += 1
 
@@ -104,7 +104,8 @@ def _no_part(text: str, position: int) -> InvalidName:
         )
     return InvalidName(
         "bad-quotes",
-        f"The name {quote_for_message(text)} holds {quote_for_message(text[position])} outside back-quotes. Put that part in back-quotes.",
+        f"The name {quote_for_message(text)} holds {quote_for_message(text[position])} outside back-quotes. Put that"
+        " part in back-quotes.",
     )
 
 

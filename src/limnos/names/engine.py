@@ -102,7 +102,8 @@ def parse_trino(text: str) -> Levels:
     if len(identifiers) != 1:
         raise InvalidName(
             "too-many-parts",
-            f"{quote_for_message(text)} is not one Trino identifier. Write all levels of the schema in one pair of double quotes.",
+            f"{quote_for_message(text)} is not one Trino identifier. Write all levels of the schema in one pair of"
+            " double quotes.",
         )
     return check_some_levels(identifiers[0].split("."))
 
@@ -168,5 +169,6 @@ def _parse(text: str, pattern: re.Pattern[str], *, unquote: Callable[[str], str]
 def _bad_text(text: str, position: int) -> InvalidName:
     return InvalidName(
         "bad-quotes",
-        f"The identifier {quote_for_message(text)} cannot be read at character {position + 1}. Quote each part that has more than letters, digits and '_', double a quote inside it, and put one dot between parts.",
+        f"The identifier {quote_for_message(text)} cannot be read at character {position + 1}. Quote each part that has"
+        " more than letters, digits and '_', double a quote inside it, and put one dot between parts.",
     )

@@ -189,7 +189,8 @@ def _pieces(rest: str, text: str) -> tuple[_Piece, ...]:
     if len(pieces) > PIECES_MAX:
         raise InvalidName(
             "too-many-parts",
-            f"The full name {quote_for_message(text)} has more than {PIECES_MAX} dots. Put names with dots in back-quotes.",
+            f"The full name {quote_for_message(text)} has more than {PIECES_MAX} dots. Put names with dots in"
+            " back-quotes.",
         )
     return tuple(pieces)
 
@@ -223,6 +224,6 @@ def _too_few(text: str, kind_levels: int) -> InvalidName:
 def _bad_quotes(text: str) -> InvalidName:
     return InvalidName(
         "bad-quotes",
-        f"The full name {quote_for_message(text)} has a back-quote without its partner, or text beside a quoted name. Close the quote, "
-        "and double a back-quote that belongs to the name.",
+        f"The full name {quote_for_message(text)} has a back-quote without its partner, or text beside a quoted name."
+        " Close the quote, and double a back-quote that belongs to the name.",
     )

@@ -120,8 +120,8 @@ def decode_prefix(raw: bytes) -> tuple[str, str]:
     if match is None:
         raise InvalidName(
             "name-pattern",
-            f"The prefix {parts.quote_for_message(raw.decode('ascii', 'backslashreplace'))} is not '<metalake>.<catalog>'. "
-            "Use the prefix that /v1/config returns.",
+            f"The prefix {parts.quote_for_message(raw.decode('ascii', 'backslashreplace'))} is not"
+            " '<metalake>.<catalog>'. Use the prefix that /v1/config returns.",
         )
     return match[1].decode("ascii"), match[2].decode("ascii")
 

@@ -55,7 +55,8 @@ def split(text: str, *, delimiter: str = DELIMITER_DEFAULT) -> Levels:
     if "" in parts:
         raise InvalidName(
             "empty-part",
-            f"The identifier {quote_for_message(text)} has an empty part after splitting by {quote_for_message(delimiter)}. Remove a delimiter.",
+            f"The identifier {quote_for_message(text)} has an empty part after splitting by"
+            f" {quote_for_message(delimiter)}. Remove a delimiter.",
         )
     return check_levels(parts)
 
@@ -84,5 +85,6 @@ def same(path: Levels, body: Levels) -> bool:
 def _holds(text: str, delimiter: str) -> InvalidName:
     return InvalidName(
         "separator-in-part",
-        f"{quote_for_message(text)} is ambiguous with the delimiter {quote_for_message(delimiter)}. Use a delimiter that no part contains, or a list identifier.",
+        f"{quote_for_message(text)} is ambiguous with the delimiter {quote_for_message(delimiter)}. Use a delimiter"
+        " that no part contains, or a list identifier.",
     )

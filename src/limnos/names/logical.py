@@ -70,8 +70,8 @@ def check_separator_free(separator: str, names: Iterable[str]) -> None:
     choice = f"choose another separator ({_join_or(free)})" if free else "choose another separator"
     raise InvalidName(
         "separator-taken",
-        f"Delimiter {quote_for_message(separator)} is not allowed because {len(conflicts)} stored namespace name(s) hold it: {text}. "
-        f"Rename them, or {choice}.",
+        f"Delimiter {quote_for_message(separator)} is not allowed because {len(conflicts)} stored namespace name(s)"
+        f" hold it: {text}. Rename them, or {choice}.",
     )
 
 
@@ -183,7 +183,8 @@ class LogicalCodec:
         except InvalidName as error:
             raise InvalidName(
                 error.reason,
-                f"The {what} {quote_for_message(text)} contains an illegal segment {quote_for_message(segment)}: {error.message}",
+                f"The {what} {quote_for_message(text)} contains an illegal segment {quote_for_message(segment)}:"
+                f" {error.message}",
             ) from None
 
     def _check_free(self, part: str) -> None:
@@ -191,8 +192,8 @@ class LogicalCodec:
             return
         raise InvalidName(
             "separator-in-part",
-            f"The namespace part {quote_for_message(part)} holds '{self.separator}', which separates the parts of a namespace. "
-            "Leave it out, or have the administrator configure another separator.",
+            f"The namespace part {quote_for_message(part)} holds '{self.separator}', which separates the parts of a"
+            " namespace. Leave it out, or have the administrator configure another separator.",
         )
 
 

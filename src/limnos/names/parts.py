@@ -61,12 +61,14 @@ def _check_unusual(part: str) -> str:
     if match := _FORBIDDEN.search(part):
         raise InvalidName(
             "forbidden-character",
-            f"The name part {quote_for_message(part)} holds U+{ord(match[0]):04X}, which is reserved for separating parts. Remove it.",
+            f"The name part {quote_for_message(part)} holds U+{ord(match[0]):04X}, which is reserved for separating"
+            " parts. Remove it.",
         )
     if (size := len(part.encode())) > PART_BYTES_MAX:
         raise InvalidName(
             "part-too-long",
-            f"The name part {quote_for_message(part)} has {size} bytes in UTF-8; the limit is {PART_BYTES_MAX}. Shorten it.",
+            f"The name part {quote_for_message(part)} has {size} bytes in UTF-8; the limit is {PART_BYTES_MAX}."
+            " Shorten it.",
         )
     return part
 

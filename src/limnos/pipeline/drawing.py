@@ -142,7 +142,10 @@ def svg(graph: PipelineGraph) -> str:
     width, height = round(layout.width) + 2 * _MARGIN, round(layout.height) + 2 * _MARGIN
     return "\n".join(
         [
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">',
+            (
+                f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width}'
+                f' {height}">'
+            ),
             f"<title>{escaped(graph.title)}</title><style>{STYLE}</style>",
             *lines,
             *nodes,

@@ -166,7 +166,8 @@ def _cycle_problem(steps: Sequence[StepDeclaration], before: Needs, *, level: Ma
     circle = [*path[walked[table] :], table]
     if len(circle) == 2:
         return Problem(
-            f"{by_table[table].name} reads the table that it writes; update existing rows with 'write: merge', or read an older state with VERSION AS OF",
+            f"{by_table[table].name} reads the table that it writes; update existing rows with 'write: merge', or read"
+            " an older state with VERSION AS OF",
             by_table[table].at,
         )
     text = " reads ".join(by_table[one].name for one in circle)

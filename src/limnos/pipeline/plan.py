@@ -293,7 +293,8 @@ def _foreign(pipeline: Pipeline, catalogs: frozenset[str]) -> tuple[Problem, ...
     """Find steps whose name begins with another catalog. A query with that name would read the other catalog."""
     return tuple(
         Problem(
-            f"{step.name} begins with the name of catalog '{table[1]}', and the step writes a table in '{table[0]}': leave it out and write 'catalog: {table[1]}' in the step, or choose another namespace",
+            f"{step.name} begins with the name of catalog '{table[1]}', and the step writes a table in '{table[0]}':"
+            f" leave it out and write 'catalog: {table[1]}' in the step, or choose another namespace",
             step.at,
         )
         for step in pipeline.steps

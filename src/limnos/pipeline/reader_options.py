@@ -108,7 +108,9 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = {
     "json": {
         **_REFUSED,
         **dict.fromkeys(("ignoreNullFields", "pretty", "writeNonAsciiCharacterAsCodePoint"), _WRITES),
-        "singleVariantColumn": "would make one column of each object: declare the columns in `schema`, for example `a variant`",
+        "singleVariantColumn": (
+            "would make one column of each object: declare the columns in `schema`, for example `a variant`"
+        ),
     },
 }
 """The options that a source may not set, with the reasons."""

@@ -277,7 +277,8 @@ def _refuse_table_states(scope: _NameScope, table: Parts, *, at: SourcePosition 
         return []
     return [
         Problem(
-            f"{display.render(table)} is a state of a table that this pipeline writes: a run reads its own branch of it; name {display.render(owner)}, or an older state with VERSION AS OF",
+            f"{display.render(table)} is a state of a table that this pipeline writes: a run reads its own branch of"
+            f" it; name {display.render(owner)}, or an older state with VERSION AS OF",
             at,
         )
     ]

@@ -31,7 +31,9 @@ def declared_by_others(client: Client, pipeline: Pipeline) -> Iterator[Problem]:
         for table in tables_of(pipeline, step):
             if (other := others.get(table)) is not None:
                 yield Problem(
-                    f"{step.name}: {display.render(table)} is also a table of pipeline '{other}': they would overwrite each other's rows. Write another table, or remove it from that pipeline first (run the changed pipeline, or `limnos delete pipeline {other}`)",
+                    f"{step.name}: {display.render(table)} is also a table of pipeline '{other}': they would overwrite"
+                    " each other's rows. Write another table, or remove it from that pipeline first (run the changed"
+                    f" pipeline, or `limnos delete pipeline {other}`)",
                     step.at,
                 )
 

@@ -140,7 +140,8 @@ def account_of(properties: Mapping[str, str]) -> AdlsAccount | None:
         raise BadRequest(f"Properties '{TENANT[0]}', '{CLIENT[0]}' and '{SECRET[0]}' go together: set all, or none")
     if key is None and program is None and host is not None:
         raise BadRequest(
-            f"Property '{HOST[0]}' goes with '{KEY[0]}' or '{CLIENT[0]}': the identity of the environment is only sent to Azure"
+            f"Property '{HOST[0]}' goes with '{KEY[0]}' or '{CLIENT[0]}': the identity of the environment is only sent"
+            " to Azure"
         )
     return AdlsAccount(key, program, host)
 
@@ -224,7 +225,8 @@ def _signing_error(error: Exception) -> StorageFailed | ServiceUnavailable:
     if any(map(_is_unavailable, _with_causes(error))):
         return unavailable_error(error)
     return StorageFailed(
-        f"The catalog's signatures for tables are refused by Azure: its owner checks {CLIENT[0]}, {SECRET[0]}, {KEY[0]} and their permissions; the server's log has Azure's message",
+        f"The catalog's signatures for tables are refused by Azure: its owner checks {CLIENT[0]}, {SECRET[0]}, {KEY[0]}"
+        " and their permissions; the server's log has Azure's message",
         cause=str(error),
     )
 

@@ -270,8 +270,9 @@ def _sts_refused_error(code: str, error: Exception) -> StorageFailed | ServiceUn
     if code in ("Throttling", "RequestLimitExceeded", "ServiceUnavailable", "InternalFailure", "InternalError", "503"):
         return unavailable_error(error)
     return StorageFailed(
-        f"The catalog's credentials for tables are refused by its token service ({code or 'without a reason'}): its owner checks {ROLE[1]}, "
-        f"{EXTERNAL_ID[1]}, {DURATION[1]} and the keys that assume the role; the server's log has the service's message",
+        f"The catalog's credentials for tables are refused by its token service ({code or 'without a reason'}): its"
+        f" owner checks {ROLE[1]}, {EXTERNAL_ID[1]}, {DURATION[1]} and the keys that assume the role; the server's log"
+        " has the service's message",
         cause=str(error),
     )
 
@@ -281,8 +282,8 @@ def _sts_error(error: Exception) -> StorageFailed | ServiceUnavailable:
     if names & {"HTTPClientError", "ConnectionError", "ReadTimeoutError", "ConnectTimeoutError"}:
         return unavailable_error(error)
     return StorageFailed(
-        "The catalog's token service can't be asked for credentials for tables: its owner checks s3.region, the keys and "
-        f"{STS_ENDPOINT[1]}; the server's log has more",
+        "The catalog's token service can't be asked for credentials for tables: its owner checks s3.region, the keys"
+        f" and {STS_ENDPOINT[1]}; the server's log has more",
         cause=str(error),
     )
 
@@ -290,7 +291,8 @@ def _sts_error(error: Exception) -> StorageFailed | ServiceUnavailable:
 def unavailable_error(error: Exception) -> ServiceUnavailable:
     """Return the error for a token service that does not respond. The cause is only logged."""
     return ServiceUnavailable(
-        "The catalog's token service does not answer, so there are no credentials for its tables now: try again, or request the table without credentials",
+        "The catalog's token service does not answer, so there are no credentials for its tables now: try again, or"
+        " request the table without credentials",
         retry_after_s=5,
         cause=str(error),
     )

@@ -133,7 +133,8 @@ def _check_key(key: str) -> None:
         isinstance(result.get(each), str) for each in ("client_email", "private_key")
     ):
         raise BadRequest(
-            f"Property '{KEY[0]}' is not a key of a service account: give the JSON from Google, with client_email and private_key"
+            f"Property '{KEY[0]}' is not a key of a service account: give the JSON from Google, with client_email and"
+            " private_key"
         )
 
 
@@ -238,6 +239,7 @@ def _token_error(error: Exception) -> StorageFailed | ServiceUnavailable:
     if isinstance(error, TransportError) or getattr(error, "retryable", False):
         return unavailable_error(error)
     return StorageFailed(
-        f"The catalog's tokens for tables are refused by its token service: its owner checks {KEY[0]} and its account's permissions; the server's log has the service's message",
+        f"The catalog's tokens for tables are refused by its token service: its owner checks {KEY[0]} and its account's"
+        " permissions; the server's log has the service's message",
         cause=str(error),
     )

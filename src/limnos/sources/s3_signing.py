@@ -243,7 +243,8 @@ def _of_deletes(request: StoreRequest, bucket: str, *, query: Mapping[str, str])
     header = _header(request.headers, "x-amz-content-sha256")
     if header is not None and header != sha256(body.encode()).hexdigest():
         raise PermissionDenied(
-            "x-amz-content-sha256 is not that of the body: a request to delete several objects is only signed with its body"
+            "x-amz-content-sha256 is not that of the body: a request to delete several objects is only signed with its"
+            " body"
         )
     try:
         root = ET.fromstring(body)  # noqa: S314 - no declarations, so no entities

@@ -86,7 +86,8 @@ def check_names(names: Iterable[str]) -> None:
     unsafe = sorted(filter(is_unsafe, names))
     if unsafe:
         raise UnsafeTable(
-            f"The table has the property {unsafe[0]}, which names a class or configures a connection, so the table is not opened: remove the property"
+            f"The table has the property {unsafe[0]}, which names a class or configures a connection, so the table is"
+            " not opened: remove the property"
         )
 
 
@@ -96,7 +97,8 @@ def check_storage(table: JavaObject) -> None:
     classes = sorted(name for name in names if name not in _PINNED and _NAMES_STORAGE_CLASS.fullmatch(name))
     if classes:
         raise UnsafeTable(
-            f"The configuration of the table's storage has {classes[0]}, which names a class, so the table is not opened: remove that property"
+            f"The configuration of the table's storage has {classes[0]}, which names a class, so the table is not"
+            " opened: remove that property"
         )
 
 
@@ -173,7 +175,8 @@ def _check_catalog(text: str, catalog: str, *, uri: str) -> None:
         redirects.append("uri")
     if redirects:
         raise UnsafeTable(
-            f"The configuration of the catalog {catalog} sends its clients to another address by {redirects[0]}, so its tables are not opened: remove that property"
+            f"The configuration of the catalog {catalog} sends its clients to another address by {redirects[0]}, so its"
+            " tables are not opened: remove that property"
         )
 
 

@@ -359,8 +359,8 @@ def _directory_lock(directory: Path) -> Iterator[None]:
 
 def _not_writable(directory: Path, error: OSError) -> ServiceUnavailable:
     return ServiceUnavailable(
-        f"Archives for Spark cannot be kept in {directory}: {error.strerror or error}. Correct that, or name another directory in "
-        f"{CACHE_VARIABLE}."
+        f"Archives for Spark cannot be kept in {directory}: {error.strerror or error}. Correct that, or name another"
+        f" directory in {CACHE_VARIABLE}."
     )
 
 

@@ -143,8 +143,8 @@ def make_launcher(executable: Path, *, cache: Path) -> Path:
         Path(side).replace(target)
     except OSError as error:
         raise ServiceUnavailable(
-            f"The launcher of Java cannot be written below {cache}: {error.strerror or error}. Correct that, or name another directory in "
-            "LIMNOS__SPARK__CACHE."
+            f"The launcher of Java cannot be written below {cache}: {error.strerror or error}. Correct that, or name"
+            " another directory in LIMNOS__SPARK__CACHE."
         ) from None
     return home
 

@@ -401,20 +401,24 @@ def _running_session(*, lineage: bool, trusts_more: bool, s3: bool) -> SparkSess
     running = SparkSession(context)
     if EXTENSIONS not in (running.conf.get("spark.sql.extensions", "") or ""):
         raise UnsupportedOperation(
-            "This process already runs a Spark without Iceberg's extensions, and a running Spark cannot load them: stop it first (`spark.stop()`), or create the first session with limnos.spark.session."
+            "This process already runs a Spark without Iceberg's extensions, and a running Spark cannot load them: stop"
+            " it first (`spark.stop()`), or create the first session with limnos.spark.session."
         )
     if lineage and LISTENER not in (running.conf.get("spark.extraListeners", "") or ""):
         raise UnsupportedOperation(
-            "This process already runs a Spark that reports no lineage, and a running Spark cannot enable it: stop it first (`spark.stop()`), or create the first session with lineage=True."
+            "This process already runs a Spark that reports no lineage, and a running Spark cannot enable it: stop it"
+            " first (`spark.stop()`), or create the first session with lineage=True."
         )
     configured = f"{context.getConf().get('spark.jars') or ''},{context.getConf().get('spark.jars.packages') or ''}"
     if s3 and AWS_BUNDLE not in configured:
         raise UnsupportedOperation(
-            "This process already runs a Spark without support for S3, and a running Spark cannot load it: stop it first (`spark.stop()`), or create the first session with s3=True."
+            "This process already runs a Spark without support for S3, and a running Spark cannot load it: stop it"
+            " first (`spark.stop()`), or create the first session with s3=True."
         )
     if trusts_more and "javax.net.ssl.trustStore" not in (context.getConf().get(_JAVA_OPTIONS) or ""):
         raise UnsupportedOperation(
-            "This process already runs a Spark that trusts only the machine's CA certificates, and a running Spark cannot add others: stop it first (`spark.stop()`), or create the first session with `ca_file`."
+            "This process already runs a Spark that trusts only the machine's CA certificates, and a running Spark"
+            " cannot add others: stop it first (`spark.stop()`), or create the first session with `ca_file`."
         )
     return running
 

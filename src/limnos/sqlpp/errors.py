@@ -157,7 +157,8 @@ class OutcomeUnknown(SqlppError):
     def __init__(self) -> None:
         super().__init__(
             OUTCOME_UNKNOWN,
-            "The engine ended in the middle of the statement, which was executed completely or not at all: check before you try again",
+            "The engine ended in the middle of the statement, which was executed completely or not at all: check before"
+            " you try again",
         )
 
     def __reduce__(self) -> tuple[type[OutcomeUnknown], tuple[()]]:

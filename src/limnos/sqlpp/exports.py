@@ -193,7 +193,8 @@ def _size(values: Mapping[str, str], name: str) -> int:
     if match is None:
         raise SqlppError(
             1206,
-            f"Storage units expected for the field '{name}' (e.g., 0.1KB, 100kb, 1mb, 3MB, 8.5GB ...). Provided '{text}'",
+            f"Storage units expected for the field '{name}' (e.g., 0.1KB, 100kb, 1mb, 3MB, 8.5GB ...). Provided"
+            f" '{text}'",
         )
     return int(float(match[1]) * (1 << _UNITS[match[2].lower()]))
 

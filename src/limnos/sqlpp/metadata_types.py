@@ -16,10 +16,15 @@ from limnos.sqlpp.errors import TextPosition
 
 FIELDS: Final = {
     "Dataverse": "DataverseName, DataFormat, Timestamp, PendingOp int32",
-    "Dataset": "DataverseName, DatasetName, DatatypeDataverseName, DatatypeName, DatasetType, GroupName, CompactionPolicy, "
-    "CompactionPolicyProperties array, Hints multiset, Timestamp, DatasetId int32, PendingOp int32",
+    "Dataset": (
+        "DataverseName, DatasetName, DatatypeDataverseName, DatatypeName, DatasetType, GroupName, CompactionPolicy, "
+        "CompactionPolicyProperties array, Hints multiset, Timestamp, DatasetId int32, PendingOp int32"
+    ),
     "Datatype": "DataverseName, DatatypeName, Timestamp",
-    "Index": "DataverseName, DatasetName, IndexName, IndexStructure, SearchKey array, IsPrimary boolean, Timestamp, PendingOp int32",
+    "Index": (
+        "DataverseName, DatasetName, IndexName, IndexStructure, SearchKey array, IsPrimary boolean, Timestamp,"
+        " PendingOp int32"
+    ),
     "Function": "DataverseName, Name, Arity, Params array, ReturnType, Definition, Language, Kind, Dependencies array",
     "Synonym": "DataverseName, SynonymName, ObjectDataverseName, ObjectName",
     "Library": "DataverseName, Name, Timestamp",
@@ -27,7 +32,9 @@ FIELDS: Final = {
     "Nodegroup": "GroupName, NodeNames multiset, Timestamp",
     "DatasourceAdapter": "DataverseName, Name, Classname, Type, Timestamp",
     "CompactionPolicy": "DataverseName, CompactionPolicy, Classname",
-    "ExternalFile": "DataverseName, DatasetName, FileNumber int32, FileName, FileSize int64, FileModDate datetime, PendingOp int32",
+    "ExternalFile": (
+        "DataverseName, DatasetName, FileNumber int32, FileName, FileSize int64, FileModDate datetime, PendingOp int32"
+    ),
     "Feed": "DataverseName, FeedName, AdapterConfiguration multiset, Timestamp",
     "FeedConnection": "DataverseName, FeedName, DatasetName, ReturnType, AppliedFunctions multiset, PolicyName",
     "FeedPolicy": "DataverseName, PolicyName, Description, Properties multiset, Timestamp",

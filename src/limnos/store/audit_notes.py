@@ -11,7 +11,8 @@ from limnos.store.sql import Params, Sql
 from limnos.store.transaction import StoreTransaction
 
 NOTE_NEW = Sql(
-    "INSERT INTO audit_note (id, zone, actor, request_id, at, payload) VALUES (:id, :zone, :actor, :request, :at, :payload)"
+    "INSERT INTO audit_note (id, zone, actor, request_id, at, payload) VALUES (:id, :zone, :actor, :request, :at,"
+    " :payload)"
 )
 NOTES = Sql("SELECT id, zone, actor, request_id, at, payload FROM audit_note ORDER BY id LIMIT :limit")
 NOTES_DROP = Sql("DELETE FROM audit_note WHERE id = :id")

@@ -163,9 +163,10 @@ CLOCKS_READ = Sql(
 CLOCK_MOVE = Sql("UPDATE clock SET revision = :revision, access_revision = :access_revision WHERE zone = :zone")
 CLOCK_NEW = Sql("INSERT INTO clock (zone, revision, access_revision, pruned_to) VALUES (:zone, 0, 0, 0)")
 CHANGE_NEW = Sql(
-    "INSERT INTO change (zone, revision, ordinal, operation, kind, node_id, name_space, old_parent, old_name, new_parent,"
-    " new_name, owner_id, actor, request_id, at, payload) VALUES (:zone, :revision, :ordinal, :operation, :kind, :node_id,"
-    " :name_space, :old_parent, :old_name, :new_parent, :new_name, :owner_id, :actor, :request_id, :at, :payload)"
+    "INSERT INTO change (zone, revision, ordinal, operation, kind, node_id, name_space, old_parent, old_name,"
+    " new_parent, new_name, owner_id, actor, request_id, at, payload) VALUES (:zone, :revision, :ordinal, :operation,"
+    " :kind, :node_id, :name_space, :old_parent, :old_name, :new_parent, :new_name, :owner_id, :actor, :request_id,"
+    " :at, :payload)"
 )
 _FIRST_KEPT = (
     "SELECT h.revision FROM change h WHERE h.zone = clock.zone AND (h.at >= :before OR NOT (:unaudited OR h.revision <="
@@ -185,13 +186,15 @@ PRUNE_CHANGES = Sql(
     "DELETE FROM change h USING clock c CROSS JOIN LATERAL (SELECT o.zone, o.revision, o.ordinal FROM change o"
     " WHERE o.zone = c.zone AND o.revision <= c.pruned_to OFFSET 0) p"
     " WHERE h.zone = p.zone AND h.revision = p.revision AND h.ordinal = p.ordinal",
-    on_sqlite="DELETE FROM change WHERE (zone, revision, ordinal) IN (SELECT h.zone, h.revision, h.ordinal FROM clock c"
-    " CROSS JOIN change h WHERE h.zone = c.zone AND h.revision <= c.pruned_to)",
+    on_sqlite=(
+        "DELETE FROM change WHERE (zone, revision, ordinal) IN (SELECT h.zone, h.revision, h.ordinal FROM clock c"
+        " CROSS JOIN change h WHERE h.zone = c.zone AND h.revision <= c.pruned_to)"
+    ),
 )
 """The delete reads the pruned rows only, and none that the feed keeps."""
 FEED = Sql(
-    "SELECT zone, revision, ordinal, operation, kind, node_id, name_space, old_parent, old_name, new_parent, new_name, owner_id"
-    " FROM change WHERE zone = :zone AND revision > :since ORDER BY revision, ordinal"
+    "SELECT zone, revision, ordinal, operation, kind, node_id, name_space, old_parent, old_name, new_parent, new_name,"
+    " owner_id FROM change WHERE zone = :zone AND revision > :since ORDER BY revision, ordinal"
 )
 
 

@@ -46,9 +46,9 @@ def prepare(node: DriverNode) -> None:
     for who, (on_metalake, on_catalog) in CALLERS.items():
         rows(
             node,
-            f"create dataverse drop_{who}; create type there.t_{who} as {{}}; create dataset there.d_{who}(t) primary key id;"
-            f" create view there.v_{who} as select value 1; create function there.f_{who}() {{ 1 }};"
-            f" create synonym there.s_{who} for there.v; create index i_{who} on there.d(id)",
+            f"create dataverse drop_{who}; create type there.t_{who} as {{}}; create dataset there.d_{who}(t) primary"
+            f" key id; create view there.v_{who} as select value 1; create function there.f_{who}() {{ 1 }}; create"
+            f" synonym there.s_{who} for there.v; create index i_{who} on there.d(id)",
         )
         if on_metalake:
             grant(node, who, on_metalake, kind="METALAKE", on="lake")
@@ -150,7 +150,9 @@ def _writing(who: str) -> dict[str, str]:
         "set": "set `compiler.parallelism` '2'",
         "declare function": "declare function f() { 1 }; f()",
         "explain": "explain select * from there.d x",
-        "create external dataset": f"create external dataset there.ex_{who}(t) using localfs (('path'='/x'), ('format'='json'))",
+        "create external dataset": (
+            f"create external dataset there.ex_{who}(t) using localfs (('path'='/x'), ('format'='json'))"
+        ),
         "create primary index": f"create primary index p_{who} on there.d",
         "create external function": "create function there.ef() as 'a' at there.lib",
         "upsert": "upsert into there.d ({'id': 1})",

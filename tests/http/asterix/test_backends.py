@@ -29,9 +29,9 @@ def test_dataverses_types_and_datasets_are_created_and_dropped(lake: DriverNode)
     """
     rows(
         lake,
-        "create dataverse a.b; use a.b; create type t as { id: int }; create dataset d(t) primary key id; create index i on d(id);"
-        " create function f(x) { x }; create view v as select value f(1); create synonym s for v; create dataverse a.b.c;"
-        " create view a.b.c.w as select value x from a.b.s x",
+        "create dataverse a.b; use a.b; create type t as { id: int }; create dataset d(t) primary key id; create index"
+        " i on d(id); create function f(x) { x }; create view v as select value f(1); create synonym s for v; create"
+        " dataverse a.b.c; create view a.b.c.w as select value x from a.b.s x",
     )
 
     counts = "select value [(select value count(*) from Metadata.`Dataset` d where d.DataverseName = 'a.b')[0], f(2)]"

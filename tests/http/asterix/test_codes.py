@@ -18,9 +18,10 @@ from tests.http.iceberg.wire import node_over, nothing_done
 
 ROOT = Path(__file__).parents[3]
 SEED = (
-    "create dataverse x.y; create type x.y.t as { id: int, a: int }; create dataset x.y.d(t) primary key id; create view x.y.v as select value 1;"
-    " create function x.y.f(r) { r }; create function x.y.user_of_f(r) { x.y.f(r) }; create synonym x.y.s for x.y.d; create index i on x.y.d(a); create dataverse other;"
-    " create view other.w as select value z from x.y.d z; create dataverse loop; create synonym loop.a for loop.b; create synonym loop.b for loop.a"
+    "create dataverse x.y; create type x.y.t as { id: int, a: int }; create dataset x.y.d(t) primary key id; create"
+    " view x.y.v as select value 1; create function x.y.f(r) { r }; create function x.y.user_of_f(r) { x.y.f(r) };"
+    " create synonym x.y.s for x.y.d; create index i on x.y.d(a); create dataverse other; create view other.w as select"
+    " value z from x.y.d z; create dataverse loop; create synonym loop.a for loop.b; create synonym loop.b for loop.a"
 )
 VECTORS = {
     "ASX0004": ("array_stddev_samp(['a'])", "Unsupported type: agg-stddev_samp cannot process input type string"),
@@ -73,7 +74,10 @@ VECTORS = {
     "ASX1086": ("[1, $p]", "No value for parameter: $p (in line 1, at column 5)"),
     "ASX1091": (
         "select value x from 1 x",
-        "Type mismatch: expected value of type multiset or array, but got the value of type bigint (in line 1, at column 21)",
+        (
+            "Type mismatch: expected value of type multiset or array, but got the value of type bigint (in line 1, at"
+            " column 21)"
+        ),
     ),
     "ASX1092": (
         "create index j on x.y.d(b: date) cast (default null day 'DD')",
@@ -148,11 +152,17 @@ MORE = {
         ),
         (
             "create type Metadata.t as {}",
-            "Compilation error: Invalid operation - Cannot create a type belonging to the dataverse: Metadata (in line 1, at column 13)",
+            (
+                "Compilation error: Invalid operation - Cannot create a type belonging to the dataverse: Metadata (in"
+                " line 1, at column 13)"
+            ),
         ),
         (
             "insert into Metadata.`Dataset` ({'a': 1})",
-            "Compilation error: Invalid operation - Insert operation is not permitted in dataverse Metadata (in line 1, at column 13)",
+            (
+                "Compilation error: Invalid operation - Insert operation is not permitted in dataverse Metadata (in"
+                " line 1, at column 13)"
+            ),
         ),
         ("select * from loop.a", "Compilation error: Synonym loop.a refers to itself (in line 1, at column 15)"),
     ],

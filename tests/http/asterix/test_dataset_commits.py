@@ -55,7 +55,8 @@ def lake(shared: DriverNode) -> Iterator[DriverNode]:
     ENGINE.put(services, engine)
     rows(
         shared,
-        "drop dataset items if exists; drop dataset others if exists; drop type Item if exists; drop type Pair if exists",
+        "drop dataset items if exists; drop dataset others if exists; drop type Item if exists; drop type Pair if"
+        " exists",
     )
 
 

@@ -14,8 +14,8 @@ def test_created_type_is_listed_and_can_be_dropped(node: DriverNode) -> None:
     """A created type is listed with its fields, and anonymous nested types get names."""
     rows(
         node,
-        "create dataverse a.b; use a.b; create type t as closed { id: int, name: string?, tags: [string], place: { x: double } };"
-        " create type a.b.u as { t: t }",
+        "create dataverse a.b; use a.b; create type t as closed { id: int, name: string?, tags: [string], place: { x:"
+        " double } }; create type a.b.u as { t: t }",
     )
 
     datatypes = rows(
@@ -36,8 +36,9 @@ def test_created_type_is_listed_and_can_be_dropped(node: DriverNode) -> None:
         },
     }
     assert datatypes[2]["Derived"] == {"Tag": "ORDEREDLIST", "IsAnonymous": True, "OrderedList": "string"}
-    assert refusal(node, "drop type a.b.t")[1] == (
-        "ASX1148: Cannot drop type a.b.t being used by type a.b.u (in line 1, at column 11)"
+    assert (
+        refusal(node, "drop type a.b.t")[1]
+        == "ASX1148: Cannot drop type a.b.t being used by type a.b.u (in line 1, at column 11)"
     )
     rows(node, "drop type a.b.u; drop type a.b.t; drop type if exists a.b.t; drop type a.b.t if exists")
     assert rows(node, "select value d from Metadata.`Datatype` d where d.DataverseName = 'a.b'") == []
@@ -165,16 +166,16 @@ def test_function_dependencies_are_listed_per_overload(node: DriverNode) -> None
     """
     rows(
         node,
-        "create dataverse dep.x; use dep.x; create type T as { id: bigint }; create dataset d(T) primary key id; create synonym s for d;"
-        " create function one(a) { a + 1 }; create function two() { (select value one(t.id) from d t) };"
-        " create function two(a) { (select value t.id from s t where t.id = a) };",
+        "create dataverse dep.x; use dep.x; create type T as { id: bigint }; create dataset d(T) primary key id; create"
+        " synonym s for d; create function one(a) { a + 1 }; create function two() { (select value one(t.id) from d t)"
+        " }; create function two(a) { (select value t.id from s t where t.id = a) };",
     )
     rows(node, "use dep.x; create or replace function two() { (select value t.id from d t) }")
 
     dependencies = rows(
         node,
-        "select value [f.Name, f.Arity, f.Dependencies] from Metadata.`Function` f where f.DataverseName = 'dep/x' or f.DataverseName like 'dep%'"
-        " order by f.Name, f.Arity",
+        "select value [f.Name, f.Arity, f.Dependencies] from Metadata.`Function` f where f.DataverseName = 'dep/x' or"
+        " f.DataverseName like 'dep%' order by f.Name, f.Arity",
     )
     rows(node, "drop function dep.x.two(0)")
     left = rows(node, "select value f.Dependencies from Metadata.`Function` f where f.Name = 'two'")
@@ -195,8 +196,8 @@ def test_sqlpp_views_are_visible_over_iceberg_rest(node: DriverNode) -> None:
     """
     rows(
         node,
-        "create dataverse a; use a; create view one as select value 1; create view two as select value x + 1 from one x;"
-        " create synonym three for two",
+        "create dataverse a; use a; create view one as select value 1; create view two as select value x + 1 from one"
+        " x; create synonym three for two",
     )
 
     assert rows(node, "select value x from a.three x") == [2]
@@ -307,7 +308,8 @@ def test_dataset_resources_has_one_row_per_index(node: DriverNode) -> None:
     """
     rows(
         node,
-        "create dataverse a.b; create type a.b.t as { id: int, n: int }; create dataset a.b.d(t) primary key id; create index i on a.b.d(n)",
+        "create dataverse a.b; create type a.b.t as { id: int, n: int }; create dataset a.b.d(t) primary key id; create"
+        " index i on a.b.d(n)",
     )
     rows(node, "create dataverse one; create dataset one.d(a.b.t) primary key id; create synonym one.s for a.b.d")
 
@@ -325,7 +327,8 @@ def test_dataset_resources_has_one_row_per_index(node: DriverNode) -> None:
     assert rows(node, "select value count(*) from dataset_resources('Metadata', 'Dataset') r") == [1]
     assert rows(
         node,
-        "select value count(*) from Metadata.`Index` x, dataset_resources(['a', 'b'], 'd') r where x.DatasetName = 'd' and x.IsPrimary",
+        "select value count(*) from Metadata.`Index` x, dataset_resources(['a', 'b'], 'd') r where x.DatasetName = 'd'"
+        " and x.IsPrimary",
     ) == [4]
 
 

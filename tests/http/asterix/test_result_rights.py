@@ -54,9 +54,9 @@ class ResultReader:
         ENGINE.put(services, CardEngine())  # type: ignore[arg-type]
         rows(
             node,
-            "create dataverse a; create dataverse b; use a; create type T as { id: bigint };"
-            "create dataset t(T) primary key id; create dataset u(T) primary key id; create view v as select value t from t;"
-            f"create external dataset files(T) using localfs (('path'='localhost://{folder}/in'), ('format'='json'))",
+            "create dataverse a; create dataverse b; use a; create type T as { id: bigint };create dataset t(T)"
+            " primary key id; create dataset u(T) primary key id; create view v as select value t from t;create"
+            f" external dataset files(T) using localfs (('path'='localhost://{folder}/in'), ('format'='json'))",
         )
         grant(node, "bob", "use_catalog use_schema select_view", kind="CATALOG", on="main")
         grant(node, "bob", "select_table", kind="TABLE", on="main.a.u")

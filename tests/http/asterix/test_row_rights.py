@@ -198,9 +198,9 @@ def closed_dataverse(shop: Shop) -> Shop:
     files = f"localfs (('path'='localhost://{shop.folder}/in'), ('format'='json'))"
     rows(
         shop.node,
-        f"create dataverse shut; use shut; create type T as {{ id: bigint }}; create external dataset files(T) using {files};"
-        "use mine; create synonym far for shut.files; create view seen as select value x from shut.files x;"
-        "create function got() { (select value x from shut.files x) }",
+        "create dataverse shut; use shut; create type T as { id: bigint }; create external dataset files(T) using"
+        f" {files};use mine; create synonym far for shut.files; create view seen as select value x from shut.files"
+        " x;create function got() { (select value x from shut.files x) }",
     )
     for user in ("held", "free"):
         grant(shop.node, user, "use_catalog use_schema", kind="CATALOG", on="main")

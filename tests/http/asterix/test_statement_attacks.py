@@ -19,8 +19,8 @@ from tests.http.asterix.wire import ask, refusal, rows
 from tests.http.driver import DriverNode, grant
 
 SEED = (
-    "create dataverse deep.east; create type deep.east.T as { id: bigint };"
-    " create dataset deep.east.orders(deep.east.T) primary key id; create dataverse `text`; create dataverse global_temp"
+    "create dataverse deep.east; create type deep.east.T as { id: bigint }; create dataset"
+    " deep.east.orders(deep.east.T) primary key id; create dataverse `text`; create dataverse global_temp"
 )
 
 

@@ -158,7 +158,10 @@ def test_description_of_dataset_revoked_after_binding_is_refused(
         ("select d.ViewDetails from Metadata.`Dataset` d where d.DataverseName >= 'shared'", 3),
         ("select value d.ViewDetails from Metadata.`Dataset` d where d.DataverseName = 'shared'", 2),
         (
-            "select value d.ViewDetails from Metadata.`Dataset` d where d.DataverseName = 'shared' and d.DatasetName = 'v'",
+            (
+                "select value d.ViewDetails from Metadata.`Dataset` d where d.DataverseName = 'shared' and"
+                " d.DatasetName = 'v'"
+            ),
             1,
         ),
     ],

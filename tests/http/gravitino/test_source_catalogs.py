@@ -262,8 +262,9 @@ def test_types_are_returned_unchanged(shop: Shop) -> None:
     assert table["columns"][7]["defaultValue"]["value"] == ""
     shop.sql("CREATE TYPE sales.mood AS ENUM ('a')", "CREATE DOMAIN sales.posint AS integer CHECK (VALUE > 0)")
     shop.sql(
-        "CREATE TABLE sales.own (m sales.mood, d sales.posint, p point, s serial, g int GENERATED ALWAYS AS (1 + 1) STORED, x text DEFAULT lower('A'),"
-        " b bit(3), t text DEFAULT 'it''s', n int DEFAULT -5, huge numeric(50,2), w time with time zone, tiny \"char\", label name, e text DEFAULT '')"
+        "CREATE TABLE sales.own (m sales.mood, d sales.posint, p point, s serial, g int GENERATED ALWAYS AS (1 + 1)"
+        " STORED, x text DEFAULT lower('A'), b bit(3), t text DEFAULT 'it''s', n int DEFAULT -5, huge numeric(50,2), w"
+        " time with time zone, tiny \"char\", label name, e text DEFAULT '')"
     )
     columns_by_name = {each["name"]: each for each in shop.node.done("GET", f"{ORDERS}/own")["table"]["columns"]}
     assert columns_by_name["s"]["autoIncrement"] is True

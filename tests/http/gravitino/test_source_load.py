@@ -104,7 +104,8 @@ def _postgresql(request: pytest.FixtureRequest, folder: Path) -> Iterator[LargeS
         connection.execute("CREATE SCHEMA sales")
         connection.execute("SELECT set_config('client_min_messages', 'warning', false)")
         connection.execute(
-            f"DO $$ BEGIN FOR n IN 0..{MANY - 1} LOOP EXECUTE format('CREATE TABLE sales.t%s (id bigint)', lpad(n::text, 4, '0')); END LOOP; END $$"
+            f"DO $$ BEGIN FOR n IN 0..{MANY - 1} LOOP EXECUTE format('CREATE TABLE sales.t%s (id bigint)',"
+            " lpad(n::text, 4, '0')); END LOOP; END $$"
         )
     with (
         bridge_to(database) as bridge,

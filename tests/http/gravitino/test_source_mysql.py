@@ -173,8 +173,9 @@ def test_every_type_is_returned_under_its_name(store: Store) -> None:
 def test_existing_tables_with_special_features_are_shown(store: Store) -> None:
     """Existing tables with special types, prefix keys, expressions, views and sequences are shown correctly."""
     store.sql(
-        "CREATE TABLE t (a ENUM('x','y'), b JSON, c INT(5) ZEROFILL, d TEXT, e VARCHAR(200), f INT AS (c + 1), g TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP "
-        "ON UPDATE CURRENT_TIMESTAMP, h INT DEFAULT (1 + 1), UNIQUE KEY part (e(10)), UNIQUE KEY whole (c)) ENGINE=Aria COMMENT='theirs'",
+        "CREATE TABLE t (a ENUM('x','y'), b JSON, c INT(5) ZEROFILL, d TEXT, e VARCHAR(200), f INT AS (c + 1), g"
+        " TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, h INT DEFAULT (1 + 1), UNIQUE KEY"
+        " part (e(10)), UNIQUE KEY whole (c)) ENGINE=Aria COMMENT='theirs'",
         "CREATE VIEW v AS SELECT 1 AS a",
         "CREATE SEQUENCE s",
     )
@@ -226,8 +227,9 @@ def test_schemas_can_be_created_and_dropped(store: Store) -> None:
 def test_supported_table_changes_are_applied_together(store: Store) -> None:
     """One request adds, moves, changes and removes columns, keys and comments, and leaves everything else unchanged."""
     store.sql(
-        "CREATE TABLE t (id BIGINT NOT NULL, who VARCHAR(20) CHARACTER SET latin1 COLLATE latin1_bin DEFAULT 'a\\\\b' COMMENT 'whom', "
-        "at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3) ON UPDATE CURRENT_TIMESTAMP(3), old INT, kind ENUM('a','b') NOT NULL DEFAULT 'b')",
+        "CREATE TABLE t (id BIGINT NOT NULL, who VARCHAR(20) CHARACTER SET latin1 COLLATE latin1_bin DEFAULT 'a\\\\b'"
+        " COMMENT 'whom', at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3) ON UPDATE CURRENT_TIMESTAMP(3), old"
+        " INT, kind ENUM('a','b') NOT NULL DEFAULT 'b')",
         "INSERT INTO t (id, who) VALUES (7, 'bea')",
     )
     seven = {"type": "literal", "dataType": "integer", "value": "7"}
@@ -478,6 +480,7 @@ def test_missing_source_privilege_returns_502_with_reason(store: Store) -> None:
         store.node.post(tables, {"name": "u", "columns": COLUMNS}),
         store.node.put(f"{tables}/t", updates(change("updateComment", newComment="x"))),
     ):
-        assert (answer.status, "refuses this operation of its user" in str(answer["message"])) == (502, True), (
-            answer.body
-        )
+        assert (answer.status, "refuses this operation of its user" in str(answer["message"])) == (
+            502,
+            True,
+        ), answer.body

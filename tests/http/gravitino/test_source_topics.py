@@ -29,7 +29,9 @@ TOPICS = f"{SCHEMA}/topics"
 LOGIN = {
     "gravitino.bypass.security.protocol": "SASL_PLAINTEXT",
     "gravitino.bypass.sasl.mechanism": "PLAIN",
-    "gravitino.bypass.sasl.jaas.config": f'org.apache.kafka.common.security.plain.PlainLoginModule required username="{USER}" password="{PASSWORD}";',
+    "gravitino.bypass.sasl.jaas.config": (
+        f'org.apache.kafka.common.security.plain.PlainLoginModule required username="{USER}" password="{PASSWORD}";'
+    ),
 }
 _NUMBERS = count(1)
 

@@ -28,7 +28,10 @@ from tests.http.iceberg.wire import (
 )
 from tests.iceberg_manifests import data_file, entry
 
-EVERYTHING = "use_catalog use_schema create_schema select_table modify_table create_table create_view select_view register_function execute_function modify_function"
+EVERYTHING = (
+    "use_catalog use_schema create_schema select_table modify_table create_table create_view select_view"
+    " register_function execute_function modify_function"
+)
 HOME = table_path("a", "t")
 
 

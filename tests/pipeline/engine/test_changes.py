@@ -98,10 +98,12 @@ def test_column_is_widened_as_iceberg_allows(old: str, new: str, expected: str |
 def test_schemas_are_compared_by_name_at_any_depth() -> None:
     """New, widened, missing and lossy columns are reported by path; order and case do not matter."""
     table = columns(
-        "id INT, Who STRUCT<name: STRING, age: INT>, tags ARRAY<STRUCT<a: INT>>, m MAP<STRING, INT>, gone DATE, note STRING"
+        "id INT, Who STRUCT<name: STRING, age: INT>, tags ARRAY<STRUCT<a: INT>>, m MAP<STRING, INT>, gone DATE, note"
+        " STRING"
     )
     frame = columns(
-        "note INT, ID BIGINT, who STRUCT<NAME: STRING, mail: STRING>, tags ARRAY<STRUCT<a: BIGINT>>, m MAP<STRING, BIGINT>, fresh SMALLINT"
+        "note INT, ID BIGINT, who STRUCT<NAME: STRING, mail: STRING>, tags ARRAY<STRUCT<a: BIGINT>>, m MAP<STRING,"
+        " BIGINT>, fresh SMALLINT"
     )
 
     changes = changes_between(table, frame)

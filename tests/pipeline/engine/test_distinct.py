@@ -48,7 +48,9 @@ def test_distinct_count_equals_plain_count(here: SparkSession, keys: tuple[str, 
     ends = "SELECT 9223372036854775807 AS id UNION ALL SELECT -9223372036854775808"
     frame = here.sql(f"SELECT {COLUMNS} FROM (SELECT id FROM range(300))").unionAll(
         here.sql(
-            f"SELECT {COLUMNS.replace('id - 150', 'id').replace('(id * 982451653) % 9223372036854775807 - 4611686018427387904', 'id')} FROM ({ends})"
+            "SELECT"
+            f" {COLUMNS.replace('id - 150', 'id').replace('(id * 982451653) % 9223372036854775807 - 4611686018427387904', 'id')}"
+            f" FROM ({ends})"
         )
     )
     frame.createOrReplaceTempView("counted_keys")

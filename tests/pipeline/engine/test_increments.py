@@ -55,7 +55,8 @@ def test_increment_has_only_appended_rows_after_compaction(spark: SparkSession, 
     start = head(spark, table)
     spark.sql(f"INSERT INTO {name} VALUES (2, 'b')")
     spark.sql(
-        f"CALL main.system.rewrite_data_files(table => '{table[1]}.t', options => map('min-input-files', '1', 'rewrite-all', 'true'))"
+        f"CALL main.system.rewrite_data_files(table => '{table[1]}.t', options => map('min-input-files', '1',"
+        " 'rewrite-all', 'true'))"
     )
     spark.sql(f"INSERT INTO {name} VALUES (3, 'c')")
 
@@ -176,7 +177,10 @@ def test_unusable_start_causes_full_read_with_reason(spark: SparkSession, place:
     [
         "'format-version'='2'",
         "'format-version'='3'",
-        "'format-version'='3', 'write.merge.mode'='merge-on-read', 'write.update.mode'='merge-on-read', 'write.delete.mode'='merge-on-read'",
+        (
+            "'format-version'='3', 'write.merge.mode'='merge-on-read', 'write.update.mode'='merge-on-read',"
+            " 'write.delete.mode'='merge-on-read'"
+        ),
     ],
 )
 def test_random_increments_bring_a_copy_up_to_date(spark: SparkSession, place: Parts, properties: str) -> None:
@@ -209,6 +213,9 @@ _CHANGES = (
     "INSERT INTO {0} VALUES ({3}, '{2}')",
     "UPDATE {0} SET v = '{2}' WHERE id = {1}",
     "DELETE FROM {0} WHERE id = {1}",
-    "MERGE INTO {0} t USING (SELECT {1} AS id, '{2}' AS v) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *",
+    (
+        "MERGE INTO {0} t USING (SELECT {1} AS id, '{2}' AS v) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT"
+        " MATCHED THEN INSERT *"
+    ),
     "INSERT OVERWRITE {0} VALUES ({1}, '{2}')",
 )

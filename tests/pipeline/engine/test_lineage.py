@@ -78,7 +78,10 @@ pytestmark = [
 KNOWN: list[tuple[str, str, dict[str, set[str]]]] = [
     (
         "plain",
-        "SELECT id, amount * 2 AS twice, CAST(id AS STRING) AS text, 1 AS one FROM {s}.orders WHERE day > DATE'2026-01-01'",
+        (
+            "SELECT id, amount * 2 AS twice, CAST(id AS STRING) AS text, 1 AS one FROM {s}.orders WHERE day >"
+            " DATE'2026-01-01'"
+        ),
         {
             "id": {"orders.id IDENTITY"},
             "twice": {"orders.amount TRANSFORMATION"},
@@ -90,8 +93,8 @@ KNOWN: list[tuple[str, str, dict[str, set[str]]]] = [
     (
         "join and aggregate",
         (
-            "SELECT p.city, sum(o.amount) AS total, count(*) AS n FROM {s}.orders o JOIN {s}.people p ON o.person = p.id GROUP BY p.city HAVING"
-            " max(o.day) > DATE'2026-01-01' ORDER BY 2"
+            "SELECT p.city, sum(o.amount) AS total, count(*) AS n FROM {s}.orders o JOIN {s}.people p ON o.person ="
+            " p.id GROUP BY p.city HAVING max(o.day) > DATE'2026-01-01' ORDER BY 2"
         ),
         {
             "city": {"people.city IDENTITY"},
@@ -109,8 +112,8 @@ KNOWN: list[tuple[str, str, dict[str, set[str]]]] = [
     (
         "with",
         (
-            "WITH a AS (SELECT person, amount + 1 AS more FROM {s}.orders), b AS (SELECT person, more FROM a WHERE more > 5)"
-            " SELECT x.more, y.more AS other FROM a x JOIN b y USING (person)"
+            "WITH a AS (SELECT person, amount + 1 AS more FROM {s}.orders), b AS (SELECT person, more FROM a WHERE more"
+            " > 5) SELECT x.more, y.more AS other FROM a x JOIN b y USING (person)"
         ),
         {
             "more": {"orders.amount TRANSFORMATION"},
@@ -121,8 +124,9 @@ KNOWN: list[tuple[str, str, dict[str, set[str]]]] = [
     (
         "subqueries",
         (
-            "SELECT id, (SELECT max(name) FROM {s}.people p WHERE p.id = o.person) AS who FROM {s}.orders o"
-            " WHERE EXISTS (SELECT 1 FROM {s}.people q WHERE q.id = o.person AND q.city = 'x') AND id IN (SELECT id FROM {s}.people)"
+            "SELECT id, (SELECT max(name) FROM {s}.people p WHERE p.id = o.person) AS who FROM {s}.orders o WHERE"
+            " EXISTS (SELECT 1 FROM {s}.people q WHERE q.id = o.person AND q.city = 'x') AND id IN (SELECT id FROM"
+            " {s}.people)"
         ),
         {
             "id": {"orders.id IDENTITY"},
@@ -133,8 +137,8 @@ KNOWN: list[tuple[str, str, dict[str, set[str]]]] = [
     (
         "window",
         (
-            "SELECT id, row_number() OVER (PARTITION BY person ORDER BY day) AS nth, sum(amount) OVER (PARTITION BY person) AS running"
-            " FROM {s}.orders"
+            "SELECT id, row_number() OVER (PARTITION BY person ORDER BY day) AS nth, sum(amount) OVER (PARTITION BY"
+            " person) AS running FROM {s}.orders"
         ),
         {
             "id": {"orders.id IDENTITY"},
@@ -166,7 +170,10 @@ KNOWN: list[tuple[str, str, dict[str, set[str]]]] = [
     ),
     (
         "case",
-        "SELECT CASE WHEN amount > 5 THEN id WHEN day IS NULL THEN person ELSE 0 END AS c, IF(amount > 1, id, person) AS i FROM {s}.orders",
+        (
+            "SELECT CASE WHEN amount > 5 THEN id WHEN day IS NULL THEN person ELSE 0 END AS c, IF(amount > 1, id,"
+            " person) AS i FROM {s}.orders"
+        ),
         {
             "c": {
                 "orders.id TRANSFORMATION",
@@ -180,8 +187,8 @@ KNOWN: list[tuple[str, str, dict[str, set[str]]]] = [
     (
         "variant",
         (
-            "SELECT variant_get(v, '$.a', 'bigint') AS a, pos FROM (SELECT parse_json(name) AS v, city FROM {s}.people),"
-            " LATERAL variant_explode(v) AS t(pos, key, value)"
+            "SELECT variant_get(v, '$.a', 'bigint') AS a, pos FROM (SELECT parse_json(name) AS v, city FROM"
+            " {s}.people), LATERAL variant_explode(v) AS t(pos, key, value)"
         ),
         {"a": {"people.name TRANSFORMATION"}, "pos": {"people.name TRANSFORMATION"}},
     ),
@@ -212,12 +219,18 @@ KNOWN: list[tuple[str, str, dict[str, set[str]]]] = [
     ),
     (
         "recursive",
-        "WITH RECURSIVE r(n, who) AS (SELECT 1, name FROM {s}.people UNION ALL SELECT n + 1, who FROM r WHERE n < 3) SELECT who FROM r",
+        (
+            "WITH RECURSIVE r(n, who) AS (SELECT 1, name FROM {s}.people UNION ALL SELECT n + 1, who FROM r WHERE n <"
+            " 3) SELECT who FROM r"
+        ),
         {"who": {"people.name IDENTITY"}},
     ),
     (
         "recursive, round and round",
-        "WITH RECURSIVE r(n, a, b) AS (SELECT 1, name, city FROM {s}.people UNION ALL SELECT n + 1, b, a FROM r WHERE n < 3) SELECT a FROM r",
+        (
+            "WITH RECURSIVE r(n, a, b) AS (SELECT 1, name, city FROM {s}.people UNION ALL SELECT n + 1, b, a FROM r"
+            " WHERE n < 3) SELECT a FROM r"
+        ),
         {"a": {"people.name IDENTITY", "people.city IDENTITY"}},
     ),
     (

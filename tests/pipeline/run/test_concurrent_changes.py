@@ -202,7 +202,8 @@ def test_table_changed_before_publication_reruns_its_step(stage: Stage) -> None:
     assert "moved" in rival.seen
     (message,) = [each for each in rival.told if "running again" in each]
     assert re.match(
-        rf"{stage.table('b')} was written at \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d UTC by spark \(append, snapshot \d+\); running again: {stage.space}.b$",
+        rf"{stage.table('b')} was written at \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d UTC by spark \(append, snapshot \d+\);"
+        rf" running again: {stage.space}.b$",
         message,
     ), message
     assert rival.seen.count("b running") == 2

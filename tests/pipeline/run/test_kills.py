@@ -164,7 +164,10 @@ class Moment:
 
     def __str__(self) -> str:
         seconds = time.monotonic() - self.began
-        return f"{self.number:2}  {self.step:5} + {self.delay_s:.2f} s  {self.done} steps done  {self.state:9}  published after {seconds:.0f} s"
+        return (
+            f"{self.number:2}  {self.step:5} + {self.delay_s:.2f} s  {self.done} steps done  {self.state:9}  published"
+            f" after {seconds:.0f} s"
+        )
 
 
 @pytest.mark.parametrize("number", range(KILLS))

@@ -300,7 +300,8 @@ steps:
     for words in (*expected, "runs write and do not read", "'vectors' is for Lance tables"):
         assert any(words in each for each in problems), (words, problems)
     place.write(
-        "pipeline: SPACE\ncatalog: main\nparameters: {day: int}\nsteps: {SPACE.theirs: {catalog: lance, sql: SELECT 1 AS id}}\n"
+        "pipeline: SPACE\ncatalog: main\nparameters: {day: int}\nsteps: {SPACE.theirs: {catalog: lance, sql: SELECT 1"
+        " AS id}}\n"
     )
     ended = place.run()
     assert ended.state == "failed"

@@ -128,7 +128,7 @@ def test_another_python_code_reads_everything_again(folder: Folder, changed: str
     and all rows are read again.
     """
     texts = {
-        "f.py": ("from helper import times\ndef make(src):\n    return src.selectExpr('id', f'v * {times()} AS w')\n"),
+        "f.py": "from helper import times\ndef make(src):\n    return src.selectExpr('id', f'v * {times()} AS w')\n",
         "helper.py": "def times():\n    from below import deep\n    return deep.TIMES * 1\n",
         "below/__init__.py": "",
         "below/deep.py": "TIMES = 2\n",
@@ -206,7 +206,8 @@ def test_clock_in_a_rule_lets_rows_in_when_their_time_comes(folder: Folder) -> N
     folder.write("d/a.csv", "id,v\n1,5\n")
     rule = "expect: [{row: 'v < unix_timestamp(now())', action: drop}]"
     folder.declare(
-        f'sources:\n  src: {{files: "d/*.csv", {CSV}}}\nsteps:\n  @.t: {{load: src, incremental: true, write: append, {rule}}}'
+        f'sources:\n  src: {{files: "d/*.csv", {CSV}}}\nsteps:\n  @.t: {{load: src, incremental: true, write: append,'
+        f" {rule}}}"
     )
     folder.published()
 
@@ -447,7 +448,8 @@ def test_whole_read_is_refused_if_it_would_lose_rows_of_removed_files(folder: Fo
 def test_merge_reads_a_changed_file_again_alone(folder: Folder) -> None:
     """A merge reads a changed file again and merges it, although several files have the same key."""
     folder.declare(
-        f'sources:\n  src: {{files: "d/*.csv", {CSV}}}\nsteps:\n  @.t: {{load: src, incremental: true, write: {{mode: merge, keys: id}}}}'
+        f'sources:\n  src: {{files: "d/*.csv", {CSV}}}\nsteps:\n  @.t: {{load: src, incremental: true, write: {{mode:'
+        " merge, keys: id}}"
     )
     folder.write("d/a.csv", "id,v\n1,1\n2,2\n", at=1)
     folder.published()

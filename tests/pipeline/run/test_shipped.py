@@ -181,8 +181,8 @@ def test_days_that_differ_are_anomalies(lake: Lake) -> None:
     days += [(9, "eve", 2, "done", 1), (10, "new", 2, "done", 500), (9, "eve", 3, "done", 1)]
     for day, user, number, outcome, count in days:
         lake.spark.sql(
-            f"INSERT INTO main.lake_history.audit_daily VALUES (DATE '2026-01-{day:02}', '{user}', {number}, 'table', 'load',"
-            f" '{outcome}', 'main.t{number}', {count}, TIMESTAMP '2026-01-01', TIMESTAMP '2026-01-01')"
+            f"INSERT INTO main.lake_history.audit_daily VALUES (DATE '2026-01-{day:02}', '{user}', {number}, 'table',"
+            f" 'load', '{outcome}', 'main.t{number}', {count}, TIMESTAMP '2026-01-01', TIMESTAMP '2026-01-01')"
         )
     lake.run("audit-rollup")
     rows = lake.rows(

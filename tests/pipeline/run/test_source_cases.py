@@ -168,7 +168,10 @@ def test_json_map_and_variant_are_loaded(bench: Bench) -> None:
     reads.
     """
     bench.add("a.json", '{"id": 1, "m": {"a": 1}, "s": {"m": {"b": 2}}, "v": {"x": [1]}}\n{"id": 2, "m": {"a": "q"}}\n')
-    source = "src: {files: a.json, malformed: count, schema: 'id int, m map<string,int>, s struct<m: map<string,int>>, v variant'}"
+    source = (
+        "src: {files: a.json, malformed: count, schema: 'id int, m map<string,int>, s struct<m: map<string,int>>, v"
+        " variant'}"
+    )
     text = f"sources: {{{source}}}\nsteps:\n  SPACE.ids: {{sql: SELECT id FROM src}}\n"
     whole = "  SPACE.m: {load: src, properties: {format-version: 3}}\n"
 
@@ -262,7 +265,10 @@ def test_null_time_of_a_history_is_named_as_declared(bench: Bench) -> None:
 
 def test_comment_of_a_column_with_a_dot(bench: Bench) -> None:
     """The comment of a column whose name has a dot is set when the table is made, and changed later."""
-    step = "steps:\n  SPACE.t:\n    sql: 'SELECT 1 AS `a.b`, named_struct(''c'', 1) AS a'\n    columns: {{a.b: {}, a.c: two}}\n"
+    step = (
+        "steps:\n  SPACE.t:\n    sql: 'SELECT 1 AS `a.b`, named_struct(''c'', 1) AS a'\n    columns: {{a.b: {}, a.c:"
+        " two}}\n"
+    )
     for comment in ("one", "new"):
         bench.run(step.format(comment)).require()
 

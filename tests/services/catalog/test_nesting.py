@@ -406,8 +406,8 @@ def test_migration_of_many_names_can_be_undone(flat: ServiceDesk) -> None:
         query("BEGIN")
         for number, name in enumerate(names):
             query(
-                "INSERT INTO node (id, zone, parent_id, kind, name_space, name, format, implicit, created_by, created_at, revision, deleted, record)"
-                " VALUES (?, ?, ?, 3, ?, ?, '', ?, 'x', 0, 1, 0, ?)",
+                "INSERT INTO node (id, zone, parent_id, kind, name_space, name, format, implicit, created_by,"
+                " created_at, revision, deleted, record) VALUES (?, ?, ?, 3, ?, ?, '', ?, 'x', 0, 1, 0, ?)",
                 1_000_000 + number,
                 zone,
                 parent,

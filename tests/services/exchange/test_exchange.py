@@ -756,8 +756,8 @@ def test_importer_owns_metalake_without_owner(source: ServiceDesk, other: Servic
 
     assert exported(other, metalake=COPY)
     changes = other.rows(
-        "SELECT operation, kind FROM change WHERE zone = 0 AND revision = (SELECT max(revision) FROM change WHERE zone = 0)"
-        " ORDER BY ordinal"
+        "SELECT operation, kind FROM change WHERE zone = 0 AND revision = (SELECT max(revision) FROM change WHERE zone"
+        " = 0) ORDER BY ordinal"
     )
     assert changes == [("create", Kind.METALAKE)]  # and nothing else: the user existed already
 
@@ -795,8 +795,9 @@ def test_large_metalake_is_exported_and_imported_in_pages(source: ServiceDesk, t
     imported_at = time.process_time()
 
     print(
-        f"{job.records} records, {sum(map(len, pieces)) / 1e6:.1f} MB: export {exported_at - began:.1f} s, import {imported_at - exported_at:.1f} s"
-        f" of CPU; largest piece {largest / 1e3:.0f} kB; process {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3:.0f} MB"
+        f"{job.records} records, {sum(map(len, pieces)) / 1e6:.1f} MB: export {exported_at - began:.1f} s, import"
+        f" {imported_at - exported_at:.1f} s of CPU; largest piece {largest / 1e3:.0f} kB; process"
+        f" {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3:.0f} MB"
     )
     assert job.records > CROWD
     assert largest < 200_000

@@ -36,9 +36,10 @@ def test_nothing_is_lost_under_concurrent_writers_and_crashes(
         act = story.step()
         assert not (lost := story.check()), f"step {number} ({act}): {lost}"
     print(
-        f"\n{STEPS} steps with seed {SEED}: {story.kills} kills, {story.gone} snapshots expired, {story.deleted} orphan files deleted of"
-        f" {story.orphans} left, {story.files} metadata files, {story.compacted} compactions and {story.yielded} refused,"
-        f" {story.branched} commits to branches, {story.refused} late commits refused, {time.process_time() - began:.0f} s CPU"
+        f"\n{STEPS} steps with seed {SEED}: {story.kills} kills, {story.gone} snapshots expired, {story.deleted} orphan"
+        f" files deleted of {story.orphans} left, {story.files} metadata files, {story.compacted} compactions and"
+        f" {story.yielded} refused, {story.branched} commits to branches, {story.refused} late commits refused,"
+        f" {time.process_time() - began:.0f} s CPU"
     )
     assert min(story.kills, story.files, story.compacted) > 0
     assert STEPS < LONG or min(story.gone, story.deleted) > 0

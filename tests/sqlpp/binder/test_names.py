@@ -151,7 +151,10 @@ def test_names_are_bound_to_variables_fields_or_datasets(text: str, expected: li
             "SUM([1])",
             1079,
             (1, 1),
-            "array_sum could potentially express the intent. sum itself stands in SELECT, HAVING or ORDER BY of a query",
+            (
+                "array_sum could potentially express the intent. sum itself stands in SELECT, HAVING or ORDER BY of a"
+                " query"
+            ),
         ),
         ("rank()", 1079, (1, 1), "Function rank needs OVER"),
         (

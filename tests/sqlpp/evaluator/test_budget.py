@@ -19,7 +19,10 @@ ATTACKS = (
     "select value array_repeat(repeat('x',16000000),50)",
     "select value repeat('x', 16000000)",
     "select value regexp_contains('a', 'a')",
-    "with a as [1,1,1,1,1,1,1,1], b as [a,a,a,a,a,a,a,a], c as [b,b,b,b,b,b,b,b], d as [c,c,c,c,c,c,c,c] select value [d,d,d,d,d,d,d,d] = []",
+    (
+        "with a as [1,1,1,1,1,1,1,1], b as [a,a,a,a,a,a,a,a], c as [b,b,b,b,b,b,b,b], d as [c,c,c,c,c,c,c,c] select"
+        " value [d,d,d,d,d,d,d,d] = []"
+    ),
     "select value x from range(1,2000) x, range(1,2000) y",
     "select value [" + ",".join(["x"] * 300) + "] from range(1,900) x",
     "select value x from range(1,1500) x order by repeat('x', x)",

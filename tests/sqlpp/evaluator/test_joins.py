@@ -63,7 +63,10 @@ SHAPES = [
     "SELECT VALUE [l.n, (SELECT VALUE r.n FROM right r WHERE {on})] FROM left l",
     "SELECT VALUE [l.n, (SELECT VALUE [r.n, m.n] FROM right r, left m WHERE {on} AND m.b = r.b)] FROM left l",
     "SELECT VALUE l.n FROM left l WHERE NOT EXISTS (SELECT * FROM right r WHERE {on})",
-    "SELECT VALUE [m.n, (SELECT VALUE l.n FROM left l WHERE EXISTS (FROM right r AT p SELECT VALUE p WHERE {on} AND m.b = r.b))] FROM left m",
+    (
+        "SELECT VALUE [m.n, (SELECT VALUE l.n FROM left l WHERE EXISTS (FROM right r AT p SELECT VALUE p WHERE {on} AND"
+        " m.b = r.b))] FROM left m"
+    ),
     "SELECT l.n, COUNT(*) AS c FROM left l, right r WHERE {on} GROUP BY l.n",
     "SELECT VALUE [l.n, i] FROM left l, right r, [r.a, l.b] i WHERE {on} AND i = r.a",
     "SELECT VALUE [l.n, r.n, x] FROM left l, right r LET x = l.b WHERE {on} AND x = r.b",

@@ -100,7 +100,10 @@ WORLD = NameWorld(
         ("SELECT SUM(pay) FILTER (WHERE id > 2) AS s FROM emp", [{"s": 70}]),
         ("SELECT VALUE array_agg(id) FROM emp", [(1, 2, 3, 4, 5)]),
         (
-            "SELECT d, (SELECT VALUE v.e.id FROM g AS v) AS ids FROM emp e GROUP BY e.dept AS d GROUP AS g ORDER BY d LIMIT 1 OFFSET 2",
+            (
+                "SELECT d, (SELECT VALUE v.e.id FROM g AS v) AS ids FROM emp e GROUP BY e.dept AS d GROUP AS g ORDER BY"
+                " d LIMIT 1 OFFSET 2"
+            ),
             [{"d": "x", "ids": (1, 2)}],
         ),
         (
@@ -241,14 +244,20 @@ def test_range_frame_of_null_or_missing_ends_at_the_peers() -> None:
 
 def test_windows_in_where_include_rows_that_where_removes() -> None:
     """A window function in WHERE is computed over all rows of FROM, as AsterixDB's `window/misc_01` expects."""
-    text = "FROM range(1, 10) x WHERE x > 1 AND SUM(x) OVER () = 55 AND x < 4 SELECT VALUE [x, COUNT(x) OVER ()] ORDER BY x"
+    text = (
+        "FROM range(1, 10) x WHERE x > 1 AND SUM(x) OVER () = 55 AND x < 4 SELECT VALUE [x, COUNT(x) OVER ()] ORDER"
+        " BY x"
+    )
 
     assert ask(text) == [(2, 2), (3, 2)]
 
 
 def test_windows_after_group_by_see_the_groups() -> None:
     """A window sees groups when there are some."""
-    text = "SELECT d, SUM(COUNT(*)) OVER (ORDER BY d) AS running FROM emp e WHERE e.dept IS NOT UNKNOWN GROUP BY e.dept AS d ORDER BY d"
+    text = (
+        "SELECT d, SUM(COUNT(*)) OVER (ORDER BY d) AS running FROM emp e WHERE e.dept IS NOT UNKNOWN GROUP BY e.dept AS"
+        " d ORDER BY d"
+    )
 
     assert ask(text, WORLD) == [{"d": "x", "running": 2}, {"d": "y", "running": 3}]
 
@@ -381,7 +390,10 @@ def test_positions_count_from_one_only_in_the_first_from_term(text: str, expecte
     "text, expected",
     [
         (
-            "SELECT t.a AS x, count(*) AS n FROM [{'a': 1}, {'a': 1}] t GROUP BY t.a HAVING (SOME x IN [5] SATISFIES x = 5)",
+            (
+                "SELECT t.a AS x, count(*) AS n FROM [{'a': 1}, {'a': 1}] t GROUP BY t.a HAVING (SOME x IN [5]"
+                " SATISFIES x = 5)"
+            ),
             [{"x": 1, "n": 2}],
         ),
         ("SELECT VALUE n FROM [2, 1] t LET n = t ORDER BY (SELECT VALUE n)[0]", [1, 2]),
@@ -461,11 +473,17 @@ def test_first_of_two_group_keys_with_equal_names_gets_the_name() -> None:
         ),
         ("FROM [1, 2, 3] x LET y = x * 2, s = sum(y) OVER () + y SELECT VALUE s ORDER BY s", [14, 16, 18]),
         (
-            "FROM [1, 1, 2] x GROUP BY x AS k LET n = count(*), r = rank() OVER (ORDER BY n DESC) HAVING r = 1 SELECT k, n, r",
+            (
+                "FROM [1, 1, 2] x GROUP BY x AS k LET n = count(*), r = rank() OVER (ORDER BY n DESC) HAVING r = 1"
+                " SELECT k, n, r"
+            ),
             [{"k": 1, "n": 2, "r": 1}],
         ),
         (
-            "FROM [3, 1] x LET a = row_number() OVER (ORDER BY x), b = row_number() OVER (ORDER BY a DESC) SELECT VALUE [x, a, b] ORDER BY x",
+            (
+                "FROM [3, 1] x LET a = row_number() OVER (ORDER BY x), b = row_number() OVER (ORDER BY a DESC) SELECT"
+                " VALUE [x, a, b] ORDER BY x"
+            ),
             [(1, 1, 2), (3, 2, 1)],
         ),
     ],

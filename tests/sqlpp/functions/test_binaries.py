@@ -13,7 +13,10 @@ from tests.sqlpp.evaluation import value
     "text,expected",
     [
         (
-            "[find_binary(hex('aabbccddaa'), hex('aa')), find_binary(hex('aabb'), hex('aa'), 1), find_binary(hex('aa'), hex(''))]",
+            (
+                "[find_binary(hex('aabbccddaa'), hex('aa')), find_binary(hex('aabb'), hex('aa'), 1),"
+                " find_binary(hex('aa'), hex(''))]"
+            ),
             (0, -1, 0),
         ),
         ("[find_binary(hex('aabb'), hex('bb'), -1), find_binary(hex('aabb'), 1)]", (1, None)),

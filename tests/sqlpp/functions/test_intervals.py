@@ -40,11 +40,17 @@ def days(start: int, end: int) -> str:
         (f"get_overlapping_interval({A}, {days(5, 20)}) = {days(5, 11)}", True),
         (f"get_overlapping_interval({A}, {days(11, 20)})", None),
         (
-            "interval_bin(date('2010-10-30'), date('1990-01-01'), year_month_duration('P1Y')) = interval(date('2010-01-01'), date('2011-01-01'))",
+            (
+                "interval_bin(date('2010-10-30'), date('1990-01-01'), year_month_duration('P1Y')) ="
+                " interval(date('2010-01-01'), date('2011-01-01'))"
+            ),
             True,
         ),
         (
-            "interval_bin(date('1989-12-31'), date('1990-01-01'), day_time_duration('P7D')) = interval(date('1989-12-25'), date('1990-01-01'))",
+            (
+                "interval_bin(date('1989-12-31'), date('1990-01-01'), day_time_duration('P7D')) ="
+                " interval(date('1989-12-25'), date('1990-01-01'))"
+            ),
             True,
         ),
         ("interval_bin(time('12:23:34'), time('00:00:00'), year_month_duration('P1Y'))", None),
@@ -53,7 +59,10 @@ def days(start: int, end: int) -> str:
             "00:00:00.000",
         ),
         (
-            "interval_bin(time('23:23:34'), time('00:00:00'), day_time_duration('PT1H')) = interval_bin(time('23:59:59'), time('00:00:00'), day_time_duration('PT1H'))",
+            (
+                "interval_bin(time('23:23:34'), time('00:00:00'), day_time_duration('PT1H')) ="
+                " interval_bin(time('23:59:59'), time('00:00:00'), day_time_duration('PT1H'))"
+            ),
             True,
         ),
         ("interval_bin(date('2010-10-30'), date('1990-01-01'), day_time_duration('PT0S'))", None),
@@ -107,7 +116,8 @@ def test_too_many_bins_are_refused() -> None:
     """A long interval with small bins is refused, because it would exhaust the memory."""
     with pytest.raises(SqlppError, match="more than 1000000 bins"):
         value(
-            "overlap_bins(interval(datetime('2000-01-01T00:00:00'), datetime('2020-01-01T00:00:00')), datetime('2000-01-01T00:00:00'), day_time_duration('PT1S'))"
+            "overlap_bins(interval(datetime('2000-01-01T00:00:00'), datetime('2020-01-01T00:00:00')),"
+            " datetime('2000-01-01T00:00:00'), day_time_duration('PT1S'))"
         )
 
 

@@ -62,7 +62,10 @@ def test_shape_functions_return_expected_values(text: str, expected: Value) -> N
 
 def test_shapes_can_be_ordered_and_grouped() -> None:
     """Points are ordered by x, then by y; equal shapes form one group."""
-    text = "select p, count(*) as n from [point('2,1'), point('1,5'), point('1,-5'), point('2.0,1')] p group by p order by p"
+    text = (
+        "select p, count(*) as n from [point('2,1'), point('1,5'), point('1,-5'), point('2.0,1')] p group by p order"
+        " by p"
+    )
 
     assert [(one["p"].coordinates, one["n"]) for one in ask(text)] == [
         ((1.0, -5.0), 1),

@@ -31,7 +31,10 @@ from tests.sqlpp.evaluation import value
         ("edit_distance_contains(1, 'a', 0)", None),
         ("[edit_distance_list_is_filterable([1, 2], 1), edit_distance_list_is_filterable([1], 1)]", (True, False)),
         (
-            "[edit_distance_string_is_filterable('abcdefghij', 5, 2, true), edit_distance_string_is_filterable('abcdefghij', 5, 2, false)]",
+            (
+                "[edit_distance_string_is_filterable('abcdefghij', 5, 2, true),"
+                " edit_distance_string_is_filterable('abcdefghij', 5, 2, false)]"
+            ),
             (True, False),
         ),
         (

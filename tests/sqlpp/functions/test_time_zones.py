@@ -35,13 +35,19 @@ from tests.sqlpp.evaluation import value
         ("day_time_duration_less_than(duration('PT1S'), day_time_duration('PT2S'))", True),
         ("day_time_duration_greater_than(1, duration('PT2S'))", None),
         (
-            "[duration_equal(duration('P1D'), duration('PT24H')), duration_equal(duration('P1M'), year_month_duration('P1M'))]",
+            (
+                "[duration_equal(duration('P1D'), duration('PT24H')), duration_equal(duration('P1M'),"
+                " year_month_duration('P1M'))]"
+            ),
             (True, True),
         ),
         ("[duration_equal(duration('P1D'), duration('P1M')), duration_equal(1, duration('P1M'))]", (False, None)),
         ("duration_equal(missing, 1)", MISSING),
         (
-            "[day_of_week(date('1970-01-01')), day_of_week(date('1970-01-01'), 'MON'), day_of_week(date('1970-01-01'), 5)]",
+            (
+                "[day_of_week(date('1970-01-01')), day_of_week(date('1970-01-01'), 'MON'),"
+                " day_of_week(date('1970-01-01'), 5)]"
+            ),
             (5, 4, 1),
         ),
         ("[day_of_week(date('1970-01-01'), 'x'), day_of_week(1)]", (None, None)),

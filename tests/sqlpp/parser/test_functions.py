@@ -40,7 +40,8 @@ def test_external_function_has_types_library_and_arguments() -> None:
     """An external function has types of parameters and of the result, a library and its arguments."""
     statement = read(
         CreateExternalFunction,
-        "create function f(a: bigint, b [string], c) returns {{ x.y }} as 'module', 'class.method' at a.lib with {'n': 1}",
+        "create function f(a: bigint, b [string], c) returns {{ x.y }} as 'module', 'class.method' at a.lib with"
+        " {'n': 1}",
     )
 
     assert statement.parameters is not None

@@ -13,9 +13,18 @@ from tests.sqlpp.evaluation import NameWorld, written
 
 QUERIES = (
     "1 + 2",
-    "select value {'a': 1.0, 'b': date('2020-01-01'), 'c': [null, missing, uuid('5c848e5c-6b6a-498f-8452-8847a2957421')]} from t x where x.a > 1 order by x desc limit 2",
-    "select a, count(*) n from t x unnest x.xs as a at p left join t z on z.k = a group by a group as g having count(*) > 1",
-    "with w as (select value 1) select w, row_number() over (partition by x.a order by x.b rows 2 preceding) r from t x",
+    (
+        "select value {'a': 1.0, 'b': date('2020-01-01'), 'c': [null, missing,"
+        " uuid('5c848e5c-6b6a-498f-8452-8847a2957421')]} from t x where x.a > 1 order by x desc limit 2"
+    ),
+    (
+        "select a, count(*) n from t x unnest x.xs as a at p left join t z on z.k = a group by a group as g having"
+        " count(*) > 1"
+    ),
+    (
+        "with w as (select value 1) select w, row_number() over (partition by x.a order by x.b rows 2 preceding) r"
+        " from t x"
+    ),
     "select value x from t x union all select value y from t y",
     "some v in [1, 2] satisfies v between 0 and 9 and f(v) is not unknown",
     "case 1 when 2 then {{1, 2}} else [3][0:] end",

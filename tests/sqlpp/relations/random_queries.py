@@ -86,7 +86,10 @@ class Queries:
         if variables[0][1] == "orders" and len(variables) == 1 and self._chance(0.3):
             item, place = self._name(), self._name()
             outer = "left outer " if self._chance(0.5) else ""
-            return f"select value [{item}, {place}, {', '.join(parts)}] from {source} {outer}unnest {variables[0][0]}.tags as {item} at {place}"
+            return (
+                f"select value [{item}, {place}, {', '.join(parts)}] from {source} {outer}unnest {variables[0][0]}.tags"
+                f" as {item} at {place}"
+            )
         select = (
             f"value [{', '.join(parts)}]"
             if self._chance(0.5)
@@ -103,7 +106,10 @@ class Queries:
         places += [f"{name}.id" for name, _ in variables]
         cut = f" limit {self._random.randint(0, 5)}{self._of(['', ' offset 1'])}" if self._chance(0.6) else ""
         values = ", ".join(f"{name}.id" for name, _ in variables)
-        return f"select value [{values}, {self._any(variables)}] from {source}{self._where(variables)} order by {', '.join(places)}{cut}"
+        return (
+            f"select value [{values}, {self._any(variables)}] from {source}{self._where(variables)} order by"
+            f" {', '.join(places)}{cut}"
+        )
 
     def _grouped(self) -> str:
         source, variables = self._source()
@@ -150,8 +156,14 @@ class Queries:
         source, variables = self._source()
         inner, outer = self._name(), self._name()
         first = variables[0][0]
-        derived = f"select {first}.id as id, {self._any(variables)} as v, {self._expression('int', variables, 1)} as w from {source}{self._where(variables)}"
-        return f"select {inner}.v, {outer}.id from ({derived}) {inner} {self._of(['join', 'left join'])} orders {outer} on {inner}.w = {outer}.n"
+        derived = (
+            f"select {first}.id as id, {self._any(variables)} as v, {self._expression('int', variables, 1)} as w from"
+            f" {source}{self._where(variables)}"
+        )
+        return (
+            f"select {inner}.v, {outer}.id from ({derived}) {inner} {self._of(['join', 'left join'])} orders {outer} on"
+            f" {inner}.w = {outer}.n"
+        )
 
     def _windowed(self) -> str:
         dataset = self._of(["orders", "people"])
@@ -320,7 +332,8 @@ class Queries:
             lambda: self._compared(variables, depth - 1),
             lambda: self._compared(variables, depth - 1),
             lambda: (
-                f"({self._scalar(variables, depth - 1)} is {self._of(['', 'not '])}{self._of(['null', 'missing', 'unknown'])})"
+                f"({self._scalar(variables, depth - 1)} is"
+                f" {self._of(['', 'not '])}{self._of(['null', 'missing', 'unknown'])})"
             ),
             lambda: self._listed(variables),
             lambda: self._within_a_query(variables),
@@ -380,7 +393,10 @@ class Queries:
         body = f"from {dataset} {name}{where}"
         return self._of(
             [
-                f"(select value {self._of(['count(*)', f'sum({name}.id)', f'max({name}.{self._key(dataset)})'])} {body})[0]",
+                (
+                    f"(select value {self._of(['count(*)', f'sum({name}.id)', f'max({name}.{self._key(dataset)})'])}"
+                    f" {body})[0]"
+                ),
                 f"array_count((select value {name}.{self._key(dataset)} {body}))",
             ]
         )

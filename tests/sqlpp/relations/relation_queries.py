@@ -19,7 +19,8 @@ from tests.sqlpp.relations.relation_interpreter import Held, worked_out
 ORDERS = """closed { id: bigint, c: bigint?, n: integer, price: double?, note: string?, day: date, seen: datetime?, done: boolean?, tags: [string]? }"""
 PEOPLE = "{ id: bigint, name: string, age: integer?, home: closed { zip: string, floor: bigint? }? }"
 HELD = {
-    "orders": """[
+    "orders": (
+        """[
   {'id': 1, 'c': 1, 'n': 3, 'price': 10.5, 'note': 'Ab', 'day': date('2020-01-31'), 'seen': datetime('2020-01-02T03:04:05.678'), 'done': true, 'tags': ['x', 'y']},
   {'id': 2, 'c': 1, 'n': -7, 'price': 0.0, 'note': null, 'day': date('1969-12-31'), 'done': false, 'tags': []},
   {'id': 3, 'c': 2, 'n': 3, 'price': double('NaN'), 'note': 'ab%', 'day': date('2020-01-31'), 'done': null, 'tags': ['x', null]},
@@ -27,13 +28,16 @@ HELD = {
   {'id': 5, 'c': null, 'n': 2, 'price': -2.5, 'day': date('2020-02-29'), 'seen': datetime('1969-12-31T23:59:59.999')},
   {'id': 9007199254740993, 'c': 9, 'n': 2, 'price': 9007199254740992.0, 'note': 'zebra', 'day': date('2020-03-01'), 'tags': null},
   {'id': 7, 'c': 3, 'n': 10, 'price': 1.0, 'note': 'ab', 'day': date('2020-01-01'), 'done': true, 'tags': ['y', 'y', 'z']}
-]""",
-    "people": """[
+]"""
+    ),
+    "people": (
+        """[
   {'id': 1, 'name': 'Ann', 'age': 30, 'home': {'zip': '1', 'floor': 2}, 'pay': 10.5},
   {'id': 2, 'name': 'Bob', 'age': null, 'home': {'zip': '2', 'floor': null}},
   {'id': 3, 'name': 'ann', 'home': null, 'pay': 'much'},
   {'id': 4, 'name': 'Zoe', 'age': 3, 'home': {'zip': '1'}}
-]""",
+]"""
+    ),
 }
 FORMS: dict[str, StorageForm] = {
     "orders": storage_form_of_record(type_of(ORDERS), (("id",),)),

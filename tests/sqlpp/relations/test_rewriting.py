@@ -183,9 +183,13 @@ UNCARRIED = {
     "select p.id from people p where p.pay > 1 group by p.id": "the field pay, which is not a column",
     "select distinct value p.id from people p where p.pay > 1": "the field pay, which is not a column",
     "select value count(*) from people p where p.pay > 1": "the field pay, which is not a column",
-    "select p.id, row_number() over (order by p.id) as r from people p where p.pay > 1": "the field pay, which is not a column",
+    "select p.id, row_number() over (order by p.id) as r from people p where p.pay > 1": (
+        "the field pay, which is not a column"
+    ),
     "select value x.id from (select p.id from people p where p.pay > 1) x": "the field pay, which is not a column",
-    "select value p.id from people p where p.pay > 1 union all select value p.id from people p": "the field pay, which is not a column",
+    "select value p.id from people p where p.pay > 1 union all select value p.id from people p": (
+        "the field pay, which is not a column"
+    ),
     "select p.id from people p order by p.pay": "the field pay, which is not a column",
     "select distinct p.pay from people p": "DISTINCT of open objects or arrays",
     "select o.id from orders o order by initcap(o.note)": "the function initcap",
@@ -195,7 +199,9 @@ UNCARRIED = {
     "select distinct value o.tags = ['x'] from orders o": "an operator on an array|DISTINCT of open",
     "select o.n, array_agg(o.id) as ids from orders o group by o.n": "array_agg",
     "select o.n, g from orders o group by o.n group as g": "GROUP AS",
-    "select value (select value count(*) from orders o where o.c < p.id)[0] from people p": "other conditions than equalities",
+    "select value (select value count(*) from orders o where o.c < p.id)[0] from people p": (
+        "other conditions than equalities"
+    ),
     "select value o.price from orders o union all select value o.note from orders o": "UNION ALL of different types",
     "select value 1": "a query without FROM",
 }

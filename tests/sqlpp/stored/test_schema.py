@@ -48,7 +48,10 @@ def test_dataset_schema_has_identifier_fields_and_structs() -> None:
     assert str(Schema.model_validate(schema)).splitlines() == [
         "table {",
         "  1: id: required int",
-        "  2: at: required struct<3: zip: required string, 4: city: optional string, 5: _open: optional string (undeclared fields)>",
+        (
+            "  2: at: required struct<3: zip: required string, 4: city: optional string, 5: _open: optional string"
+            " (undeclared fields)>"
+        ),
         "  6: seen: optional list<timestamptz>",
         "  8: _open: optional string (undeclared fields)",
         "}",

@@ -137,7 +137,10 @@ def test_undefined_arithmetic_result_is_nan(left: Value, operator: str, right: V
             2,
             "^",
             -1,
-            "ASX0010: Invalid value: function power expects its second input parameter to be a non-negative value, got -1",
+            (
+                "ASX0010: Invalid value: function power expects its second input parameter to be a non-negative value,"
+                " got -1"
+            ),
         ),
     ],
 )

@@ -18,7 +18,9 @@ from tests.store.objects.test_documents import document
 from tests.store.world import StoreWorld
 
 FLIPS = {
-    "sqlite": "UPDATE document SET body = CAST(substr(body, 1, 9) || x'FF' || substr(body, 11) AS blob) WHERE node_id = 7",
+    "sqlite": (
+        "UPDATE document SET body = CAST(substr(body, 1, 9) || x'FF' || substr(body, 11) AS blob) WHERE node_id = 7"
+    ),
     "postgres": "UPDATE document SET body = set_byte(body, 9, 255) WHERE node_id = 7",
 }
 

@@ -65,7 +65,8 @@ def export(
         except (NotFoundError, DeniedError) as error:
             if "." in metalake:
                 raise StoppedError(
-                    f"'{metalake}' is no metalake, and an export is of a whole one; a file that a shell made for it is empty",
+                    f"'{metalake}' is no metalake, and an export is of a whole one; a file that a shell made for it is"
+                    " empty",
                     code=error.kind,
                     hint=f"'limnos list metalakes' lists them; {rows_hint(metalake)}",
                 ) from error
@@ -148,7 +149,10 @@ def _import(client: Client, file: Path, *, name: str | None, ids: str, resume: i
         try:
             done = _feed_import(client, info, parts=parts, form=form)
         except (ClientError, KeyboardInterrupt):
-            note = f"import {info.id} is open: continue with 'limnos import {file} --resume {info.id}', or 'limnos import --give-up {info.id}'"
+            note = (
+                f"import {info.id} is open: continue with 'limnos import {file} --resume {info.id}', or 'limnos import"
+                f" --give-up {info.id}'"
+            )
             print(visible(note), file=sys.stderr)
             raise
     show_done(

@@ -47,7 +47,10 @@ class DirectoryFlags:
         list[str] | None,
         Parameter(
             negative="",
-            help="KEY=VALUE for an object store, in Lance's terms (`aws_region`, `aws_endpoint`); may be repeated. The default is the environment.",
+            help=(
+                "KEY=VALUE for an object store, in Lance's terms (`aws_region`, `aws_endpoint`); may be repeated. The"
+                " default is the environment."
+            ),
         ),
     ] = None
 

@@ -46,8 +46,8 @@ def check(catalog: str = "main", /, *, separator: SeparatorFlag = None, common: 
     free = f"; no name contains {' or '.join(name_check.free)}" if name_check.free else ""
     more = f" --separator '{separator}'" if separator else ""
     _note(
-        f"{name_check.conflicts} names in catalog {catalog} contain '{name_check.separator}'{free}: rename them with 'limnos names plan "
-        f"{catalog}{more}'"
+        f"{name_check.conflicts} names in catalog {catalog} contain '{name_check.separator}'{free}: rename them with"
+        f" 'limnos names plan {catalog}{more}'"
     )
     return 1
 
@@ -102,8 +102,9 @@ def migrate(catalog: str = "main", /, *, yes: YesFlag = False, common: CommonFla
     with common.client() as client:
         changes = client.names.migrate(catalog)
     show_done(
-        f"changed {changes.renamed + changes.nested} of {changes.total} names in catalog {catalog}{_left_note(changes)}; undo it with 'limnos names "
-        f"undo {catalog}', or confirm it with 'limnos names confirm {catalog}'",
+        f"changed {changes.renamed + changes.nested} of {changes.total} names in catalog"
+        f" {catalog}{_left_note(changes)}; undo it with 'limnos names undo {catalog}', or confirm it with 'limnos names"
+        f" confirm {catalog}'",
         msgspec.structs.asdict(changes),
         output_format=common.output_format,
     )

@@ -130,7 +130,10 @@ def _parse_principals(words: Iterable[str]) -> NamedPrincipals:
         if word not in results or not sign or not name:
             raise UsageError(
                 f"'{each}' does not say whether it is a user, a group or a role",
-                hint=f"write {shlex.quote(f'user:{each}')}, {shlex.quote(f'group:{each}')} or {shlex.quote(f'role:{each}')}",
+                hint=(
+                    f"write {shlex.quote(f'user:{each}')}, {shlex.quote(f'group:{each}')} or"
+                    f" {shlex.quote(f'role:{each}')}"
+                ),
             )
         results[word].append(name)
     users, groups, roles = (tuple(results[word]) for word in _WORDS)

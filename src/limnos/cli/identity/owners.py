@@ -16,7 +16,10 @@ app = App(name="owner")
 OwnedKind = Annotated[
     OwnedWord | None,
     Parameter(
-        help="Kind of PATH, if it is ambiguous: outside of catalogs, as `role` or `job_template` (a pipeline), PATH is its name."
+        help=(
+            "Kind of PATH, if it is ambiguous: outside of catalogs, as `role` or `job_template` (a pipeline), PATH is"
+            " its name."
+        )
     ),
 ]
 

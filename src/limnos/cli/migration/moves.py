@@ -362,7 +362,8 @@ class Move:
         for _, outcome, message in self.target.send([_registration(path, source, target=target)]):
             if outcome not in ("made", "same"):
                 raise ObjectError(
-                    f"the last state of the source is {source.metadata_location}, and the target did not take it: {message}"
+                    f"the last state of the source is {source.metadata_location}, and the target did not take it:"
+                    f" {message}"
                 )
         return source
 

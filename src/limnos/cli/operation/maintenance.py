@@ -378,7 +378,9 @@ def _iceberg_lines(status: MaintenanceStatus) -> Iterator[str]:
     yield f"Iceberg tables: removing orphan files: {orphans}"
     if status.executor is None:
         return  # an older server
-    yield f"Iceberg tables: quiet hours of rewrites for policies and settings: {', '.join(status.quiet_hours) or 'none'}"
+    yield (
+        f"Iceberg tables: quiet hours of rewrites for policies and settings: {', '.join(status.quiet_hours) or 'none'}"
+    )
     budget = count_with_noun(status.bytes_per_day, "byte") if status.bytes_per_day else "no limit"
     yield f"Iceberg tables: budget of rewrites in 24 hours: {budget}"
     yield f"Iceberg tables: executor of the server: {status.executor} (setting maintenance.executor)"

@@ -73,11 +73,13 @@ def _warn(secret_keys: SecretKeys) -> None:
     for key in secret_keys.lacking:
         sys.stderr.write(
             visible(
-                f"key {key.id} is missing, and secrets of {key.catalogs} catalogs and {key.webhooks} webhooks are sealed under it"
+                f"key {key.id} is missing, and secrets of {key.catalogs} catalogs and {key.webhooks} webhooks are"
+                " sealed under it"
             )
             + "\n"
         )
     if secret_keys.plain:
         sys.stderr.write(
-            f"secrets of {secret_keys.plain} catalogs or webhooks are not sealed: 'limnos storage rotate-key' seals them\n"
+            f"secrets of {secret_keys.plain} catalogs or webhooks are not sealed: 'limnos storage rotate-key' seals"
+            " them\n"
         )

@@ -99,7 +99,8 @@ class Bulk(Resource[S]):
             count = msgspec.json.decode(last, type=_Count).items
         except msgspec.DecodeError as error:
             raise UnexpectedAnswerError(
-                f"the server's answer could not be read ({error}): check that client and server are of the same version",
+                f"the server's answer could not be read ({error}): check that client and server are of the same"
+                " version",
                 status=reply.status,
                 code="unexpected-answer",
             ) from error

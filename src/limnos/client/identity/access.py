@@ -433,6 +433,7 @@ def _below(view: str | Sequence[str], catalog: Parts) -> Parts:
     if catalog and (parts[:1] != catalog or len(parts) < 3):
         text = display.render((*catalog, *parts))
         raise ArgumentError(
-            f"'{display.render(parts)}' is not a view of catalog {catalog[0]}, and views grant their definer's rights in their own catalog only: give its full path, as {text}"
+            f"'{display.render(parts)}' is not a view of catalog {catalog[0]}, and views grant their definer's rights"
+            f" in their own catalog only: give its full path, as {text}"
         )
     return parts[1:]

@@ -79,7 +79,8 @@ def _check(record: ExportRecord, number: int) -> None:
     word = record.WhichOneof("record")
     if word is None:
         raise BadRequest(
-            f"Record {number} has a kind that this version does not support, or is empty: import it with the release that exported it"
+            f"Record {number} has a kind that this version does not support, or is empty: import it with the release"
+            " that exported it"
         )
     message = getattr(record, word)
     if "version" in message.DESCRIPTOR.fields_by_name:
@@ -92,6 +93,6 @@ def _check_version(version: SchemaVersion, number: int) -> None:
     if version.major_version == 0:
         raise BadRequest(f"Record {number} has no schema version: this is not an export, or it is damaged")
     raise BadRequest(
-        f"Record {number} has schema version {version.major_version}.{version.minor_version}; this server reads version {MAJOR_VERSION}.x: "
-        "import it with a release that supports that version"
+        f"Record {number} has schema version {version.major_version}.{version.minor_version}; this server reads version"
+        f" {MAJOR_VERSION}.x: import it with a release that supports that version"
     )

@@ -80,14 +80,18 @@ SYSTEM_TABLES: Final[Mapping[str, SystemTable]] = {
         _table(
             "nodes",
             "Objects of the tree, and tags, policies and job templates of the metalake.",
-            columns=f"{_OBJECT}, parent_id int, catalog text, name text, format text, placeholder bool, {_MADE}, revision int,"
-            " comment text, properties map",
+            columns=(
+                f"{_OBJECT}, parent_id int, catalog text, name text, format text, placeholder bool, {_MADE}, revision"
+                " int, comment text, properties map"
+            ),
         ),
         _table(
             "tables",
             "Tables and views with their metadata. A restricted reader gets no location, properties and totals.",
-            columns=f"{_OBJECT}, format text, restricted bool, location text, metadata_location text, version int, uuid text,"
-            " changed_at time, snapshot_id int, comment text, properties map, row_count int, byte_count int",
+            columns=(
+                f"{_OBJECT}, format text, restricted bool, location text, metadata_location text, version int, uuid"
+                " text, changed_at time, snapshot_id int, comment text, properties map, row_count int, byte_count int"
+            ),
         ),
         _table(
             "columns",
@@ -126,44 +130,57 @@ SYSTEM_TABLES: Final[Mapping[str, SystemTable]] = {
         _table(
             "lineage",
             "Tables, views and external datasets with the sources from which jobs derived them.",
-            columns=f"{_OBJECT}, namespace text, source_id int, source_kind text, source_path text, source_namespace text,"
-            f" {_REPORTED}, reported_by text, reported_at time, kinds texts",
+            columns=(
+                f"{_OBJECT}, namespace text, source_id int, source_kind text, source_path text, source_namespace text,"
+                f" {_REPORTED}, reported_by text, reported_at time, kinds texts"
+            ),
             is_activity=True,
         ),
         _table(
             "column_lineage",
             "Columns with the columns from which jobs derived them; all columns of the target without a column.",
-            columns=f"{_OBJECT}, field_id int, column_name text, source_id int, source_kind text, source_path text,"
-            f" source_field_id int, source_column text, {_REPORTED}, type text, direct bool",
+            columns=(
+                f"{_OBJECT}, field_id int, column_name text, source_id int, source_kind text, source_path text,"
+                f" source_field_id int, source_column text, {_REPORTED}, type text, direct bool"
+            ),
             is_activity=True,
         ),
         _table(
             "runs",
             "Runs of pipelines.",
-            columns="id int, uuid text, pipeline_id int, pipeline text, version int, state text, attempt int,"
-            " user_name text, started_at time, resumed_at time, ended_at time, message text",
+            columns=(
+                "id int, uuid text, pipeline_id int, pipeline text, version int, state text, attempt int,"
+                " user_name text, started_at time, resumed_at time, ended_at time, message text"
+            ),
             is_activity=True,
         ),
         _table(
             "operations",
             "Maintenance operations on tables that the reader may maintain.",
-            columns=f"{_OBJECT}, operation_id int, operation text, state text, user_name text, started_at time,"
-            " ended_at time, result text",
+            columns=(
+                f"{_OBJECT}, operation_id int, operation text, state text, user_name text, started_at time,"
+                " ended_at time, result text"
+            ),
             is_activity=True,
         ),
         _table(
             "changes",
             "Committed changes of objects, as in the change feed. A path that is hidden from the reader is empty.",
-            columns=f"{_OBJECT}, old_path text, new_path text, operation text, actor text, request_id text, occurred_at time,"
-            " zone int, revision int, ordinal int",
+            columns=(
+                f"{_OBJECT}, old_path text, new_path text, operation text, actor text, request_id text, occurred_at"
+                " time, zone int, revision int, ordinal int"
+            ),
             is_activity=True,
         ),
         _table(
             "audit",
-            "Audit records: all for the owner of the metalake and service admins, else those of the reader's own actions.",
-            columns=f"{_OBJECT}, record_id int, occurred_at time, user_name text, outcome text, change text, action text,"
-            " new_path text, detail text, rights text, protocol text, operation text, status int, request_id text,"
-            " client text, peer text, credential text, zone int, revision int, ordinal int",
+            "Audit records: all for the owner of the metalake and service admins, else those of the reader's own"
+            " actions.",
+            columns=(
+                f"{_OBJECT}, record_id int, occurred_at time, user_name text, outcome text, change text, action text,"
+                " new_path text, detail text, rights text, protocol text, operation text, status int, request_id text,"
+                " client text, peer text, credential text, zone int, revision int, ordinal int"
+            ),
             is_activity=True,
         ),
     )

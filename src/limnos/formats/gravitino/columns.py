@@ -201,8 +201,8 @@ def plain_of(text: str, name: str) -> PlainType:
     if _SPATIAL.fullmatch(word):
         return PlainType(parse_primitive(text.strip()).text)
     raise BadRequest(
-        f"Column {preview_value(name)}: Iceberg has no type {preview_value(text)}; known are {', '.join((*_ICEBERG_TYPES, *_REPRESENTED_BY))}, decimal(p,s), fixed(n), "
-        "char(n), varchar(n)"
+        f"Column {preview_value(name)}: Iceberg has no type {preview_value(text)}; known are"
+        f" {', '.join((*_ICEBERG_TYPES, *_REPRESENTED_BY))}, decimal(p,s), fixed(n), char(n), varchar(n)"
     )
 
 

@@ -312,7 +312,8 @@ def _refuse_ambiguous(definitions: Sequence[FunctionDefinition]) -> None:
             other = seen.setdefault(call, place)
             if other != place:
                 raise BadRequest(
-                    f"Definitions {other + 1} and {place + 1} of the function are both possible for a call with ({', '.join(call)})"
+                    f"Definitions {other + 1} and {place + 1} of the function are both possible for a call with"
+                    f" ({', '.join(call)})"
                 )
 
 

@@ -116,7 +116,8 @@ def _refuse_others(job_type: str, fields: Mapping[str, object]) -> None:
     others = [name for name, each in fields.items() if name not in FIELDS[job_type] and each is not None]
     if others:
         raise BadRequest(
-            f"Field {preview_value(others[0])} does not belong to a job template of type {job_type}: {', '.join(FIELDS[job_type])}"
+            f"Field {preview_value(others[0])} does not belong to a job template of type {job_type}:"
+            f" {', '.join(FIELDS[job_type])}"
         )
 
 
@@ -125,7 +126,8 @@ def _checked(content: TemplateContent) -> TemplateContent:
         raise BadRequest("Field executable is empty: name the file to run")
     if len(content.text) > CONTENT_MAX:
         raise BadRequest(
-            f"A job template has at most {CONTENT_MAX} characters as JSON: put the remaining content into a file and name it"
+            f"A job template has at most {CONTENT_MAX} characters as JSON: put the remaining content into a file and"
+            " name it"
         )
     placeholders(content)
     return content
@@ -172,7 +174,8 @@ def fill_placeholders(content: TemplateContent, values: Mapping[str, str]) -> Te
     missing = sorted(name for name, otherwise in known.items() if otherwise is None and name not in values)
     if missing:
         raise BadRequest(
-            f"No value for {', '.join(missing)}: give it in jobConf, or give it a default value in the template: {{{{{missing[0]}:-VALUE}}}}"
+            f"No value for {', '.join(missing)}: give it in jobConf, or give it a default value in the template:"
+            f" {{{{{missing[0]}:-VALUE}}}}"
         )
 
     def fill(match: re.Match[str]) -> str:

@@ -123,7 +123,8 @@ def _transform_of(fields: Json) -> tuple[str, list[str]]:
             {"fieldNames": paths[0]}, "fieldNames", where=where
         )
     raise UnsupportedOperation(
-        f"Iceberg does not partition by {preview_value(strategy)}: use identity, year, month, day, hour, bucket or truncate"
+        f"Iceberg does not partition by {preview_value(strategy)}: use identity, year, month, day, hour, bucket or"
+        " truncate"
     )
 
 
@@ -182,8 +183,8 @@ def _term_of(term: Json) -> tuple[str, list[str]]:
     sizes = [str(each.get("value")) for each in args if each.get("type") == "literal"]
     if len(fields) != 1 or name not in _SUFFIXES or len(sizes) != (name in ("bucket", "truncate")):
         raise UnsupportedOperation(
-            f"Iceberg has no sort transform {preview_value(name)} with these arguments: use year, month, day or hour of a "
-            "field, or bucket or truncate of a number and a field"
+            f"Iceberg has no sort transform {preview_value(name)} with these arguments: use year, month, day or hour of"
+            " a field, or bucket or truncate of a number and a field"
         )
     return f"{name}[{sizes[0]}]" if sizes else name, fields[0]
 
@@ -198,8 +199,8 @@ def mode_of(distribution: Json) -> str | None:
         raise UnsupportedOperation(f"Iceberg does not distribute by {preview_value(strategy)}: use {', '.join(_MODES)}")
     if distribution.get("funcArgs") or distribution.get("number") not in (None, 0, -1):
         raise UnsupportedOperation(
-            "Iceberg distributes rows by the table's partitions: leave number and funcArgs of the distribution out, and partition by "
-            "bucket instead"
+            "Iceberg distributes rows by the table's partitions: leave number and funcArgs of the distribution out, and"
+            " partition by bucket instead"
         )
     return None if strategy == "none" else strategy
 

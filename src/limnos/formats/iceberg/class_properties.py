@@ -117,7 +117,7 @@ def is_allowed_in_catalog(name: str, value: str) -> bool:
 
 def _refusal(name: str, word: str) -> BadRequest:
     return BadRequest(
-        f"Property '{preview_value(name)}' of a {word} names a class or a setting of the clients' own runtime, which the "
-        "server does not store: set it in the client's own configuration, or give it another name if it only describes "
-        f"the {word}"
+        f"Property '{preview_value(name)}' of a {word} names a class or a setting of the clients' own runtime, which"
+        " the server does not store: set it in the client's own configuration, or give it another name if it only"
+        f" describes the {word}"
     )

@@ -36,5 +36,6 @@ def check_time(
     """
     if at_ms > latest_ms:
         raise BadRequest(
-            f"Invalid {what} {at_ms}: {(at_ms - latest_ms + 999) // 1000} s later than the server's clock allows (setting iceberg.clock_ahead_s): {next_step}"
+            f"Invalid {what} {at_ms}: {(at_ms - latest_ms + 999) // 1000} s later than the server's clock allows"
+            f" (setting iceberg.clock_ahead_s): {next_step}"
         )

@@ -310,7 +310,8 @@ def columns_named(terms: RestrictionTerms) -> set[str]:
 
 def _broken_restriction(name: str, why: str) -> PermissionDenied:
     return PermissionDenied(
-        f"Restriction {name} {why}, so restricted users cannot read the table: its owner must set it again, 'limnos set restriction {name}'"
+        f"Restriction {name} {why}, so restricted users cannot read the table: its owner must set it again, 'limnos set"
+        f" restriction {name}'"
     )
 
 

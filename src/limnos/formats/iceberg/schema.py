@@ -107,7 +107,8 @@ def check_version(schema_columns: SchemaColumns, version: int) -> None:
             problems.append(f"{column.name}: non-null default values are not supported until v3")
     if problems:
         raise BadRequest(
-            f"Invalid schema for v{version}: {'; '.join(problems[:PROBLEMS_MAX])}. Upgrade the table's format-version or change the schema"
+            f"Invalid schema for v{version}: {'; '.join(problems[:PROBLEMS_MAX])}. Upgrade the table's format-version"
+            " or change the schema"
         )
 
 
@@ -412,9 +413,11 @@ def _fresh_struct(struct: Json, ids: FreshIds) -> Json:
     ids.renumbered.update(zip([one["id"] for one in fields], places, strict=True))
     ids.last += len(fields)
     numbered = [
-        one
-        if one["id"] == new and type(one["type"]) is str
-        else {**one, "id": new, "type": _fresh_type(one["type"], ids)}
+        (
+            one
+            if one["id"] == new and type(one["type"]) is str
+            else {**one, "id": new, "type": _fresh_type(one["type"], ids)}
+        )
         for one, new in zip(fields, places, strict=True)
     ]
     return {**struct, "fields": numbered}

@@ -37,7 +37,8 @@ def parse_transform(text: str, *, where: str) -> str:
     match = _WITH_WIDTH.fullmatch(lowered)
     if match is None:
         raise BadRequest(
-            f"{where}: unknown transform '{text[:80]}'; use identity, bucket[n], truncate[n], year, month, day, hour or void"
+            f"{where}: unknown transform '{text[:80]}'; use identity, bucket[n], truncate[n], year, month, day, hour or"
+            " void"
         )
     if not 1 <= int(match[2]) <= INT_MAX:
         raise BadRequest(f"{where}: the width of '{text}' must be between 1 and {INT_MAX}")

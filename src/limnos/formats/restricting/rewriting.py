@@ -40,7 +40,10 @@ _CONTENT: Final = {
     "position-deletes": DataFileContent.POSITION_DELETES,
     "equality-deletes": DataFileContent.EQUALITY_DELETES,
 }
-_FAILED: Final = "A file of the table cannot be served to restricted readers: its format is not supported, its columns have no field ids, or it is damaged. The table's owner should check the server's log and compact the table"
+_FAILED: Final = (
+    "A file of the table cannot be served to restricted readers: its format is not supported, its columns have no field"
+    " ids, or it is damaged. The table's owner should check the server's log and compact the table"
+)
 
 
 class ReadShape(msgspec.Struct, frozen=True):
@@ -150,7 +153,8 @@ class ReadTable:
         by_id = {field.field_id: field for field in self._schema.fields}
         if not by_id.keys() >= set(fields["equality-ids"]):
             raise UnsupportedOperation(
-                "The table has deletes by a column that it no longer has: compact it, so that restricted readers can read it"
+                "The table has deletes by a column that it no longer has: compact it, so that restricted readers can"
+                " read it"
             )
         columns = Schema(*(by_id[each] for each in fields["equality-ids"]))
         task = FileScanTask(_file_of({**fields, "content": "data"}), set())
@@ -211,7 +215,8 @@ def _file_of(fields: Json) -> DataFile:
     """
     if fields["content"] != "position-deletes" and fields["file-format"] != "parquet":
         raise UnsupportedOperation(
-            f"The table has files of format {fields['file-format']}, which restricted readers cannot read: rewrite them as parquet"
+            f"The table has files of format {fields['file-format']}, which restricted readers cannot read: rewrite them"
+            " as parquet"
         )
     file = DataFile.from_args(
         content=_CONTENT[fields["content"]],

@@ -15,7 +15,10 @@ BYTES_MAX: Final = 16 << 20
 """The maximum total size of manifests in one batch, in bytes, by the lengths in the manifest list."""
 RESPONSE_BYTES_MAX: Final = 128 << 20
 """The maximum size of one response, in bytes: each file comes with its residual filter."""
-RESPONSE_TOO_LARGE: Final = f"One response of this plan exceeds {RESPONSE_BYTES_MAX} bytes: shorten the filter, ask for statistics of fewer fields, or have the table's manifests rewritten"
+RESPONSE_TOO_LARGE: Final = (
+    f"One response of this plan exceeds {RESPONSE_BYTES_MAX} bytes: shorten the filter, ask for statistics of fewer"
+    " fields, or have the table's manifests rewritten"
+)
 _FILTERS_BYTES: Final = 16 << 20
 """The approximate limit in bytes of the filters in one batch's response: with a long filter, batches have fewer
 files.

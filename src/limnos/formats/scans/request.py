@@ -145,7 +145,8 @@ def _list_of(snapshot: Json) -> str:
     result = snapshot.get("manifest-list")
     if not isinstance(result, str):
         raise UnsupportedOperation(
-            f"Snapshot {snapshot['snapshot-id']} has no manifest list, only manifests, as from the first Iceberg writers: plan this scan in the client"
+            f"Snapshot {snapshot['snapshot-id']} has no manifest list, only manifests, as from the first Iceberg"
+            " writers: plan this scan in the client"
         )
     return result
 

@@ -20,8 +20,8 @@ from limnos.sqlpp.errors import NO_ENGINE, EngineFailed, EngineUnavailable, Outc
 
 STORAGE_RETRY_AFTER_S: Final = 5
 _MISSING: Final = (
-    "No credential was sent, and this server has no user anonymous. Send a token as 'Authorization: Bearer lim_…'; make one "
-    "with 'limnos create token'"
+    "No credential was sent, and this server has no user anonymous. Send a token as 'Authorization: Bearer lim_…'; make"
+    " one with 'limnos create token'"
 )
 _TABLE: Final[tuple[tuple[type[LimnosError], int], ...]] = (
     (InvalidName, 400),

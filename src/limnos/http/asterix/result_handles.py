@@ -28,8 +28,8 @@ from limnos.sqlpp.result_text import ResultFormat
 STATUS: Final = "status"
 RESULT: Final = "result"
 LOST: Final = (
-    "ASX3102: The node that ran the request no longer responds. Each of its statements was executed completely or not at all: check"
-    " before you run it again"
+    "ASX3102: The node that ran the request no longer responds. Each of its statements was executed completely or not"
+    " at all: check before you run it again"
 )
 
 

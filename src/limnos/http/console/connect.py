@@ -95,7 +95,9 @@ def _words(page_request: PageRequest, address: ObjectAddress) -> dict[str, str]:
         "LEVELS": ", ".join(msgspec.json.encode(level).decode() for level in levels),
         "ATTACH_DUCKDB": _python(_duckdb_attach(address, f"{origin}/iceberg")),
         "SELECT_DUCKDB": _python(f"SELECT * FROM {_duckdb_name(address)} LIMIT 10"),  # noqa: S608 - shown, not run
-        "NAME_TRINO": f"{_sql(address.catalog, chr(34))}.{_sql('.'.join(levels[:-1]), chr(34))}.{_sql(address.name, chr(34))}",
+        "NAME_TRINO": (
+            f"{_sql(address.catalog, chr(34))}.{_sql('.'.join(levels[:-1]), chr(34))}.{_sql(address.name, chr(34))}"
+        ),
         "WAREHOUSE": f"{address.metalake}/{address.catalog}",
         "NAME_SHELL": shlex.quote(display.render(parts)),
         "SELECT_SHELL": shlex.quote(f"SELECT * FROM {name} LIMIT 10;"),  # noqa: S608 - shown, not run

@@ -128,7 +128,8 @@ def require_sign_in_allowed(page_request: PageRequest) -> None:
     """Raise PermissionDenied for a sign-in over HTTP from another host, because its cookie could be intercepted."""
     if not page_request.site.allows_sign_in(page_request.request.headers):
         raise PermissionDenied(
-            "The console refuses sign-in over http from another machine, because its cookie could be intercepted. Set tls.certificate, or server.public_url to the https address of the proxy before it"
+            "The console refuses sign-in over http from another machine, because its cookie could be intercepted. Set"
+            " tls.certificate, or server.public_url to the https address of the proxy before it"
         )
 
 

@@ -235,8 +235,8 @@ async def schema_drop(request: Request, ctx: Context) -> Response:
             await namespace_drop_all(ctx, scope, levels=levels)
         elif cascade:
             raise BadRequest(
-                "Parameter cascade is not supported for catalogs of other systems, so nothing was dropped: drop the objects of"
-                " the schema first, then the schema itself"
+                "Parameter cascade is not supported for catalogs of other systems, so nothing was dropped: drop the"
+                " objects of the schema first, then the schema itself"
             )
         elif sourced:
             await source_schemas.schema_drop(ctx, scope, path=levels)

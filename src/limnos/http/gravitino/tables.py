@@ -65,7 +65,10 @@ from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import ICEBERG, LANCE, SOURCE, format_of, is_sourced, levels_within
 
-_NO_ICEBERG_PARTITIONS = "Partitions of an Iceberg table cannot be managed directly: partition transforms derive them from the rows. See `partitioning` of the table, and query the metadata table `partitions` in an engine"
+_NO_ICEBERG_PARTITIONS = (
+    "Partitions of an Iceberg table cannot be managed directly: partition transforms derive them from the rows. See"
+    " `partitioning` of the table, and query the metadata table `partitions` in an engine"
+)
 _NO_SOURCE_PARTITIONS = "The partitions of a table of an external system are not served: read them in that system"
 
 

@@ -53,7 +53,8 @@ async def config_load(
         if lacks_credential(error) or (isinstance(error, PermissionDenied) and error.decision is None):
             raise
         raise NotFound(
-            f"Warehouse {catalog} of metalake {scope.metalake} does not exist, or you may not use it: have an administrator check the name, and request USE_CATALOG",
+            f"Warehouse {catalog} of metalake {scope.metalake} does not exist, or you may not use it: have an"
+            " administrator check the name, and request USE_CATALOG",
             kind="catalog",
         ) from None
     if answer is None:

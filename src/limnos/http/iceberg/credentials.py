@@ -9,7 +9,11 @@ from __future__ import annotations
 from limnos.http.refusals import lacks_credential
 from limnos.model.errors import AuthenticationFailed, LimnosError
 
-_MISSING = "No credential was sent, and this server has no user anonymous. Send a token as 'Authorization: Bearer lim_…': clients read it from their property token=lim_…; make one with 'limnos create token'. Or have an administrator add the user anonymous"
+_MISSING = (
+    "No credential was sent, and this server has no user anonymous. Send a token as 'Authorization: Bearer lim_…':"
+    " clients read it from their property token=lim_…; make one with 'limnos create token'. Or have an administrator"
+    " add the user anonymous"
+)
 
 
 def as_unauthenticated(error: LimnosError) -> LimnosError:

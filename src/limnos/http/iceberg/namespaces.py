@@ -125,7 +125,8 @@ async def namespace_drop(request: Request, ctx: Context) -> Response:
     """Drop an empty namespace. 400 for `cascade=true`."""
     if request.query_flag("cascade"):
         raise BadRequest(
-            "Query parameter cascade is not supported, so nothing was dropped: drop the namespace's objects first, then the namespace itself"
+            "Query parameter cascade is not supported, so nothing was dropped: drop the namespace's objects first, then"
+            " the namespace itself"
         )
     scope, params = split_path(request, ctx, 1)
     await namespaces.namespace_drop(ctx, scope, levels=levels_of(params[0]))

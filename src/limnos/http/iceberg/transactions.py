@@ -90,7 +90,8 @@ def _check_change_count(changes: list[T]) -> list[T]:
         raise BadRequest("Field 'table-changes' is empty: name at least one table")
     if len(changes) > OPERATIONS_MAX:
         raise BadRequest(
-            f"Field 'table-changes' may have at most {OPERATIONS_MAX} changes, not {len(changes)}: send several requests, each of which is one transaction"
+            f"Field 'table-changes' may have at most {OPERATIONS_MAX} changes, not {len(changes)}: send several"
+            " requests, each of which is one transaction"
         )
     return changes
 

@@ -285,12 +285,14 @@ async def transaction_alter(request: Request, where: Where) -> Response:
     for action in body.actions:
         if not (action.setStatusAction or action.setPropertyAction or action.unsetPropertyAction):
             raise BadRequest(
-                "An action must be one of setStatusAction, setPropertyAction and unsetPropertyAction, and this one is empty: pylance 14 omits its arguments"
+                "An action must be one of setStatusAction, setPropertyAction and unsetPropertyAction, and this one is"
+                " empty: pylance 14 omits its arguments"
             )
         status = str((action.setStatusAction or {}).get("status", ""))
         if action.setPropertyAction or action.unsetPropertyAction or (status and status.upper() != SUCCEEDED):
             raise UnsupportedOperation(
-                "A transaction of a Lance table exists only after its commit and cannot be changed: restore an earlier version"
+                "A transaction of a Lance table exists only after its commit and cannot be changed: restore an earlier"
+                " version"
             )
     return json_response({"status": SUCCEEDED, "properties": _properties(summary)})
 

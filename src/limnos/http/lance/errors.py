@@ -28,8 +28,9 @@ UNSUPPORTED, INVALID, CONFLICT, DENIED, UNAUTHENTICATED, UNAVAILABLE, INTERNAL, 
 )
 STORAGE_RETRY_AFTER_S: Final = 5
 _MISSING: Final = (
-    "No credential was sent, and this server has no user anonymous. Send a token as 'Authorization: Bearer lim_…' or as "
-    "'x-api-key: lim_…': clients read it from their property header.Authorization or as their api_key; make one with 'limnos create token'"
+    "No credential was sent, and this server has no user anonymous. Send a token as 'Authorization: Bearer lim_…' or as"
+    " 'x-api-key: lim_…': clients read it from their property header.Authorization or as their api_key; make one with"
+    " 'limnos create token'"
 )
 _NOT_FOUND: Final = {
     "metalake": 1,
@@ -69,7 +70,8 @@ _TABLE: Final[tuple[tuple[type[LimnosError], int, int], ...]] = (
     (errors.ServiceUnavailable, 503, UNAVAILABLE),
 )
 _BEGINS: Final = re.compile(
-    r"(?:Namespace|Table|View)(?: with same name)? (?:does not exist|already exists): |Catalog (?=.* (?:does not exist|already exists))"
+    r"(?:Namespace|Table|View)(?: with same name)? (?:does not exist|already exists): |Catalog (?=.* (?:does not"
+    r" exist|already exists))"
 )
 """The text that clients put before the message themselves, by code."""
 _SPACES: Final = frozenset({"lance-create-namespace", "lance-create-namespace-root"})

@@ -125,7 +125,8 @@ def body_path(raw: bytes, stated: list[str] | None, *, delimiter: str, plain_plu
     path, levels = lance.decode_path(raw, delimiter=delimiter), check_levels(stated)
     if not lance.same(path, levels):
         raise BadRequest(
-            f"The path names {quote_for_message('.'.join(path))} and the body's id {quote_for_message('.'.join(levels))}: send one of them, or the same in both"
+            f"The path names {quote_for_message('.'.join(path))} and the body's id"
+            f" {quote_for_message('.'.join(levels))}: send one of them, or the same in both"
         )
     return levels
 

@@ -236,7 +236,8 @@ def _parse_new_levels(request: Request, place: LanceObjectPath, *, body: RenameT
     above = place.path[:-1] if stated is None else (*database_of(request), *check_levels(stated))
     if not above or above[0] != place.path[0]:
         raise BadRequest(
-            f"A table cannot move to another catalog: name a namespace of {place.path[0] if place.path else 'its catalog'}"
+            "A table cannot move to another catalog: name a namespace of"
+            f" {place.path[0] if place.path else 'its catalog'}"
         )
     return check_levels((*above[1:], body.new_table_name))
 

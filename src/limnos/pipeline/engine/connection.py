@@ -31,11 +31,13 @@ def client_of(spark: SparkSession, catalog: str, *, timeout_s: float = _TIMEOUT_
     access = _access(spark, catalog)
     if access is None:
         raise BadRequest(
-            f"This Spark session has no catalog {catalog} of a Limnos server: create it with limnos.spark.session(uri, catalogs=[{catalog!r}]), or give `client`."
+            f"This Spark session has no catalog {catalog} of a Limnos server: create it with limnos.spark.session(uri,"
+            f" catalogs=[{catalog!r}]), or give `client`."
         )
     if not is_classic(spark) and spark.conf.get(f"spark.sql.catalog.{catalog}.rest.auth.type", None) == "oauth2":
         raise BadRequest(
-            "Spark Connect does not return a session's credential: give `client`, limnos.client.Client with the same token."
+            "Spark Connect does not return a session's credential: give `client`, limnos.client.Client with the same"
+            " token."
         )
     return Client(access.uri, token=access.token, user=access.user, metalake=access.metalake, timeout_s=timeout_s)
 
@@ -52,7 +54,8 @@ def access_of(spark: SparkSession) -> ServerAccess:
     accesses = [access for name in names if (access := _access(spark, name)) is not None]
     if not accesses or not is_classic(spark):
         raise BadRequest(
-            "Lance tables are written, and system tables are read, in a session of limnos.spark.session with at least one Iceberg catalog, and not over Spark Connect."
+            "Lance tables are written, and system tables are read, in a session of limnos.spark.session with at least"
+            " one Iceberg catalog, and not over Spark Connect."
         )
     return accesses[0]
 

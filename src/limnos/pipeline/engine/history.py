@@ -180,8 +180,8 @@ def _shape(step: StepDeclaration, schema: StructType) -> _HistoryColumns:
     for name in tracked:
         if not comparable(_key_of(schema[name].dataType)):
             raise BadRequest(
-                f"Step {step.name}: changes of {name!r} can't be detected, because {ddl(schema[name].dataType)} has no order. Name "
-                "the columns to follow with `tracked`."
+                f"Step {step.name}: changes of {name!r} can't be detected, because {ddl(schema[name].dataType)} has no"
+                " order. Name the columns to follow with `tracked`."
             )
     time = schema[write.valid_from].dataType
     return _HistoryColumns(

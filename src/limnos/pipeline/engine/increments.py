@@ -65,13 +65,18 @@ def increment(spark: SparkSession, table: Parts, *, since: int | None, until: in
         return Increment(frame=_by_lineage(spark, table, until=until, after=start.sequence_number))
     if any(int(each.summary.get(key, "0")) for each in between for key in _DELETE_FILES):
         return Increment(
-            whole_because=f"{name}: rows were deleted by delete files (merge-on-read) since, which a changelog can't represent; with format version 3 it can"
+            whole_because=(
+                f"{name}: rows were deleted by delete files (merge-on-read) since, which a changelog can't represent;"
+                " with format version 3 it can"
+            )
         )
     frame = _by_changelog(spark, table, since=since, until=until)
     if frame is None:
         return Increment(
-            whole_because=f"{name}: rows were changed since, and a changelog can't have its columns (maps, variants, "
-            f"{', '.join(sorted(CHANGE_COLUMNS))})"
+            whole_because=(
+                f"{name}: rows were changed since, and a changelog can't have its columns (maps, variants, "
+                f"{', '.join(sorted(CHANGE_COLUMNS))})"
+            )
         )
     return Increment(frame=frame)
 

@@ -198,8 +198,9 @@ class _InputReader:
         for each in sources:
             if each.read.missing is not None and self.step.write.mode is WriteMode.APPEND and not self.context.full:
                 raise BadRequest(
-                    f"Step {self.step.name} must read all of its inputs ({reason}), and {each.read.missing}: their rows "
-                    "would be lost. Put back what is gone, or run with --full, which makes the table from what is there."
+                    f"Step {self.step.name} must read all of its inputs ({reason}), and {each.read.missing}: their rows"
+                    " would be lost. Put back what is gone, or run with --full, which makes the table from what is"
+                    " there."
                 )
 
     def _made(
@@ -261,9 +262,11 @@ class _InputReader:
             return self.spark.sql(text, args=used) if used else self.spark.sql(text)
         opened = {each.name: each.read.frame for each in sources}
         frames: dict[str, object] = {
-            name: pinned_reads.frame_of(self.spark, results[self._full(argument)])
-            if isinstance(argument, tuple)
-            else opened[argument]
+            name: (
+                pinned_reads.frame_of(self.spark, results[self._full(argument)])
+                if isinstance(argument, tuple)
+                else opened[argument]
+            )
             for name, argument in body.inputs.items()
         }
         return call_function(self.spark, body, step=self.step, frames=frames, values=self.values)

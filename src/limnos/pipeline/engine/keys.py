@@ -62,8 +62,8 @@ def _broken(frame: DataFrame, keys: Sequence[str], *, labels: Mapping[str, str])
         for row in examples
     )
     message = (
-        f"{result['empty']} rows have a NULL in their key ({', '.join(labels.get(each, each) for each in keys)}), {result['broken'] - result['empty']} share it "
-        f"with another row: {sample}"
+        f"{result['empty']} rows have a NULL in their key ({', '.join(labels.get(each, each) for each in keys)}),"
+        f" {result['broken'] - result['empty']} share it with another row: {sample}"
     )
     return _finding(message, checked=result["rows"], broken=result["broken"], sample=sample)
 

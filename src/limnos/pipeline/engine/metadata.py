@@ -164,7 +164,8 @@ def require_metadata(spark: SparkSession, table: Parts) -> TableMetadata:
     metadata = metadata_of(spark, table)
     if metadata is None:
         raise NotFound(
-            f"Table {engine.render_spark(table)} does not exist (any more), or you may not see it. If it was dropped or renamed during the run: run the pipeline again.",
+            f"Table {engine.render_spark(table)} does not exist (any more), or you may not see it. If it was dropped or"
+            " renamed during the run: run the pipeline again.",
             kind="table",
         )
     return metadata

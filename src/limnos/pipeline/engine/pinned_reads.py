@@ -136,7 +136,8 @@ def _metadata(spark: SparkSession, table: Parts) -> TableMetadata | None:
         if "is not an Iceberg table" not in str(error):
             raise
         raise UnsupportedOperation(
-            f"{'.'.join(table)} is not an Iceberg table, and so has no snapshots to pin: declare a source that reads it."
+            f"{'.'.join(table)} is not an Iceberg table, and so has no snapshots to pin: declare a source that"
+            " reads it."
         ) from error
 
 
@@ -160,8 +161,8 @@ def _within(spark: SparkSession, view: ViewDefinition, *, parts: Parts) -> Parts
     if len(parts) > 2 and full_name(spark, parts, catalog="") == parts:
         return parts
     raise UnsupportedOperation(
-        f"Over Spark Connect a view's tables are found by their full names only: write {'.'.join(parts)} with its catalog "
-        "in the view, or name the tables in the step."
+        f"Over Spark Connect a view's tables are found by their full names only: write {'.'.join(parts)} with its"
+        " catalog in the view, or name the tables in the step."
     )
 
 

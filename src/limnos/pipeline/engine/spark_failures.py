@@ -18,7 +18,8 @@ from limnos.pipeline.failures import StepAway, StepDenied, StepError, StepFailed
 
 _DENIED = re.compile(r"ForbiddenException|NotAuthorizedException|Not authorized|\bForbidden\b")
 _AWAY = re.compile(
-    r"ServiceUnavailableException|ServiceFailureException|CommitStateUnknownException|Connection refused|Connect(ion)? to .* failed"
+    r"ServiceUnavailableException|ServiceFailureException|CommitStateUnknownException|Connection refused|Connect(ion)?"
+    r" to .* failed"
     r"|HttpHostConnectException|NoHttpResponseException|Connection reset|SocketTimeoutException|SocketException"
     r"|Error occurred while processing \w+ request|Connection closed|Broken pipe|StateUnknown"
 )

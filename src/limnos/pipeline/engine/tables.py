@@ -150,7 +150,8 @@ def columns_of(step: StepDeclaration, frame: DataFrame) -> StructType:
     }
     if names:
         raise BadRequest(
-            f"Step {step.name}: the query has a column {min(names)!r}, which its history creates itself. Rename it in the query, or name the history's with valid_from, valid_to, current."
+            f"Step {step.name}: the query has a column {min(names)!r}, which its history creates itself. Rename it in"
+            " the query, or name the history's with valid_from, valid_to, current."
         )
     when = TimestampType() if write.as_of is None else frame.select(f.expr(write.as_of)).schema.fields[0].dataType
     own = [
@@ -181,7 +182,8 @@ def _check_columns(step: StepDeclaration, struct_type: StructType) -> None:
         for name in columns:
             if name.lower() not in names and name.partition(".")[0].lower() not in names:
                 raise BadRequest(
-                    f"Step {step.name}: `{what}` names {name!r}, which the query does not return. It returns {', '.join(struct_type.names)}."
+                    f"Step {step.name}: `{what}` names {name!r}, which the query does not return. It returns"
+                    f" {', '.join(struct_type.names)}."
                 )
 
 
@@ -191,13 +193,16 @@ def _check_layout(spark: SparkSession, step: StepDeclaration, *, metadata: Table
     name = engine.render_spark(step.table)
     if _partition_changes(step, metadata) != ((), ()):
         raise BadRequest(
-            f"Step {step.name}: {name} has another partitioning than declared, and `partitions` would keep the rows of the old partitions in addition to the new ones. Write the step once with `mode: replace`, or leave `partition` as it was."
+            f"Step {step.name}: {name} has another partitioning than declared, and `partitions` would keep the rows of"
+            " the old partitions in addition to the new ones. Write the step once with `mode: replace`, or leave"
+            " `partition` as it was."
         )
     if len(metadata.partition_specs) > 1:
         specs = {row[0] for row in spark.sql(f"SELECT DISTINCT spec_id FROM {name}.files").collect()}
         if specs - {metadata.default_spec_id}:
             raise BadRequest(
-                f"Step {step.name}: {name} has rows from before its partitioning was changed, which `partitions` would keep in addition to the new ones. Write the step once with `mode: replace`."
+                f"Step {step.name}: {name} has rows from before its partitioning was changed, which `partitions` would"
+                " keep in addition to the new ones. Write the step once with `mode: replace`."
             )
 
 
@@ -209,7 +214,8 @@ def _allowed_drops(
     if refused:
         names = ", ".join(map(dotted_path, refused))
         raise BadRequest(
-            f"Step {step.name}: the table has {names}, which the query does not return (any more). Add it to the query (a renamed column is a new one); or, to drop it with its values, write `allow: {{drop: [{names}]}}`."
+            f"Step {step.name}: the table has {names}, which the query does not return (any more). Add it to the query"
+            f" (a renamed column is a new one); or, to drop it with its values, write `allow: {{drop: [{names}]}}`."
         )
     used = {each.column for each in partition_of(metadata)} | {each.term.column for each in sort_of(metadata)}
     for path in changes.missing:
@@ -225,8 +231,9 @@ def _check_lossy(step: StepDeclaration, changes: ColumnChanges) -> None:
     for each in changes.lossy:
         if dotted_path(each.path).lower() not in allowed:
             raise BadRequest(
-                f"Step {step.name}: {dotted_path(each.path)} is {ddl(each.old)} in the table and {ddl(each.new)} in the query, whose values may not fit. Cast it in the query; or, to have them cast, write "
-                f"`allow: {{narrow: [{dotted_path(each.path)}]}}`."
+                f"Step {step.name}: {dotted_path(each.path)} is {ddl(each.old)} in the table and {ddl(each.new)} in the"
+                " query, whose values may not fit. Cast it in the query; or, to have them cast, write `allow:"
+                f" {{narrow: [{dotted_path(each.path)}]}}`."
             )
 
 
@@ -307,7 +314,10 @@ def _partition_changes(step: StepDeclaration, metadata: TableMetadata) -> tuple[
 
 
 def _sorting(step: StepDeclaration) -> str:
-    return f"ALTER TABLE {engine.render_spark(step.table)} WRITE ORDERED BY {', '.join(sort_term(each).sql() for each in step.sort)}"
+    return (
+        f"ALTER TABLE {engine.render_spark(step.table)} WRITE ORDERED BY"
+        f" {', '.join(sort_term(each).sql() for each in step.sort)}"
+    )
 
 
 def _comments(step: StepDeclaration, columns: StructType) -> dict[Parts, str]:

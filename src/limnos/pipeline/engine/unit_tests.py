@@ -325,7 +325,8 @@ def _require_valid(
         for cell, value, field in zip(cells, row, schema.fields, strict=True):
             if cell is not None and value is None:
                 raise _InvalidTest(
-                    f"{owner}, row {number}: '{cell[:80]}' of column '{field.name}' is not {field.dataType.simpleString()}"
+                    f"{owner}, row {number}: '{cell[:80]}' of column '{field.name}' is not"
+                    f" {field.dataType.simpleString()}"
                 )
 
 

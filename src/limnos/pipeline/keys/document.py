@@ -179,7 +179,10 @@ FILE = Record(
         ),
         "catalog": RecordKey(
             value_schema=WORD,
-            description="The catalog of the steps' tables. A step may name another one of the metalake; one commit publishes all.",
+            description=(
+                "The catalog of the steps' tables. A step may name another one of the metalake; one commit publishes"
+                " all."
+            ),
             example="catalog: main",
             required=True,
         ),

@@ -53,7 +53,9 @@ INDEX = Cases(
                 ),
                 "sub_vectors": RecordKey(
                     value_schema=WholeNumber(least=1, most=DIMENSION_MAX),
-                    description="The number of parts into which a vector is divided; the default follows from the dimension.",
+                    description=(
+                        "The number of parts into which a vector is divided; the default follows from the dimension."
+                    ),
                     example="sub_vectors: 24",
                 ),
             },
@@ -107,7 +109,9 @@ EMBED = Record(
     keys={
         "function": RecordKey(
             value_schema=FUNCTION,
-            description="A function from an Arrow batch of `columns`, and the model if there is one, to as many vectors.",
+            description=(
+                "A function from an Arrow batch of `columns`, and the model if there is one, to as many vectors."
+            ),
             example="function: embeddings:embed",
             required=True,
         ),

@@ -95,7 +95,10 @@ _TOLERATED = RecordKey(
 _STRICT = Choice(("fail", "warn"))
 _ROW_ACTION = RecordKey(
     value_schema=Choice(tuple(one.value for one in ExpectationAction)),
-    description="Treatment of rows that violate it: the run fails, the rows are left out (drop), kept in `<table>__quarantine`, or only reported.",
+    description=(
+        "Treatment of rows that violate it: the run fails, the rows are left out (drop), kept in `<table>__quarantine`,"
+        " or only reported."
+    ),
     example="action: quarantine",
     default="fail",
 )

@@ -44,8 +44,10 @@ _COMPRESSED = re.compile(r"\.(gz|bz2|zst|snappy|lz4|deflate)$")
 SHORT_FILES = Text(
     word="files by path or URL",
     pattern=r".*\.(csv|tsv|json|jsonl|ndjson|parquet|orc|txt|text|log)(\.(gz|bz2|zst|snappy|lz4|deflate))?",
-    rule="a source written as a string is a path that ends in its format (data/*.csv); write 'files:' with 'format:' for others, "
-    "'table:' for a table, 'python:' for a function",
+    rule=(
+        "a source written as a string is a path that ends in its format (data/*.csv); write 'files:' with 'format:' for"
+        " others, 'table:' for a table, 'python:' for a function"
+    ),
 )
 FORMATS = ("csv", "json", "parquet", "orc", "text")
 _SECRET = re.compile(
@@ -144,7 +146,10 @@ _FILE_KEYS = {
     ),
     "malformed": RecordKey(
         value_schema=Choice(tuple(one.value for one in MalformedRowPolicy)),
-        description="Treatment of rows that do not match the schema: the run fails, the rows are kept in `<table>__malformed`, or counted and left out.",
+        description=(
+            "Treatment of rows that do not match the schema: the run fails, the rows are kept in `<table>__malformed`,"
+            " or counted and left out."
+        ),
         example="malformed: keep",
         default="fail",
     ),
@@ -213,7 +218,9 @@ SOURCE_CASES: Mapping[str, Record] = {
         keys={
             "python": RecordKey(
                 value_schema=FUNCTION,
-                description="`module:function` beside the file: yields Arrow batches, or takes `spark` and returns a DataFrame.",
+                description=(
+                    "`module:function` beside the file: yields Arrow batches, or takes `spark` and returns a DataFrame."
+                ),
                 example="python: weather:batches",
                 required=True,
             ),
@@ -246,7 +253,9 @@ SOURCE_CASES: Mapping[str, Record] = {
             ),
             "footers": RecordKey(
                 value_schema=TEXT,
-                description="A boolean parameter: whether to compare the rows in footers of Parquet files with manifests.",
+                description=(
+                    "A boolean parameter: whether to compare the rows in footers of Parquet files with manifests."
+                ),
                 example="footers: footers",
             ),
             "comment": _COMMENT,
@@ -258,7 +267,9 @@ SOURCE_CASES: Mapping[str, Record] = {
         keys={
             "system": RecordKey(
                 value_schema=Choice(tuple(SYSTEM_TABLES)),
-                description="A system table: the tree, access, lineage, runs, changes, audit; rows that the run's user may see.",
+                description=(
+                    "A system table: the tree, access, lineage, runs, changes, audit; rows that the run's user may see."
+                ),
                 example="system: effective_access",
                 required=True,
             ),
@@ -269,7 +280,9 @@ SOURCE_CASES: Mapping[str, Record] = {
             ),
             "last_days": RecordKey(
                 value_schema=TEXT,
-                description="Of changes and audit: a parameter with the number of days before the run's day (UTC) to read.",
+                description=(
+                    "Of changes and audit: a parameter with the number of days before the run's day (UTC) to read."
+                ),
                 example="last_days: days",
             ),
             "comment": _COMMENT,

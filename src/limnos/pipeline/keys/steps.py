@@ -123,7 +123,10 @@ COLUMN = Cases(
 )
 _INPUTS = RecordKey(
     value_schema=_StepInputs(WORD, _StepInput(word="a source or table", parts_min=1)),
-    description="What the function's arguments are given: sources, or tables. Without it, each argument receives the source of its name; parameters, `run_id`, `run_at` and `spark` are passed by their names.",
+    description=(
+        "What the function's arguments are given: sources, or tables. Without it, each argument receives the source of"
+        " its name; parameters, `run_id`, `run_at` and `spark` are passed by their names."
+    ),
     example="inputs: {flights: flights, airlines: raw.nyc.airlines}",
 )
 _BODIES = {

@@ -154,7 +154,10 @@ _KEYS: Final = {
     ),
     "columns": RecordKey(
         value_schema=ListOf(_COLUMN, single=True),
-        description="Columns of the record after those of the value: `key`, `topic`, `partition`, `offset`, `timestamp`, `tombstone` (it has no value).",
+        description=(
+            "Columns of the record after those of the value: `key`, `topic`, `partition`, `offset`, `timestamp`,"
+            " `tombstone` (it has no value)."
+        ),
         example="columns: [key, partition as part, offset]",
     ),
     "compact": RecordKey(
@@ -176,13 +179,18 @@ _KEYS: Final = {
     ),
     "malformed": RecordKey(
         value_schema=Choice(tuple(one.value for one in MalformedRowPolicy)),
-        description="Treatment of records that do not match the schema: the run fails, they are kept in `<table>__malformed`, or counted and left out.",
+        description=(
+            "Treatment of records that do not match the schema: the run fails, they are kept in `<table>__malformed`,"
+            " or counted and left out."
+        ),
         example="malformed: keep",
         default="fail",
     ),
     "lost": RecordKey(
         value_schema=Choice(tuple(one.value for one in LostRecordPolicy)),
-        description="Treatment of records that were removed before they were read: the run fails, or accepts it with a warning.",
+        description=(
+            "Treatment of records that were removed before they were read: the run fails, or accepts it with a warning."
+        ),
         example="lost: accept",
         default="fail",
     ),
@@ -210,7 +218,9 @@ _KEYS: Final = {
     ),
     "registry": RecordKey(
         value_schema=_REGISTRY,
-        description="Schema registry of Avro values in Confluent's wire format; without `schema` the newest schema is read.",
+        description=(
+            "Schema registry of Avro values in Confluent's wire format; without `schema` the newest schema is read."
+        ),
         example="registry: https://registry.example:8081",
     ),
     "registry_user": RecordKey(value_schema=TEXT, description="User at the registry.", example="registry_user: reader"),

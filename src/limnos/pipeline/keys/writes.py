@@ -47,7 +47,9 @@ MODES = {
     WriteMode.APPEND: "The rows are added.",
     WriteMode.PARTITIONS: "The partitions that the rows fall into are replaced.",
     WriteMode.MERGE: "Rows are updated by their keys, or added.",
-    WriteMode.HISTORY: "A row for each state of a key, with its period of validity (slowly changing dimension, type 2).",
+    WriteMode.HISTORY: (
+        "A row for each state of a key, with its period of validity (slowly changing dimension, type 2)."
+    ),
 }
 _SIMPLE = (WriteMode.REPLACE, WriteMode.APPEND, WriteMode.PARTITIONS)
 

@@ -90,7 +90,8 @@ def _number(parameter: Parameter, text: str) -> int:
     """
     if parameter.type not in (ParameterType.DATE, ParameterType.INT):
         raise BadRequest(
-            f"parameter {parameter.name} is {parameter.type.value}, and only parameters of type date and int have ranges: run the pipeline once for each value"
+            f"parameter {parameter.name} is {parameter.type.value}, and only parameters of type date and int have"
+            " ranges: run the pipeline once for each value"
         )
     value = typed_value(parameter, text)
     return date.fromisoformat(str(value)).toordinal() if parameter.type is ParameterType.DATE else int(str(value))

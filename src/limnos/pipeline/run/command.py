@@ -165,7 +165,8 @@ def _project(seen: Run, file: Path | None) -> Project:
         )
     if shipped_reference(str(path)) is None and not path.exists():
         raise BadRequest(
-            f"run {seen.id} was started from {path}, which does not exist here: give the file, `limnos pipeline resume {seen.id} FILE`"
+            f"run {seen.id} was started from {path}, which does not exist here: give the file, `limnos pipeline resume"
+            f" {seen.id} FILE`"
         )
     return load(path)
 

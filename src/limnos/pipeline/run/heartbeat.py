@@ -67,4 +67,7 @@ class HeartbeatThread:
 
 def superseded_message(run: str, error: ClientError) -> str:
     """Return the message that another attempt has taken over the run."""
-    return f"this process no longer holds the run ({error.message}); it stopped and published nothing. `limnos show run {run}` names the present holder"
+    return (
+        f"this process no longer holds the run ({error.message}); it stopped and published nothing. `limnos show run"
+        f" {run}` names the present holder"
+    )

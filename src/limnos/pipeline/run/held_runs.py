@@ -39,7 +39,8 @@ def publish_held(client: Client, run_id: str, *, away_s: float = 60) -> RunResul
     if any(branch.staged for branch in branches) and patience.call(client.whoami) != seen.user:
         # No ref of the table proves that the run wrote a staged version: another user's leftover has the same form.
         raise CommitConflict(
-            f"run {run_id} wrote Lance tables, whose staged versions only its user {seen.user} may publish: nothing was published"
+            f"run {run_id} wrote Lance tables, whose staged versions only its user {seen.user} may publish: nothing was"
+            " published"
         )
     result = publish(client, branches, run=run_id, attempt=seen.attempt, again=0, patience=patience)
     if isinstance(result, PublishResult):
@@ -110,7 +111,9 @@ def _own_branches(seen: Run) -> list[StepBranch]:
         is_made = branch.head is not None or (branch.base is None and not branch.columns_to_drop)
         if not is_own or not is_made:
             raise CommitConflict(
-                f"run {seen.id} of user {seen.user} says that it wrote {branch.name} of {'.'.join(branch.table)}, which cannot be a branch of this run: nothing was published; `limnos delete run {seen.id}` discards the run"
+                f"run {seen.id} of user {seen.user} says that it wrote {branch.name} of {'.'.join(branch.table)}, which"
+                f" cannot be a branch of this run: nothing was published; `limnos delete run {seen.id}` discards"
+                " the run"
             )
     return branches
 

@@ -47,8 +47,8 @@ def promotion_from(client: Client, pipeline: Pipeline, *, environment: str) -> P
     runs = dict(published_runs(client, source))
     if not runs:
         raise BadRequest(
-            f"no published run of {source.name} is visible to you: `limnos pipeline run FILE --env {environment}` makes "
-            "one"
+            f"no published run of {source.name} is visible to you: `limnos pipeline run FILE --env {environment}`"
+            " makes one"
         )
     former = dict(published_runs(client, pipeline))
     states = step_states(pipeline)

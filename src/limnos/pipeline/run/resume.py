@@ -108,7 +108,8 @@ def _names(seen: Run, pipeline: Pipeline) -> frozenset[str]:
     missing = names - {step.name for step in pipeline.steps}
     if missing:
         raise BadRequest(
-            f"the pipeline has no step {', '.join(sorted(missing))} any longer, which run {seen.id} has: discard that run (`limnos delete run {seen.id}`), and start a new one"
+            f"the pipeline has no step {', '.join(sorted(missing))} any longer, which run {seen.id} has: discard that"
+            f" run (`limnos delete run {seen.id}`), and start a new one"
         )
     return names
 

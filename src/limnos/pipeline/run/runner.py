@@ -91,7 +91,10 @@ class AttemptRunner:
                 ended = self._end(
                     "held",
                     EndReason.DENIED,
-                    message=f"{error.message}{missing_grants(self.client, self.work, names=self._steps)}. {self._how_to_publish()}",
+                    message=(
+                        f"{error.message}{missing_grants(self.client, self.work, names=self._steps)}."
+                        f" {self._how_to_publish()}"
+                    ),
                 )
             except NoSpaceError as error:
                 ended = self._end(
@@ -335,7 +338,10 @@ class AttemptRunner:
         advice = (
             "start a new run, which creates it again"
             if missing_names
-            else f"nothing was published, and the branches are kept; `limnos pipeline resume {self.work.run}` tries again"
+            else (
+                f"nothing was published, and the branches are kept; `limnos pipeline resume {self.work.run}` tries"
+                " again"
+            )
         )
         return self._end("failed", EndReason.MOVED, message=f"{words}; {advice}")
 
@@ -386,7 +392,10 @@ class AttemptRunner:
 
     def _unreachable_result(self, error: BaseException) -> RunResult:
         """Return the result for an unreachable server: the end cannot be recorded, so the lease expires."""
-        message = f"{error_text(error)}. When the server answers again: `limnos show run {self.work.run}` shows whether it was published"
+        message = (
+            f"{error_text(error)}. When the server answers again: `limnos show run {self.work.run}` shows whether it"
+            " was published"
+        )
         return self._ended(
             "lost", EndReason.AWAY, message=f"{message}, `limnos pipeline resume {self.work.run}` continues it"
         )

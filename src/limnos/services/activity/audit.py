@@ -94,9 +94,9 @@ def _require_word(ctx: Context, word: str) -> None:
     close = get_close_matches(lowered, words, n=1, cutoff=0.6) if len(word) < _WORD_MAX else []
     near = lowered if lowered in words else _SYNONYMS.get(lowered, next(iter(close), ""))
     raise BadRequest(
-        f"There is no action '{escape_percent(word[:_WORD_MAX])}'{f': did you mean {near}?' if near else '.'} Families of"
-        f" actions are {', '.join(FAMILIES)}; changes are {', '.join(CHANGES)}; 'limnos access explain --actions' lists"
-        " the actions, and operations of protocols, such as load-table, count too"
+        f"There is no action '{escape_percent(word[:_WORD_MAX])}'{f': did you mean {near}?' if near else '.'} Families"
+        f" of actions are {', '.join(FAMILIES)}; changes are {', '.join(CHANGES)}; 'limnos access explain --actions'"
+        " lists the actions, and operations of protocols, such as load-table, count too"
     )
 
 

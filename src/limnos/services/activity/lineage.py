@@ -202,7 +202,8 @@ class _LineageIntake:
         if len(refused) == len(targets):
             name = display_name(refused[0].dataset)
             raise PermissionDenied(
-                f"You may not report lineage of {name}: {refused[0].why}. That needs MODIFY_TABLE on the table, or its ownership"
+                f"You may not report lineage of {name}: {refused[0].why}. That needs MODIFY_TABLE on the table, or its"
+                " ownership"
             )
 
     def decide(self, request_view: RequestView, *, items: Sequence[_LineageItem]) -> Permit[LineagePuts]:

@@ -36,14 +36,15 @@ def check_backend(provider: str, properties: Mapping[str, str]) -> None:
         return
     if backend in _PROVIDERS:
         raise BadRequest(
-            f"Property {BACKEND}={backend}: a catalog of provider {ICEBERG_PROVIDER} does not connect to another system. To connect to one, use "
-            f"{_PROVIDERS[backend]}; for a catalog of this server, {_NATIVE_ADVICE}"
+            f"Property {BACKEND}={backend}: a catalog of provider {ICEBERG_PROVIDER} does not connect to another"
+            f" system. To connect to one, use {_PROVIDERS[backend]}; for a catalog of this server, {_NATIVE_ADVICE}"
         )
     if backend not in _NATIVE:
         raise BadRequest(f"Property {BACKEND}={backend[:100]} is unknown: {_NATIVE_ADVICE}")
     if properties.get(URI, "").strip():
         raise BadRequest(
-            f"Property {URI}: the tables of a catalog with {BACKEND}={backend} are not stored there, but by this server; {_NATIVE_ADVICE}"
+            f"Property {URI}: the tables of a catalog with {BACKEND}={backend} are not stored there, but by this"
+            f" server; {_NATIVE_ADVICE}"
         )
 
 

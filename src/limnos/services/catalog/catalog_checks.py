@@ -215,7 +215,8 @@ def _refuse_other_address(record: CatalogRecord, properties: Mapping[str, str], 
     names = sorted(key for key in properties if is_secret(key) and key not in edits.sets)
     if moved and names:
         raise BadRequest(
-            f"Property {moved[0]} decides which system receives {', '.join(names)}: change both together, and send the secret again"
+            f"Property {moved[0]} decides which system receives {', '.join(names)}: change both together, and send the"
+            " secret again"
         )
 
 

@@ -260,7 +260,8 @@ def _refuse_nesting(request_view: RequestView, levels: Levels) -> None:
             else f"its provider is {record.provider}"
         )
         raise UnsupportedOperation(
-            f"Schemas of catalog {request_view.catalog.name} do not nest, because {why}: {levels[0]} cannot contain schemas"
+            f"Schemas of catalog {request_view.catalog.name} do not nest, because {why}: {levels[0]} cannot contain"
+            " schemas"
         )
 
 
@@ -276,8 +277,8 @@ def _refuse_reserved(request_view: RequestView, levels: Levels) -> None:
     )
     if is_sqlpp and levels[0] == METADATA_NAME:
         raise BadRequest(
-            f"Namespace {'.'.join(levels)} cannot be created in catalog {request_view.catalog.name}: SQL++ reserves {METADATA_NAME} there for its "
-            "metadata. Choose another name"
+            f"Namespace {'.'.join(levels)} cannot be created in catalog {request_view.catalog.name}: SQL++ reserves"
+            f" {METADATA_NAME} there for its metadata. Choose another name"
         )
 
 

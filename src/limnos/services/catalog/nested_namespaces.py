@@ -64,7 +64,8 @@ def refuse_nesting_change(tx: Tx, catalog: Node, *, before: bool, after: bool, s
             raise separator_in_names_error(catalog.name, separator, names=[each.name for each in conflicts])
     if before and not after and (inner := tx.nesting.nested_one(catalog.id)) is not None:
         raise BadRequest(
-            f"Namespaces of catalog {catalog.name} cannot be flat: {render(inner)} is in another one. Move or drop nested namespaces"
+            f"Namespaces of catalog {catalog.name} cannot be flat: {render(inner)} is in another one. Move or drop"
+            " nested namespaces"
         )
 
 
@@ -86,7 +87,10 @@ def separator_check(tx: Tx, *, separator: str, policy: str) -> None:
     others = f", and so do names of {len(entries) - 1} other catalogs" if len(entries) > 1 else ""
     raise CannotStart(
         f"The separator {quote_for_message(separator)} cannot be used",
-        why=f"{count} names of namespaces in catalog {catalog} contain it, such as {quote_for_message(name)}, and would be read as several levels{others}",
+        why=(
+            f"{count} names of namespaces in catalog {catalog} contain it, such as {quote_for_message(name)}, and would"
+            f" be read as several levels{others}"
+        ),
         advice=f"start with the previous separator and rename them with 'limnos names plan {catalog} --separator "
         f'"{separator}"\', or choose another one',
     )
@@ -102,7 +106,7 @@ def separator_in_names_error(catalog: str, separator: str, *, names: Sequence[st
     text = ", ".join(map(quote_for_message, names[:NAMES_SHOWN_MAX])) + (", …" if len(names) > NAMES_SHOWN_MAX else "")
     return InvalidName(
         "separator-taken",
-        f"Namespaces of catalog {catalog} cannot nest: names contain the separator {quote_for_message(separator)} and would be read as several levels: "
-        f"{text}. See all with 'limnos names check {catalog}', and rename them with 'limnos names plan {catalog}'; or "
-        "choose another separator",
+        f"Namespaces of catalog {catalog} cannot nest: names contain the separator {quote_for_message(separator)} and"
+        f" would be read as several levels: {text}. See all with 'limnos names check {catalog}', and rename them with"
+        f" 'limnos names plan {catalog}'; or choose another separator",
     )

@@ -193,13 +193,16 @@ def _step(request_view: RequestView, to: str) -> tuple[nesting_steps.NestingStep
     """
     catalog = _catalog(request_view)
     decision = request_view.require(Action.CATALOG_ALTER, request_view.settled.outer)
-    return nesting_steps.NestingStep(
-        catalog=catalog,
-        to=to,
-        space=request_view.space(Kind.NAMESPACE),
-        owner_id=request_view.maker_id,
-        separator=request_view.defaults.separator,
-    ), decision
+    return (
+        nesting_steps.NestingStep(
+            catalog=catalog,
+            to=to,
+            space=request_view.space(Kind.NAMESPACE),
+            owner_id=request_view.maker_id,
+            separator=request_view.defaults.separator,
+        ),
+        decision,
+    )
 
 
 async def _progress(ctx: Context, catalog: Node) -> nesting_steps.NestingProgress:
@@ -220,6 +223,6 @@ def _check_replacement(replacement: str, separator: str) -> None:
     check_part(replacement)
     if separator in replacement or "." in replacement or len(replacement) > REPLACEMENT_MAX:
         raise BadRequest(
-            f"{quote_for_message(replacement)} cannot replace {quote_for_message(separator)}: give at most {REPLACEMENT_MAX} characters "
-            "without it, and no dot"
+            f"{quote_for_message(replacement)} cannot replace {quote_for_message(separator)}: give at most"
+            f" {REPLACEMENT_MAX} characters without it, and no dot"
         )

@@ -131,8 +131,8 @@ def nesting_begin(tx: Tx, permit: Permit[NestingBegin]) -> NestingProgress:
     migration = tx.nesting.read(node.id)
     if migration is not None and (migration.state not in ("planned", "planning") or migration.goes_on):
         raise BadRequest(
-            f"Names of catalog {node.name} were changed or are being changed ({migration.state}): first undo that with 'limnos names "
-            f"undo {node.name}', or confirm it with 'limnos names confirm {node.name}'"
+            f"Names of catalog {node.name} were changed or are being changed ({migration.state}): first undo that with"
+            f" 'limnos names undo {node.name}', or confirm it with 'limnos names confirm {node.name}'"
         )
     tx.nesting.begin(node.id, separator=command.separator, replacement=command.replacement, nests=command.nests)
     return nesting_batch(tx, permit.about(command.step))
@@ -146,8 +146,8 @@ def nesting_end(tx: Tx, permit: Permit[NestingEnd]) -> None:
         raise no_plan(node)
     if migration.state not in (*_IDLE_STATES, "planning") or migration.goes_on:
         raise BadRequest(
-            f"Names of catalog {node.name} are being changed ({migration.state}): complete it with 'limnos names migrate "
-            f"{node.name}', or undo it"
+            f"Names of catalog {node.name} are being changed ({migration.state}): complete it with 'limnos names"
+            f" migrate {node.name}', or undo it"
         )
     tx.nesting.end(node.id)
 
@@ -190,8 +190,8 @@ def _enter_goal(tx: Tx, node: Node, *, command: NestingStep) -> NameMigration:
         return migration._replace(state=goal.entry)
     if migration.state != goal.end and not goal.is_reachable_from(migration):
         raise BadRequest(
-            f"Names of catalog {node.name} cannot be {command.to} now: their change is {migration.state}. See 'limnos names show "
-            f"{node.name}'"
+            f"Names of catalog {node.name} cannot be {command.to} now: their change is {migration.state}. See 'limnos"
+            f" names show {node.name}'"
         )
     return migration
 
@@ -200,7 +200,8 @@ def _refuse_unspellable(node: Node, migration: NameMigration, *, separator: str)
     """Raise BadRequest if names with the server's present separator would be restored while namespaces nest."""
     if is_nested(cast("CatalogRecord", node.record)) and not migration.nests and migration.separator == separator:
         raise BadRequest(
-            f"The old names contain {quote_for_message(separator)}, the present separator of this server: they would be read as several levels. Start it with another separator to undo this"
+            f"The old names contain {quote_for_message(separator)}, the present separator of this server: they would be"
+            " read as several levels. Start it with another separator to undo this"
         )
 
 

@@ -27,7 +27,10 @@ from limnos.services.request.table_formats import is_sourced
 from limnos.store.objects.protection import protection_read
 from limnos.store.tx import Tx
 
-_ELSEWHERE = "Objects of an external system can be dropped there, so they cannot be protected one by one: protect the catalog with all objects below it, which refuses drops over this server"
+_ELSEWHERE = (
+    "Objects of an external system can be dropped there, so they cannot be protected one by one: protect the catalog"
+    " with all objects below it, which refuses drops over this server"
+)
 
 
 class ProtectionSet(msgspec.Struct, frozen=True):

@@ -178,7 +178,8 @@ class HeldSnapshots:
             self._drop([each for each in own if not each.users][:1])
         if sum(each.users > 0 for each in own) >= OF_USER_IN_USE_MAX:
             raise ServiceUnavailable(
-                f"You are reading {OF_USER_IN_USE_MAX} revisions on this node: try again when one of these reads has ended"
+                f"You are reading {OF_USER_IN_USE_MAX} revisions on this node: try again when one of these reads has"
+                " ended"
             )
         if len(self._held) >= HELD_MAX:
             raise ServiceUnavailable(f"{HELD_MAX} revisions are being read in parts on this node: try again later")

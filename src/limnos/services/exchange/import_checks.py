@@ -203,7 +203,8 @@ async def _table(ctx: Context, checked_record: CheckedRecord, *, place: CatalogS
 def _check_uuid(document: MetadataDocument, uuid: str) -> None:
     if uuid and document.uuid != uuid:
         raise errors.BadRequest(
-            f"{document.metadata_location} is the metadata of {document.uuid}, not of {uuid}: another table has replaced it"
+            f"{document.metadata_location} is the metadata of {document.uuid}, not of {uuid}: another table has"
+            " replaced it"
         )
 
 

@@ -150,7 +150,8 @@ class ImportPart(ImportWriter):
             raise BadRequest(f"namespaces of its catalog do not nest, and {message.name} is in another one")
         if above.nests and self._separator in message.name:
             raise BadRequest(
-                f"the name {message.name} contains '{self._separator}', the separator of this server: start it with another separator"
+                f"the name {message.name} contains '{self._separator}', the separator of this server: start it with"
+                " another separator"
             )
         self._add_node(
             ready,

@@ -121,7 +121,8 @@ class ImportWriter:
         count = self._tx.imports.find_used_id(list(numbers))
         if count is not None:
             raise BadRequest(
-                f"Record {numbers[count]}: id {count} is or was used for another object in this store, and ids are never reused: import with --ids map"
+                f"Record {numbers[count]}: id {count} is or was used for another object in this store, and ids are"
+                " never reused: import with --ids map"
             )
         self._tx.session.pass_ids(max(numbers))
 
@@ -158,11 +159,13 @@ class ImportWriter:
         imported_object = self._refs.get(old)
         if imported_object is None:
             raise BadRequest(
-                f"it names {old}, which no earlier record defines: it is missing in the file, follows later, or the two contain each other"
+                f"it names {old}, which no earlier record defines: it is missing in the file, follows later, or the two"
+                " contain each other"
             )
         if kinds and imported_object.kind not in kinds:
             raise BadRequest(
-                f"it names {old} as a {' or '.join(kind.word for kind in kinds)}, which is a {imported_object.kind.word}"
+                f"it names {old} as a {' or '.join(kind.word for kind in kinds)}, which is a"
+                f" {imported_object.kind.word}"
             )
         return imported_object
 

@@ -152,7 +152,8 @@ async def import_load(ctx: Context, import_id: int) -> MetalakeImport:
 def no_import(import_id: int | str) -> NotFound:
     """Return the error for an import that does not exist."""
     return NotFound(
-        f"Import {import_id} does not exist, is complete or was abandoned: list the open ones with 'limnos import --list'",
+        f"Import {import_id} does not exist, is complete or was abandoned: list the open ones with 'limnos import"
+        " --list'",
         kind="import",
     )
 
@@ -307,7 +308,8 @@ def import_publish(tx: Tx, permit: Permit[ImportEnd]) -> FinishedImport:
     metalake_import = _open(tx, permit)
     if metalake_import.state != WHOLE:
         raise BadRequest(
-            f"The import has {metalake_import.records} records, but not the file's last one: send the remaining records. A file without a last record was truncated: export again"
+            f"The import has {metalake_import.records} records, but not the file's last one: send the remaining"
+            " records. A file without a last record was truncated: export again"
         )
     if tx.nodes.find(ROOT_ID, "metalake", metalake_import.name) is not None:
         raise AlreadyExists(

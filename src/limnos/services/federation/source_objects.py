@@ -269,7 +269,8 @@ async def refuse_protected(ctx: Context, source_lookup: placeholder_nodes.Source
     ):
         await ctx.read(source_lookup.scope, source_lookup.again)  # a caller without the right does not learn of it
         raise ProtectedObject(
-            f"{source_lookup.path[-1]} is protected against drops, itself or by an object above it: remove the protection first",
+            f"{source_lookup.path[-1]} is protected against drops, itself or by an object above it: remove the"
+            " protection first",
             kind=source_lookup.kind.word,
         )
 

@@ -113,7 +113,8 @@ class SourceConnectors:
         connector = of(self._connector(origin))
         if connector is None:
             raise UnsupportedOperation(
-                f"Catalog {origin.catalog.name} of provider {origin.provider} has no objects of that kind: choose another catalog"
+                f"Catalog {origin.catalog.name} of provider {origin.provider} has no objects of that kind: choose"
+                " another catalog"
             )
 
         def call() -> T:
@@ -263,7 +264,8 @@ async def shown_after_change(result: Awaitable[T]) -> T:
         return await result
     except (NotInUse, PermissionDenied) as error:
         raise StateUnknown(
-            "The source has made the change, but its result cannot be shown: during the request your right to it was revoked",
+            "The source has made the change, but its result cannot be shown: during the request your right to it was"
+            " revoked",
             detail=error.message,
         ) from error
 

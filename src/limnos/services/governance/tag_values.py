@@ -122,7 +122,8 @@ def _by_name(
     added, removed = dict.fromkeys(adds), dict.fromkeys(removes)
     if len(added) + len(removed) > attachments.NAMES_MAX:
         raise BadRequest(
-            f"{len(added) + len(removed)} tags in one request are more than the {attachments.NAMES_MAX} that are allowed"
+            f"{len(added) + len(removed)} tags in one request are more than the {attachments.NAMES_MAX} that are"
+            " allowed"
         )
     both = next(iter(added.keys() & removed.keys()), None)
     if both is not None:

@@ -282,7 +282,8 @@ def _file_refusal(error: LimnosError, snapshot: SnapshotFiles, *, what: str, loc
         return error
     LOOKED_AT["missing",] += 1
     return BadRequest(
-        f"Snapshot {snapshot.snapshot_id} names {what} {location[:1000]}, {reason}. Nothing was committed: write the file again and commit again (setting iceberg.check_added_files)"
+        f"Snapshot {snapshot.snapshot_id} names {what} {location[:1000]}, {reason}. Nothing was committed: write the"
+        " file again and commit again (setting iceberg.check_added_files)"
     )
 
 

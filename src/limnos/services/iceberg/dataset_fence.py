@@ -67,7 +67,8 @@ def lock_proof_of(text: str) -> LockProof:
     number, dot, secret = text.partition(".")
     if not (dot and secret and number.isascii() and number.isdigit() and len(number) < 19):
         raise BadRequest(
-            "The header X-Limnos-Lock must have the form TOKEN.SECRET; only commits of a SQL++ statement send it: leave it out"
+            "The header X-Limnos-Lock must have the form TOKEN.SECRET; only commits of a SQL++ statement send it: leave"
+            " it out"
         )
     return LockProof(int(number), secret)
 
@@ -135,9 +136,9 @@ def check_dataset_commit(
         _check_kept(guard, guard.form, before=before, after=after)
         if proof is None and _is_row_change(before, after) and not stored.takes_outside_writers(_properties(before)):
             raise OutsideWriter(
-                f"{display_name(guard.path)} accepts rows only from SQL++, so that keys stay unique: use INSERT, UPSERT, DELETE or "
-                f"LOAD at /query/service, or have its owner set the table's property {stored.OUTSIDE_WRITERS} to "
-                f"{stored.ALLOWED}. Branches other than main can be written"
+                f"{display_name(guard.path)} accepts rows only from SQL++, so that keys stay unique: use INSERT,"
+                " UPSERT, DELETE or LOAD at /query/service, or have its owner set the table's property"
+                f" {stored.OUTSIDE_WRITERS} to {stored.ALLOWED}. Branches other than main can be written"
             )
     if proof is None:
         return None
@@ -162,7 +163,8 @@ def _check_kept(guard: DatasetGuard, form: StorageForm, *, before: Json, after: 
     )
     if broken_schema is not None:
         raise OutsideWriter(
-            f"{display_name(guard.path)} is a dataset of SQL++, and this would change {broken_schema}. Optional columns can be added; for other changes create a dataset of another type and INSERT this one's objects into it"
+            f"{display_name(guard.path)} is a dataset of SQL++, and this would change {broken_schema}. Optional columns"
+            " can be added; for other changes create a dataset of another type and INSERT this one's objects into it"
         )
     old, new = _properties(before), _properties(after)
     name = stored.broken_property(old, new)
@@ -180,7 +182,8 @@ def _check_outside_writers(guard: DatasetGuard, *, before: str | None, after: st
         raise BadRequest(f"{stored.OUTSIDE_WRITERS} is {stored.ALLOWED} or {stored.REFUSED}, not {after}")
     if not guard.owns:
         raise PermissionDenied(
-            f"Only the owner of {display_name(guard.path)} may allow writers other than SQL++ ({stored.OUTSIDE_WRITERS})"
+            f"Only the owner of {display_name(guard.path)} may allow writers other than SQL++"
+            f" ({stored.OUTSIDE_WRITERS})"
         )
 
 

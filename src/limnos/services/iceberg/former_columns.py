@@ -71,6 +71,7 @@ def _following(restriction: Restriction, *, table_id: int, ended: EndedNames) ->
         return None
     if len(known) + len(more) > FORMER_MAX:
         raise BadRequest(
-            "A restricted column was renamed too often: a user who may grant on the table must set its restrictions again"
+            "A restricted column was renamed too often: a user who may grant on the table must set its restrictions"
+            " again"
         )
     return msgspec.structs.replace(restriction.terms, former=known + more)

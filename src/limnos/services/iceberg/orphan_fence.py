@@ -148,7 +148,8 @@ class _FencedTable:
         except LimnosError as error:
             if self._removing:
                 raise ServiceUnavailable(
-                    f"Orphan files of the table are being deleted, and the files of this commit cannot be read: {error.message}",
+                    "Orphan files of the table are being deleted, and the files of this commit cannot be read:"
+                    f" {error.message}",
                     retry_after_s=_RETRY_S,
                 ) from error
 
@@ -190,7 +191,8 @@ class _FencedTable:
         name = file.path.rpartition("/")[2]
         if name in self._removing or (name in self._deleted and await files.size(file.path) is None):
             raise CommitConflict(
-                f"File {file.path[:1000]} of this commit was written long ago, and the server removes it as an orphan: write it again and commit again (policy of type system_iceberg_orphan_file_removal)"
+                f"File {file.path[:1000]} of this commit was written long ago, and the server removes it as an orphan:"
+                " write it again and commit again (policy of type system_iceberg_orphan_file_removal)"
             )
 
 

@@ -43,7 +43,10 @@ log = get_logger("limnos.restricting")
 AT_ONCE: Final = 4
 READS: Final = FileRights(reads=True, writes=False)
 _UNREADABLE: Final = "The server cannot read a restricted table's manifests"
-_WHAT_TO_DO: Final = "one is missing, damaged, too large or elsewhere. The table's owner should check the server's log and rewrite the manifests"
+_WHAT_TO_DO: Final = (
+    "one is missing, damaged, too large or elsewhere. The table's owner should check the server's log and rewrite the"
+    " manifests"
+)
 _STATISTICS: Final = ("value-counts", "null-value-counts", "nan-value-counts", "lower-bounds", "upper-bounds")
 
 

@@ -105,7 +105,8 @@ def _quota_refusal(ctx: Context, scanned: ScanTarget, *, tx: Tx, is_salted: bool
 
 def _quota_error(what: str, *, setting: str, wait_s: int) -> ServiceUnavailable:
     return ServiceUnavailable(
-        f"This scan was not planned: {what} reach the limit of {setting}. They are deleted when their plans end: cancel plans that you have read, or try again later",
+        f"This scan was not planned: {what} reach the limit of {setting}. They are deleted when their plans end: cancel"
+        " plans that you have read, or try again later",
         retry_after_s=wait_s,
     )
 

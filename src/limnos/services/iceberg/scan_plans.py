@@ -148,7 +148,8 @@ async def tasks_load(ctx: Context, scanned: ScanTarget, *, task: str) -> ScanTas
     )
     if plan is None or plan.is_cancelled or not plan.parts or int(number) >= int(plan.parts):
         raise NotFound(
-            "You have no such plan task for this table: its plan has ended or was cancelled, or another server issued it. Plan the scan again",
+            "You have no such plan task for this table: its plan has ended or was cancelled, or another server issued"
+            " it. Plan the scan again",
             kind="plan-task",
         )
     scan = _scan(ctx, scanned, plan_record=plan)

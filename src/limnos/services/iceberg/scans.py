@@ -103,7 +103,8 @@ class TableScan:
     def __init__(self, ctx: Context, scanned: ScanTarget, *, aim: ScanScope) -> None:
         if scanned.bound is not None:
             raise PermissionDenied(
-                f"{scanned.requester.name} is restricted on this table ({CLOSED_TO}), and this way of planning does not enforce restrictions"
+                f"{scanned.requester.name} is restricted on this table ({CLOSED_TO}), and this way of planning does not"
+                " enforce restrictions"
             )
         self._table_files = own_files(ctx, scanned.document, place=scanned.place, bytes_max=LIST_BYTES_MAX)
         self._offloader = SCAN_OFFLOADER.of(ctx.services)
@@ -142,7 +143,8 @@ class TableScan:
         """
         if sum(each.length for each in needed.deletes) > DELETE_BYTES_MAX:
             raise UnsupportedOperation(
-                f"The delete manifests of this scan exceed {DELETE_BYTES_MAX} bytes: compact the table, or plan this scan in the client"
+                f"The delete manifests of this scan exceed {DELETE_BYTES_MAX} bytes: compact the table, or plan this"
+                " scan in the client"
             )
         if not needed.data:
             return ScanTasks(b"", b"", 0)
@@ -169,7 +171,8 @@ class TableScan:
             current += len(data)
             if current > READ_BYTES_MAX:
                 raise UnsupportedOperation(
-                    f"One step of this scan reads more than {READ_BYTES_MAX} bytes of manifests or manifest lists: request fewer snapshots, or plan it in the client"
+                    f"One step of this scan reads more than {READ_BYTES_MAX} bytes of manifests or manifest lists:"
+                    " request fewer snapshots, or plan it in the client"
                 )
             return data
 

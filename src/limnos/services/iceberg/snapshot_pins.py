@@ -87,10 +87,19 @@ def pins_check(tx: Tx, table_id: int, *, removed: frozenset[int]) -> None:
 def _pin_reason(holder: PinHolder) -> str:
     if holder.run is None:
         until = datetime.fromtimestamp(holder.expires_at / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        return f"a planned scan reads it until {until}. Remove it then, or expire only older snapshots (setting iceberg.keep_pinned)"
+        return (
+            f"a planned scan reads it until {until}. Remove it then, or expire only older snapshots (setting"
+            " iceberg.keep_pinned)"
+        )
     if holder.state == "held":
-        return f"pipeline run {holder.run}, which is held, needs it. Publish or discard the run first; the table's owner may discard it, too (settings iceberg.keep_pinned, keep_pinned_s)"
-    return f"pipeline run {holder.run} needs it. Wait until it has ended, or stop it with 'limnos pipeline cancel {holder.run}'; the table's owner may stop it, too (settings iceberg.keep_pinned, keep_pinned_s)"
+        return (
+            f"pipeline run {holder.run}, which is held, needs it. Publish or discard the run first; the table's owner"
+            " may discard it, too (settings iceberg.keep_pinned, keep_pinned_s)"
+        )
+    return (
+        f"pipeline run {holder.run} needs it. Wait until it has ended, or stop it with 'limnos pipeline cancel"
+        f" {holder.run}'; the table's owner may stop it, too (settings iceberg.keep_pinned, keep_pinned_s)"
+    )
 
 
 # ------------------------------------------------------------------------------------------------ runs

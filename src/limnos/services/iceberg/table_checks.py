@@ -50,13 +50,19 @@ _ADVICE: Final = {
     (
         "file",
         MISSING,
-    ): "scans that need it fail: restore it, roll the table back to a snapshot without it, or delete it from the table and write its rows again",
+    ): (
+        "scans that need it fail: restore it, roll the table back to a snapshot without it, or delete it from the table"
+        " and write its rows again"
+    ),
     ("statistics", MISSING): "only statistics are lost: compute them again, or remove them from the table",
 }
 _WRONG: Final = {
     SIZE: "it was truncated or overwritten: restore the original file, or treat it as missing",
     UNREADABLE: "restore the original file, or treat it as missing",
-    OUTSIDE: "it is outside of the table's location and data paths, where the server does not check files: check it with the storage's own tools",
+    OUTSIDE: (
+        "it is outside of the table's location and data paths, where the server does not check files: check it with the"
+        " storage's own tools"
+    ),
 }
 
 

@@ -180,8 +180,8 @@ def _ends(request_view: RequestView, decision: Decision) -> list[str]:
     by_object = require_fact(request_view.view, restrictions_key(request_view.zone), zone=request_view.zone).by_object
     return [
         escape_percent(
-            f"The denial on {factor.object_kind} {factor.object_name} is that of a former object of its path: it ends with"
-            f" the restriction '{name}'."
+            f"The denial on {factor.object_kind} {factor.object_name} is that of a former object of its path: it ends"
+            f" with the restriction '{name}'."
         )
         for factor in decision.factors
         if (name := taken_over_denial(factor, by_object)) is not None

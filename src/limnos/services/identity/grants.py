@@ -101,7 +101,8 @@ def check_privilege_requests(privilege_requests: tuple[PrivilegeRequest, ...]) -
     count = sum(len(privilege_request.privileges) for privilege_request in privilege_requests)
     if max(count, len(privilege_requests)) > RULES_MAX:
         raise BadRequest(
-            f"{max(count, len(privilege_requests))} privileges in one request are more than the {RULES_MAX} that are allowed: grant the others in further requests, object by object"
+            f"{max(count, len(privilege_requests))} privileges in one request are more than the {RULES_MAX} that are"
+            " allowed: grant the others in further requests, object by object"
         )
     for privilege_request in privilege_requests:
         if not privilege_request.privileges:

@@ -84,7 +84,8 @@ class NoIssuer:
     async def identity_of_code(self, code: str, request: AuthorizationRequest) -> IssuerIdentity:
         """Refuse every authorization code. Raises AuthenticationFailed."""
         raise AuthenticationFailed(
-            f"This server has no external issuer for a code of {len(code)} bytes with the redirect URI {request.redirect_uri}"
+            f"This server has no external issuer for a code of {len(code)} bytes with the redirect URI"
+            f" {request.redirect_uri}"
         )
 
 

@@ -48,6 +48,6 @@ def metalake_owner_check(tx: Tx, metalake_id: int) -> None:
     owner = tx.principals.by_id(owner_id)
     name = "" if owner is None else f", {owner.kind.word} {owner.name},"
     raise BadRequest(
-        f"The owner of the metalake{name} would have no user left who is enabled: give the metalake another owner first,"
-        " or add a member to the group"
+        f"The owner of the metalake{name} would have no user left who is enabled: give the metalake another owner"
+        " first, or add a member to the group"
     )

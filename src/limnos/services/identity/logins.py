@@ -151,7 +151,8 @@ def password_put(tx: Tx, permit: Permit[PasswordPut]) -> bool:
         return tx.passwords.forget(command.user)
     if tx.tokens.secrets(command.user):
         raise AlreadyExists(
-            f"{escape_percent(command.user)} is a service account, which has secrets and no password: revoke them first",
+            f"{escape_percent(command.user)} is a service account, which has secrets and no password: revoke them"
+            " first",
             kind="secret",
         )
     if before is None:
@@ -253,7 +254,8 @@ def _require_trusted(ctx: Context, known: Password) -> None:
     """
     if known.trust not in ctx.services.rules.trusts:
         raise AuthenticationFailed(
-            "The password is not valid on this server, because the user who set it was not authenticated. Have a service admin set it again",
+            "The password is not valid on this server, because the user who set it was not authenticated. Have a"
+            " service admin set it again",
             was_right=True,
         )
 

@@ -215,7 +215,8 @@ async def token_by_secret(ctx: Context, *, client: str, text: str, as_jwt: bool 
 def _check_client(client: str, user: str) -> None:
     if client not in ("", user):
         raise AuthenticationFailed(
-            f"The secret does not belong to the client {client[:100]!a}: write credential=USER:SECRET, or credential=USER:TOKEN with a token of that user's own"
+            f"The secret does not belong to the client {client[:100]!a}: write credential=USER:SECRET, or"
+            " credential=USER:TOKEN with a token of that user's own"
         )
 
 
@@ -273,7 +274,8 @@ async def _find_token(ctx: Context, text: str) -> Token | None:
 async def _open(ctx: Context, secret: Token, *, opened_by: int | None = None, as_jwt: bool = False) -> IssuedToken:
     if secret.trust not in ctx.services.rules.trusts:
         raise AuthenticationFailed(
-            "The secret is not valid on this server, because the user who created it was not authenticated. Have a service admin create a new one",
+            "The secret is not valid on this server, because the user who created it was not authenticated. Have a"
+            " service admin create a new one",
             was_right=True,
         )
     text = new_secret()

@@ -171,7 +171,8 @@ def check_token_holder(rules: AccessSettings, user_status: UserStatus, *, user: 
         return
     if rules.access_enabled:
         raise NotFound(
-            f"User {escape_percent(user)} does not exist in any metalake, so it gets no token: add it first, 'limnos create user {escape_percent(user)}'",
+            f"User {escape_percent(user)} does not exist in any metalake, so it gets no token: add it first, 'limnos"
+            f" create user {escape_percent(user)}'",
             kind="user",
         )
     check_new_name(user, Kind.USER, known=rules.service_admins)

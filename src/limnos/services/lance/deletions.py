@@ -117,7 +117,8 @@ def _checked_spans(spans: Sequence[VersionSpan], *, top: int) -> tuple[VersionSp
     for span in spans:
         if span.start < 0 or (span.end != ALL and span.end < span.start) or max(span) > VERSION_MAX:
             raise BadRequest(
-                f"Range {span.start} to {span.end} is not valid: it must begin at a version and end before a later one, or with -1"
+                f"Range {span.start} to {span.end} is not valid: it must begin at a version and end before a later one,"
+                " or with -1"
             )
     return tuple(VersionSpan(each.start, top + 1 if each.end == ALL else each.end) for each in spans)
 
@@ -142,7 +143,8 @@ def _refuse_needed(spans: Sequence[VersionSpan], branch: str, *, top: int, refer
     for name, child in references.branches.items():
         if (child.parent_branch or "") == branch and _is_in_spans(spans, child.parent_version):
             raise InUse(
-                f"Branch {name} begins at version {child.parent_version}: delete the branch first, or leave the version out",
+                f"Branch {name} begins at version {child.parent_version}: delete the branch first, or leave the"
+                " version out",
                 kind="version",
             )
 

@@ -210,7 +210,8 @@ async def _drop_catalog(ctx: Context, scope: RequestScope, *, cascade: bool) -> 
         decision = request_view.require(Action.CATALOG_DROP, request_view.settled.outer)
         if request_view.catalog_record.provider != GENERIC_PROVIDER:
             raise UnsupportedOperation(
-                f"Catalog {request_view.catalog.name} has Iceberg tables: delete it over Gravitino REST, or with 'limnos delete'"
+                f"Catalog {request_view.catalog.name} has Iceberg tables: delete it over Gravitino REST, or with"
+                " 'limnos delete'"
             )
         entries = record_properties(cast("CatalogRecord", catalog_load(request_view).record))
         command = CatalogDrop(request_view.catalog, force=False, in_use_too=True)
@@ -227,7 +228,8 @@ async def _empty_catalog(ctx: Context, scope: RequestScope) -> None:
         decision = request_view.require(Action.CATALOG_DROP, request_view.settled.outer)
         if request_view.catalog_record.provider != GENERIC_PROVIDER:
             raise UnsupportedOperation(
-                f"Catalog {request_view.catalog.name} has Iceberg tables: delete it over Gravitino REST, or with 'limnos delete'"
+                f"Catalog {request_view.catalog.name} has Iceberg tables: delete it over Gravitino REST, or with"
+                " 'limnos delete'"
             )
         return request_view.permit(CatalogEmpty(request_view.catalog), decision)
 

@@ -100,7 +100,8 @@ def manifest_lost_error(table: LanceTable, version: LanceVersion) -> InvalidTabl
     """Return the error for a newest version whose manifest is lost and cannot be restored."""
     name = manifest_name(version.version, version.scheme)
     return InvalidTable(
-        f"The newest version, {version.version}, of the table at {table.location} has lost its manifest {name}: restore the file, or deregister the table and register its remaining versions"
+        f"The newest version, {version.version}, of the table at {table.location} has lost its manifest {name}: restore"
+        " the file, or deregister the table and register its remaining versions"
     )
 
 

@@ -105,7 +105,8 @@ class WorkerTask:
             return None
         if self._calls.committed_version is not None:
             return StateUnknown(
-                f"The change was made, as version {self._calls.committed_version}, but the table could not be read after it: check before you repeat it"
+                f"The change was made, as version {self._calls.committed_version}, but the table could not be read"
+                " after it: check before you repeat it"
             )
         return self._calls.failure
 

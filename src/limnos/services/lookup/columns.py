@@ -56,7 +56,8 @@ def column_require(request_view: RequestView, full_name: str, *, action: Action)
     request_view.require(action, _action_chain(action, chain))
     if format_of(request_view) != ICEBERG:
         raise UnsupportedOperation(
-            f"Only columns of Iceberg tables can be named here, and catalog {request_view.catalog.name} has none: name the table"
+            f"Only columns of Iceberg tables can be named here, and catalog {request_view.catalog.name} has none: name"
+            " the table"
         )
     if column is None:
         raise NotFound(f"Column {full_name} does not exist", kind="object")

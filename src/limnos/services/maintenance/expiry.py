@@ -34,7 +34,10 @@ TRIES_MAX: Final = 5
 """The maximum number of attempts of an expiry while other commits change the table."""
 EXPIRED = Counter("limnos_maintenance_expired_snapshots_total", "Snapshots removed by expiry.", ())
 _DATASET: Final = "SQL++ expires the snapshots of its datasets by itself"
-_UNASSESSED: Final = "the server has not yet recorded the positions of incremental readers: wait until it has assessed all tables (setting maintenance.assess)"
+_UNASSESSED: Final = (
+    "the server has not yet recorded the positions of incremental readers: wait until it has assessed all tables"
+    " (setting maintenance.assess)"
+)
 
 
 class ExpiryResult(NamedTuple):

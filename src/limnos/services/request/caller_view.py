@@ -148,8 +148,8 @@ class CallerView:
         enabled, tokens_from = user_status
         if self._token_root < tokens_from:
             raise AuthenticationFailed(
-                f"The token belongs to an earlier user {self.user} of metalake {self.settled.metalake.name}, who was removed: "
-                "ask a service admin for a new one",
+                f"The token belongs to an earlier user {self.user} of metalake {self.settled.metalake.name}, who was"
+                " removed: ask a service admin for a new one",
                 was_right=True,
             )
         if refuse_disabled and not enabled:

@@ -130,8 +130,8 @@ class CatalogStorage(NamedTuple):
             if self.allowed.covers(location):
                 raise
             raise OutsideRoots(
-                f"{error.message} The server does not allow it either: it must be started with --allow-root {normalise(location)}"
-                " (setting storage.allowed_roots).",
+                f"{error.message} The server does not allow it either: it must be started with --allow-root"
+                f" {normalise(location)} (setting storage.allowed_roots).",
                 location=location,
             ) from error
         self.allowed.check_root(location)
@@ -254,6 +254,6 @@ def check_server_location(location: str, warehouse: str, *, catalog_id: int | No
         )
     if relation is not None:
         raise BadRequest(
-            f"Location {location} contains the server's own warehouse, in which each catalog has a directory: choose another, or leave it out "
-            "to get such a directory"
+            f"Location {location} contains the server's own warehouse, in which each catalog has a directory: choose"
+            " another, or leave it out to get such a directory"
         )

@@ -319,7 +319,8 @@ class FileOperations:
         if is_local(location):
             if not leads_within(location, roots, allowed=self._allowed):
                 raise OutsideRoots(
-                    f"Location {location} is a symbolic link to a location outside of the catalog's roots: choose another"
+                    f"Location {location} is a symbolic link to a location outside of the catalog's roots: choose"
+                    " another"
                 )
             LOCAL_FILES.make_directory(location)
 

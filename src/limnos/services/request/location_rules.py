@@ -193,6 +193,7 @@ class LocationConflicts:
         """
         if owner_id in self.ids:
             raise PermissionDenied(
-                f"The files of this {what} are not served to clients: another object's files have been at, above or below its location since before that was "
-                "refused. 'limnos server check' shows the operator how to correct it"
+                f"The files of this {what} are not served to clients: another object's files have been at, above or"
+                " below its location since before that was refused. 'limnos server check' shows the operator how to"
+                " correct it"
             )

@@ -88,12 +88,14 @@ class NamedStorages(NamedTuple):
         storage = self.named.get(name)
         if storage is None or (storage.metalakes and metalake.setting_name not in storage.metalakes):
             raise BadRequest(
-                f"Storage '{name[:100]}' is not defined on this server for metalake {metalake.name}: the operator defines it in the settings, as [storage.NAME]"
+                f"Storage '{name[:100]}' is not defined on this server for metalake {metalake.name}: the operator"
+                " defines it in the settings, as [storage.NAME]"
             )
         own = sorted(key for key in properties if _CONNECTION.match(key))
         if own:
             raise BadRequest(
-                f"Storage '{name}' already configures access to the catalog's files: leave out property '{own[0]}', or name no storage"
+                f"Storage '{name}' already configures access to the catalog's files: leave out property '{own[0]}', or"
+                " name no storage"
             )
 
     def _of(self, properties: Mapping[str, str]) -> NamedStorage | None:

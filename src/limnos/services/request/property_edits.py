@@ -33,7 +33,8 @@ def check_properties(properties: Mapping[str, str], *, before: Mapping[str, str]
     letters = _letters(properties)
     if letters > PROPERTY_LETTERS_MAX and letters > _letters(before):
         raise BadRequest(
-            f"The properties of a namespace may have at most {PROPERTY_LETTERS_MAX} characters, and would have {letters}"
+            f"The properties of a namespace may have at most {PROPERTY_LETTERS_MAX} characters, and would have"
+            f" {letters}"
         )
 
 

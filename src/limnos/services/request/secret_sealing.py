@@ -108,7 +108,8 @@ class SealingKeys:
         lacking = sorted(keys_of(result))
         if lacking:
             raise StorageMisconfigured(
-                f"A secret ({name}) is sealed under key {lacking[0]}, which this server does not have: the operator must add that key to its key file ('limnos server check' names the file)"
+                f"A secret ({name}) is sealed under key {lacking[0]}, which this server does not have: the operator"
+                " must add that key to its key file ('limnos server check' names the file)"
             )
         return result
 

@@ -154,7 +154,8 @@ def require_format(request_view: RequestView, expected: str) -> None:
         )
     if table_format != expected:
         raise BadRequest(
-            f"Catalog {request_view.catalog.name} contains {_FORMAT_DESCRIPTIONS[table_format]}: choose another catalog for this"
+            f"Catalog {request_view.catalog.name} contains {_FORMAT_DESCRIPTIONS[table_format]}: choose another catalog"
+            " for this"
         )
     if traits.is_sourced or traits.shows_directory:
         refuse_create(request_view)
@@ -170,12 +171,13 @@ def refuse_create(request_view: RequestView) -> None:
         raise _external_catalog_error(request_view)
     if traits.is_sourced:
         raise UnsupportedOperation(
-            f"Catalog {request_view.catalog.name} connects to another system, whose schemas and tables are created there or over Gravitino REST: choose another "
-            "catalog for this"
+            f"Catalog {request_view.catalog.name} connects to another system, whose schemas and tables are created"
+            " there or over Gravitino REST: choose another catalog for this"
         )
     if traits.shows_directory:
         raise UnsupportedOperation(
-            f"Catalog {request_view.catalog.name} is a directory, which this server only reads: choose another catalog for this"
+            f"Catalog {request_view.catalog.name} is a directory, which this server only reads: choose another catalog"
+            " for this"
         )
 
 
@@ -189,7 +191,8 @@ def refuse_directory_request(request_view: RequestView, action: Action) -> None:
         return
     request_view.require(action, request_view.settled.outer)
     raise UnsupportedOperation(
-        f"Catalog {request_view.catalog.name} is a directory, whose tables can only be listed, described and read over Lance REST: change them at their location, or import them into another catalog"
+        f"Catalog {request_view.catalog.name} is a directory, whose tables can only be listed, described and read over"
+        " Lance REST: change them at their location, or import them into another catalog"
     )
 
 
@@ -248,8 +251,8 @@ def root_schema_advice(request_view: RequestView) -> str:
     """
     catalog, name = request_view.catalog.name, request_view.defaults.root_schema
     return (
-        f"Schema {catalog}.{name} represents the catalog {catalog} itself and is not an object: name the catalog {catalog}, "
-        f"or a table as {catalog}.{name}.TABLE"
+        f"Schema {catalog}.{name} represents the catalog {catalog} itself and is not an object: name the catalog"
+        f" {catalog}, or a table as {catalog}.{name}.TABLE"
     )
 
 

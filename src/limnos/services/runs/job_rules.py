@@ -49,7 +49,8 @@ class JobRules(NamedTuple):
         self.require_enabled()
         if not self.pipelines:
             raise UnsupportedOperation(
-                "This server runs no scheduled pipelines, because their SQL and Python come from users: its operator can enable them with the setting jobs.pipelines = true"
+                "This server runs no scheduled pipelines, because their SQL and Python come from users: its operator"
+                " can enable them with the setting jobs.pipelines = true"
             )
 
     def require_enabled(self) -> None:
@@ -60,7 +61,8 @@ class JobRules(NamedTuple):
             )
         if not self.is_confinable:
             raise UnsupportedOperation(
-                "This server does not run jobs, because its machine cannot confine them: 'limnos server check' tells its operator what is missing"
+                "This server does not run jobs, because its machine cannot confine them: 'limnos server check' tells"
+                " its operator what is missing"
             )
 
 
@@ -116,7 +118,8 @@ def require_allowed(rules: JobRules, path: str, *, label: str) -> None:
     """Raise BadRequest for a file that the settings do not allow; `label` is the file's name in the message."""
     if not any(path == root.rstrip("/") or path.startswith(f"{root.rstrip('/')}/") for root in rules.allowed):
         raise BadRequest(
-            f"{preview_value(label)} is outside of the locations from which jobs of this server may get files: its operator lists them in jobs.allowed"
+            f"{preview_value(label)} is outside of the locations from which jobs of this server may get files: its"
+            " operator lists them in jobs.allowed"
         )
 
 
@@ -124,7 +127,8 @@ def _require_names(arguments: Mapping[str, str], patterns: Iterable[str], *, lab
     for name in arguments:
         if not any(fnmatchcase(name, pattern) for pattern in patterns):
             raise BadRequest(
-                f"{preview_value(name)} is not a {label} that jobs of this server may set: its operator lists those in {setting}"
+                f"{preview_value(name)} is not a {label} that jobs of this server may set: its operator lists those in"
+                f" {setting}"
             )
         if not name or "=" in name:
             raise BadRequest(f"{preview_value(name)} is not a valid {label}: a name must not be empty or contain '='")

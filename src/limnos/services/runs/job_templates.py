@@ -106,7 +106,8 @@ async def template_alter(
         metalake_object = metalake_object_find(request_view, KIND, name=name, action=Action.JOB_TEMPLATE_ALTER)
         if updates and not record_of(metalake_object.entity).job_type:
             raise UnsupportedOperation(
-                "The declaration of a pipeline cannot change here: change it with PUT /api/limnos/v1/metalakes/{m}/pipelines/{p}"
+                "The declaration of a pipeline cannot change here: change it with PUT"
+                " /api/limnos/v1/metalakes/{m}/pipelines/{p}"
             )
         return request_view.permit(
             TemplateAlter(metalake_object.entity, edits, tuple(updates)), metalake_object.decision
@@ -162,7 +163,8 @@ def refuse_busy(runs: list[PipelineRun], name: str, *, now_ms: int, but: int = 0
     for run in runs:
         if run.id != but and run.is_held(now_ms):
             raise PipelineBusy(
-                f"Pipeline {name} is being run: {describe_busy_run(run)}. Wait for it, or stop it with 'limnos pipeline cancel {run.uuid}'",
+                f"Pipeline {name} is being run: {describe_busy_run(run)}. Wait for it, or stop it with 'limnos pipeline"
+                f" cancel {run.uuid}'",
                 run=run.uuid,
             )
 

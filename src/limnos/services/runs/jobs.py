@@ -83,7 +83,8 @@ async def job_run(ctx: Context, *, metalake: str, template: str, conf: Mapping[s
     text = msgspec.json.encode(conf).decode()
     if len(text) > CONF_MAX:
         raise BadRequest(
-            f"Field jobConf has at most {CONF_MAX} characters as JSON: put the remaining content into a file and name it"
+            f"Field jobConf has at most {CONF_MAX} characters as JSON: put the remaining content into a file and"
+            " name it"
         )
     rules = JOB_RULES.of(ctx.services)
 
@@ -92,7 +93,8 @@ async def job_run(ctx: Context, *, metalake: str, template: str, conf: Mapping[s
         record = record_of(metalake_object.entity)
         if not record.job_type:
             raise UnsupportedOperation(
-                "The server does not start runs of pipelines: run it with a runner (limnos.pipeline), and it appears here as a job"
+                "The server does not start runs of pipelines: run it with a runner (limnos.pipeline), and it appears"
+                " here as a job"
             )
         rules.require_enabled()
         work = work_check(rules, record.job_type, content=fill_placeholders(content_read(record.content), conf))

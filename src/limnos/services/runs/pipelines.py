@@ -234,6 +234,7 @@ def require_pipeline_type(node: Node) -> Node:
     if not record_of(node).job_type:
         return node
     raise NotFound(
-        f"{node.name} is a job template of type {record_of(node).job_type} and not a pipeline: run and drop it over Gravitino REST, or with 'limnos job'",
+        f"{node.name} is a job template of type {record_of(node).job_type} and not a pipeline: run and drop it over"
+        " Gravitino REST, or with 'limnos job'",
         kind=Kind.JOB_TEMPLATE.word,
     )

@@ -131,7 +131,8 @@ def require_own(request_view: RequestView, run: PipelineRun) -> None:
 def not_own_error(run: PipelineRun) -> PermissionDenied:
     """Return the PermissionDenied for a caller who continues another user's run."""
     return PermissionDenied(
-        f"Run {run.uuid} acts with the rights of user {run.user}, who started it: other users cannot continue it. Start your own run"
+        f"Run {run.uuid} acts with the rights of user {run.user}, who started it: other users cannot continue it. Start"
+        " your own run"
     )
 
 
@@ -162,8 +163,8 @@ def require_attempt(run: PipelineRun, attempt: int) -> None:
     """Raise AttemptSuperseded unless `attempt` is the run's newest attempt."""
     if attempt != run.attempt:
         raise AttemptSuperseded(
-            f"Attempt {attempt} of run {run.uuid} is not the newest, which is {run.attempt}, held by {run.holder}: this process stops; "
-            f"see 'limnos show run {run.uuid}'",
+            f"Attempt {attempt} of run {run.uuid} is not the newest, which is {run.attempt}, held by {run.holder}: this"
+            f" process stops; see 'limnos show run {run.uuid}'",
             run=run.uuid,
         )
 

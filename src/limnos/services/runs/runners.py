@@ -184,7 +184,8 @@ def step_note(tx: Tx, permit: Permit[StepReportPut]) -> RunStepState | None:
         tx.runs.findings_set(run_id, pipeline_id, step=step.name, findings=findings or ())
     if _length(command.step) > LITTLE_MAX and tx.runs.reported_length(run_id) > RUN_MAX:
         raise BadRequest(
-            f"More than {RUN_MAX} characters are reported about the steps of run {command.actor.uuid}: report less about each"
+            f"More than {RUN_MAX} characters are reported about the steps of run {command.actor.uuid}: report less"
+            " about each"
         )
     return step
 

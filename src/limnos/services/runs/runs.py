@@ -124,7 +124,8 @@ def begin_check(begin: RunBegin) -> None:
         raise BadRequest("Each step of a run needs a unique name")
     if len(begin.parameters) > PARAMETERS_MAX:
         raise BadRequest(
-            f"Field 'parameters' has at most {PARAMETERS_MAX} characters as JSON: put the remaining values into a file or table and name it"
+            f"Field 'parameters' has at most {PARAMETERS_MAX} characters as JSON: put the remaining values into a file"
+            " or table and name it"
         )
     lease_check(begin.holder, begin.lease_ms)
 

@@ -158,7 +158,8 @@ async def dataverse_begin(
         if _changes_in_first_dataverse(each.statement for each in statements):
             raise SqlppError(
                 error.number,
-                f"{error.message}, which the parameter dataverse names. No statement was run: correct the parameter, or create the dataverse first",
+                f"{error.message}, which the parameter dataverse names. No statement was run: correct the parameter, or"
+                " create the dataverse first",
             ) from None
         session.warnings.append(SqlppError(error.number, error.message))
 

@@ -40,8 +40,8 @@ from limnos.services.storage.table_files import (
 )
 
 UNREADABLE: Final = (
-    "a manifest list or manifest of the table is missing, malformed or too large: 'limnos table check' names it to those "
-    "who may write the table"
+    "a manifest list or manifest of the table is missing, malformed or too large: 'limnos table check' names it to"
+    " those who may write the table"
 )
 BATCH_BYTES: Final = 16 << 20
 """The number of bytes of manifests, by the lengths in their list, that are checked at once."""

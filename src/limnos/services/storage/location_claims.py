@@ -189,7 +189,8 @@ def location_check(tx: Tx, claim: LocationClaim, *, key: str, location: str) -> 
             replaced = rival
         elif verdict is ClaimVerdict.WAIT:
             raise ServiceUnavailable(
-                f"Files of a dropped object are being deleted {_SIDES[relation]} location {location}: try again after that",
+                f"Files of a dropped object are being deleted {_SIDES[relation]} location {location}: try again after"
+                " that",
                 retry_after_s=5,
             )
         elif verdict is ClaimVerdict.REFUSED:
@@ -233,20 +234,27 @@ def _claim_refusal(
     claim: LocationClaim, rival: RegisteredLocation, *, relation: LocationRelation, location: str
 ) -> BadRequest:
     if rival.claim.metalake_id != claim.metalake_id:
-        text = f"Location {location} is {_SIDES[relation]} a location of another metalake, and metalakes cannot share files: choose another"
+        text = (
+            f"Location {location} is {_SIDES[relation]} a location of another metalake, and metalakes cannot share"
+            " files: choose another"
+        )
         return BadRequest(text)
     mine, word = _WORDS[claim.kind], _WORDS[rival.claim.kind]
     if claim.kind in OF_CATALOGS:
         return BadRequest(
-            f"Location {location} is {_SIDES[relation]} the location of another catalog's {word}, which is not allowed for a {mine}: choose another (dropped objects keep their locations while their files exist)"
+            f"Location {location} is {_SIDES[relation]} the location of another catalog's {word}, which is not allowed"
+            f" for a {mine}: choose another (dropped objects keep their locations while their files exist)"
         )
     if rival.claim.kind in ROOTS or rival.claim.kind is LocationKind.LANCE_DIRECTORY:
         return BadRequest(
-            f"Location {location} is {_SIDES[relation]} another catalog's {_root_word(rival)}, which is not allowed for a {mine}: choose another"
+            f"Location {location} is {_SIDES[relation]} another catalog's {_root_word(rival)}, which is not allowed for"
+            f" a {mine}: choose another"
         )
     return BadRequest(
-        f"Another {word} is {'at' if relation is LocationRelation.SAME else 'above' if relation is LocationRelation.BELOW else 'below'} location {location}, "
-        f"and {'tables' if mine == word == 'table' else 'objects'} cannot share files: choose another location, or leave it out to get one (dropped objects keep their locations for a while)"
+        f"Another {word} is"
+        f" {'at' if relation is LocationRelation.SAME else 'above' if relation is LocationRelation.BELOW else 'below'}"
+        f" location {location}, and {'tables' if mine == word == 'table' else 'objects'} cannot share files: choose"
+        " another location, or leave it out to get one (dropped objects keep their locations for a while)"
     )
 
 

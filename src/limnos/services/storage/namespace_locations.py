@@ -81,8 +81,8 @@ def check_namespace_directory(tx: Tx, *, key: str, location: str, namespace_id: 
         above, owner = key[: match.start()], int(match[1])
         if owner != namespace_id and (_is_warehouse(tx, above) or _is_base(tx, above, namespace_id=owner)):
             raise BadRequest(
-                f"Location {location} is in the directory of another namespace's tables: choose one below the location of "
-                "its own namespace, or leave it out"
+                f"Location {location} is in the directory of another namespace's tables: choose one below the location"
+                " of its own namespace, or leave it out"
             )
 
 

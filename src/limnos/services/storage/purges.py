@@ -124,7 +124,10 @@ async def purge_run(work: TaskContext, payload: PurgePayload) -> str | None:
         "files of a dropped table are kept", task=work.task_id, location=at, files=done.kept_count, reason=reason
     )
     named = ", ".join(done.kept_first)
-    return f"deleted {done.deleted} files; kept {done.kept_count}, as {reason}: {named}{', …' if done.kept_count > KEPT_NAMED else ''}"
+    return (
+        f"deleted {done.deleted} files; kept {done.kept_count}, as {reason}:"
+        f" {named}{', …' if done.kept_count > KEPT_NAMED else ''}"
+    )
 
 
 async def location_mark_purged(
@@ -165,7 +168,7 @@ def is_empty(location: str, place: CatalogStorage, *, is_reached: bool = False, 
         StorageFailed: The storage refuses or fails.
         ServiceUnavailable: The storage does not answer.
     """
-    covering = [root for root in (roots or place.roots) if is_within(location, [root])]
+    covering = [root for root in roots or place.roots if is_within(location, [root])]
     if not covering or not place.allowed.covers(location):
         return False
     if is_local(location) and not is_reached and not any(map(_is_mounted, covering)):

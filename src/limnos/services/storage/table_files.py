@@ -34,9 +34,9 @@ from limnos.telemetry.logs import get_logger
 T = TypeVar("T")
 log = get_logger("limnos.table_files")
 OUTSIDE: Final = (
-    "a snapshot of the table names files outside of the table's locations, and the server reads none of these: set the "
-    "table's property write.data.path to the directory of the data files, point its branch main at another snapshot, or "
-    "write the rows again below the table's location"
+    "a snapshot of the table names files outside of the table's locations, and the server reads none of these: set the"
+    " table's property write.data.path to the directory of the data files, point its branch main at another snapshot,"
+    " or write the rows again below the table's location"
 )
 MANIFEST_BYTES_MAX: Final = 64 << 20
 """The maximum size of a manifest list or manifest that a check of a table reads, in bytes."""
@@ -223,9 +223,9 @@ async def refuse_foreign_paths(
         foreign = await _first_foreign(paths, locations)
     if foreign is not None:
         raise BadRequest(
-            f"The {foreign.what} is {foreign.path[:1000]}, which is not below a location of the table "
-            f"({', '.join(locations.roots[:3]) or 'chosen by the server'}): write the file there and name that file, or "
-            "remove the snapshot or entry that names it"
+            f"The {foreign.what} is {foreign.path[:1000]}, which is not below a location of the table"
+            f" ({', '.join(locations.roots[:3]) or 'chosen by the server'}): write the file there and name that file,"
+            " or remove the snapshot or entry that names it"
         )
 
 

@@ -76,7 +76,8 @@ def own_outputs(run: PipelineRun, steps: Sequence[RunStepState]) -> list[RunOutp
     for output in outputs:
         if not _is_own(output, run):
             raise CommitConflict(
-                f"Run {run.uuid} names the branch {output.branch[:100]} of {display.render(output.table)}, which it cannot have created: nothing was published. Discard the run"
+                f"Run {run.uuid} names the branch {output.branch[:100]} of {display.render(output.table)}, which it"
+                " cannot have created: nothing was published. Discard the run"
             )
     return outputs
 

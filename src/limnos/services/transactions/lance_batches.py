@@ -177,9 +177,11 @@ def _steps(
     request_view.require_in_use()
     pending, documents = TransactionView(request_view), dict[int, MetadataDocument]()
     return [
-        _decide_declare(pending, each, ready=one, documents=documents, now_ms=now_ms)
-        if isinstance(each, DeclareOperation)
-        else _step(pending, each, ready=one, documents=documents)
+        (
+            _decide_declare(pending, each, ready=one, documents=documents, now_ms=now_ms)
+            if isinstance(each, DeclareOperation)
+            else _step(pending, each, ready=one, documents=documents)
+        )
         for each, one in zip(operations, ready, strict=True)
     ]
 
@@ -211,7 +213,8 @@ def _step(
         )
     if not record.managed:
         raise BadRequest(
-            f"The versions of {render(operation.levels)} are in its files and not in the server, so each commit needs its own request: several tables in one request need managed_versioning"
+            f"The versions of {render(operation.levels)} are in its files and not in the server, so each commit needs"
+            " its own request: several tables in one request need managed_versioning"
         )
     request_view.note_changed(node)
     return _decide_change(request_view.permit(None, decision), table, ready=ready)
@@ -318,7 +321,8 @@ class LanceVersionOperation(NamedTuple):
         node, _, decision = lance_find(request_view, self.path, action=Action.TABLE_COMMIT)
         if not cast("TableRecord", node.record).managed:
             raise BadRequest(
-                f"The versions of {render(self.path)} are in its files and not in the server, so a transaction cannot include them: the table needs managed_versioning"
+                f"The versions of {render(self.path)} are in its files and not in the server, so a transaction cannot"
+                " include them: the table needs managed_versioning"
             )
         request_view.note_changed(node)
         permit: Permit[object] = request_view.permit(None, decision)

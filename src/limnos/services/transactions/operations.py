@@ -393,6 +393,7 @@ def _note_drop(request_view: TransactionView, node: Node, path: Levels) -> None:
     """Record a drop. Raises BadRequest for an object that the same transaction creates or changes."""
     if request_view.is_touched(node):
         raise BadRequest(
-            f"An earlier operation of this transaction creates or changes {render(path)}: leave that one out, or this one"
+            f"An earlier operation of this transaction creates or changes {render(path)}: leave that one out, or"
+            " this one"
         )
     request_view.note_dropped(node)

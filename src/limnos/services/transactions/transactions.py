@@ -127,7 +127,8 @@ async def joint_transaction_execute(
     """
     if len(placed) > OPERATIONS_MAX:
         raise BadRequest(
-            f"{len(placed)} changes in one transaction are more than the {OPERATIONS_MAX} that are allowed: send several"
+            f"{len(placed)} changes in one transaction are more than the {OPERATIONS_MAX} that are allowed: send"
+            " several"
         )
     requested = operations_of(placed)
     requested = requested._replace(

@@ -105,7 +105,8 @@ async def keys_rotate(ctx: Context) -> tuple[KeyInventory, int]:
     is_new = keys.renew()
     if keys.current is None:
         raise UnsupportedOperation(
-            "This server has no key to seal secrets with: its operator must set storage.key_file or storage.keys, the same on every node"
+            "This server has no key to seal secrets with: its operator must set storage.key_file or storage.keys, the"
+            " same on every node"
         )
     done, now, secrets = 0, [], []
     try:

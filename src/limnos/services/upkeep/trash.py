@@ -273,7 +273,8 @@ def _restore_target(
         )
         if into is None:
             raise NotFound(
-                f"{row.kind.word.capitalize()} {render(path)} lay in namespace {render(path[:-1])}, which was dropped, too (id {row.parent_id}): restore that first, or give another target",
+                f"{row.kind.word.capitalize()} {render(path)} lay in namespace {render(path[:-1])}, which was dropped,"
+                f" too (id {row.parent_id}): restore that first, or give another target",
                 kind="namespace",
             )
     else:
@@ -285,7 +286,8 @@ def _restore_target(
 
 def _missing(scope: RequestScope, dropped_id: int) -> NotFound:
     return NotFound(
-        f"The trash of catalog {scope.catalog} has no object with id {dropped_id} that you may restore: it was restored, or has expired, or its files were purged; list the trash with 'limnos list trash'",
+        f"The trash of catalog {scope.catalog} has no object with id {dropped_id} that you may restore: it was"
+        " restored, or has expired, or its files were purged; list the trash with 'limnos list trash'",
         kind="object",
     )
 

@@ -169,7 +169,8 @@ class CredentialVendor:
             if error.context:
                 raise
             raise ServiceUnavailable(  # the threads are stuck, or the call took too long
-                "The catalog's token service does not answer, so there are no credentials for its tables now: try again, or request the table without credentials",
+                "The catalog's token service does not answer, so there are no credentials for its tables now: try"
+                " again, or request the table without credentials",
                 retry_after_s=5,
             ) from error
         if result.expires_ms - self._time.now_ms() < USABLE_MS:

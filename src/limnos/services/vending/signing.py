@@ -107,7 +107,8 @@ async def request_sign(
         opened = await ctx.read(scope, look)
         if not await is_own_location(ctx, opened.location, owner=opened.owner):
             raise PermissionDenied(
-                "The table's location is not its own alone, or had files before the table: requests for it are not signed"
+                "The table's location is not its own alone, or had files before the table: requests for it are not"
+                " signed"
             )
         keys = await _keys_for(ctx, opened)
         if await ctx.read(scope, look) != opened:  # the rights may have changed during these calls

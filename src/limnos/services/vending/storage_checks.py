@@ -72,7 +72,8 @@ async def storage_check(ctx: Context, scope: RequestScope) -> StorageCheck:
         request_view.require_in_use()
         if request_view.catalog_record.provider not in PROVIDERS_WITH_WAREHOUSE:
             raise BadRequest(
-                f"Catalog {request_view.catalog.name} has no files of its own to check: choose one of {ICEBERG_PROVIDER}, for example"
+                f"Catalog {request_view.catalog.name} has no files of its own to check: choose one of"
+                f" {ICEBERG_PROVIDER}, for example"
             )
         return catalog_storage_of(request_view)
 
@@ -216,7 +217,8 @@ class _StorageCheckRun:
             StorageCheckStep(
                 name,
                 FAILED,
-                "credentials for one location also open a sibling location: this store does not enforce session policies, so remove the role",
+                "credentials for one location also open a sibling location: this store does not enforce session"
+                " policies, so remove the role",
             )
         )
 

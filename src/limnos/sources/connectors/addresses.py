@@ -65,8 +65,8 @@ def require_allowed(address: SourceAddress, allowed: Collection[str], *, label: 
     """
     if str(address) not in allowed:
         raise BadRequest(
-            f"{label} names {address}, to which this server does not connect: ask the server's operator to start it with "
-            f"--allow-source {address} (setting sources.allowed_addresses)"
+            f"{label} names {address}, to which this server does not connect: ask the server's operator to start it"
+            f" with --allow-source {address} (setting sources.allowed_addresses)"
         )
 
 

@@ -170,8 +170,8 @@ def _named(text: str, *, column: str, dialect: Dialect) -> Type:
 
 def _unknown(column: str, kind: str) -> BadRequest:
     return BadRequest(
-        f"Column {preview_value(column)}: the source has no type {preview_value(kind)}; its types are {', '.join(_PLAIN)}, decimal(p,s), char(n), varchar(n), "
-        "lists of them, and external types by their names"
+        f"Column {preview_value(column)}: the source has no type {preview_value(kind)}; its types are"
+        f" {', '.join(_PLAIN)}, decimal(p,s), char(n), varchar(n), lists of them, and external types by their names"
     )
 
 

@@ -62,7 +62,8 @@ def _field_of(fields: Json, *, column: str, depth: int) -> str:
     name = text_at(fields, "name", where=f"Column {preview_value(column)}")
     if _FIELD.fullmatch(name) is None:
         raise BadRequest(
-            f"Column {preview_value(column)}: field {preview_value(name)} needs a name of lower-case ASCII letters, digits and '_'"
+            f"Column {preview_value(column)}: field {preview_value(name)} needs a name of lower-case ASCII letters,"
+            " digits and '_'"
         )
     return f"{name}:{type_of(fields.get('type'), column=column, depth=depth + 1)}"
 
@@ -81,8 +82,8 @@ def _plain_of(text: str, *, column: str) -> str:
 
 def _unknown(column: str, kind: str) -> BadRequest:
     return BadRequest(
-        f"Column {preview_value(column)}: the source has no type {preview_value(kind)}; its types are {', '.join(_INTO)}, decimal(p,s), char(n), varchar(n), and "
-        "lists, maps and structs of them"
+        f"Column {preview_value(column)}: the source has no type {preview_value(kind)}; its types are"
+        f" {', '.join(_INTO)}, decimal(p,s), char(n), varchar(n), and lists, maps and structs of them"
     )
 
 

@@ -219,7 +219,8 @@ class KafkaSource:
         for node in answer.nodes:
             if str(address_of(node.host, node.port, label="A broker")) not in self._allowed:
                 raise SourceFailed(
-                    "A broker of the source advertises an address to which this server does not connect: ask the server's operator",
+                    "A broker of the source advertises an address to which this server does not connect: ask the"
+                    " server's operator",
                     detail=f"{node.host}:{node.port} is not in sources.allowed_addresses",
                 )
 

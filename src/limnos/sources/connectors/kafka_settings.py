@@ -91,7 +91,8 @@ def _login(text: str) -> dict[str, str]:
     options = dict(_OPTION.findall(line["options"])) if line is not None else {}
     if not {"username", "password"} <= set(options):
         raise BadRequest(
-            f'Property {BYPASS}{_JAAS} must be one login module with a user and a password: ….PlainLoginModule required username="…" password="…";'
+            f"Property {BYPASS}{_JAAS} must be one login module with a user and a password: ….PlainLoginModule required"
+            ' username="…" password="…";'
         )
     return {f"sasl.{name}": re.sub(r"\\(.)", r"\1", options[name]) for name in ("username", "password")}
 

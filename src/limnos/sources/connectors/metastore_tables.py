@@ -132,7 +132,8 @@ def _form(properties: dict[str, str]) -> _FileFormat:
 def _refuse_reserved(key: str) -> None:
     if _NOT_A_CALLERS.fullmatch(key) is not None:
         raise UnsupportedOperation(
-            f"Property {preview_value(key)} is not supported: a table's files are in its schema's directory, and are read by its format"
+            f"Property {preview_value(key)} is not supported: a table's files are in its schema's directory, and are"
+            " read by its format"
         )
     if key == _COMMENT:
         raise BadRequest("Set the comment in the field comment, not as a property")
@@ -287,7 +288,8 @@ def alter_table(result: Table, changes: Sequence[TableChange]) -> None:
     form = format_of(result)
     if form is not None and form not in _FORMATS:
         raise UnsupportedOperation(
-            f"Table {result.tableName} is of format {form}, which also stores its columns in its files: change it with an engine that supports it"
+            f"Table {result.tableName} is of format {form}, which also stores its columns in its files: change it with"
+            " an engine that supports it"
         )
     for each in changes:
         _change(result, each)
@@ -331,7 +333,8 @@ def _change(result: Table, change: TableChange) -> None:
                 result.sd.cols.remove(_own(result, path))
         case _:
             raise UnsupportedOperation(
-                "Tables of this source have neither indexes nor defaults, and nullable columns in the order of their creation"
+                "Tables of this source have neither indexes nor defaults, and nullable columns in the order of their"
+                " creation"
             )
 
 

@@ -29,10 +29,14 @@ _MODE: Final = "NO_BACKSLASH_ESCAPES,STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION"
 """The SQL mode: backslashes are plain characters in strings, and values that do not fit are refused instead of
 truncated.
 """
-_TABLE: Final = "SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_COMMENT, ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = :schema AND TABLE_NAME = :table"
+_TABLE: Final = (
+    "SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_COMMENT, ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = :schema"
+    " AND TABLE_NAME = :table"
+)
 _COLUMNS: Final = (
-    "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE, COLUMN_DEFAULT, EXTRA, COLUMN_COMMENT, COLLATION_NAME "
-    "FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = :schema AND TABLE_NAME = :table ORDER BY ORDINAL_POSITION"
+    "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE, COLUMN_DEFAULT, EXTRA, COLUMN_COMMENT,"
+    " COLLATION_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = :schema AND TABLE_NAME = :table ORDER BY"
+    " ORDINAL_POSITION"
 )
 _KEYS: Final = (
     "SELECT TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, COLUMN_NAME, SUB_PART FROM information_schema.STATISTICS "
@@ -161,7 +165,8 @@ class MysqlSource(DatabaseSource):
         self._require_schema(connection, target[0])
         _execute(
             connection,
-            f"RENAME TABLE {mysql_tables.quote(schema)}.{mysql_tables.quote(table)} TO {mysql_tables.quote(target[0])}.{mysql_tables.quote(target[1])}",
+            f"RENAME TABLE {mysql_tables.quote(schema)}.{mysql_tables.quote(table)} TO"
+            f" {mysql_tables.quote(target[0])}.{mysql_tables.quote(target[1])}",
         )
 
 

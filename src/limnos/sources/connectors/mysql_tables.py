@@ -72,7 +72,8 @@ class MysqlColumn:
         """
         if self.checked or _KNOWN.fullmatch(self.extra) is None:
             raise UnsupportedOperation(
-                f"Column {preview_value(self.name)} has constraints or generated values: change it with the source's own tools"
+                f"Column {preview_value(self.name)} has constraints or generated values: change it with the source's"
+                " own tools"
             )
         textual = self.kind.partition("(")[0] in _TEXTUAL
         on_update = _ON_UPDATE.search(self.extra)

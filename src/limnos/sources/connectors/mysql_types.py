@@ -134,8 +134,9 @@ def _plain_of(text: str, *, column: str) -> str:
 
 def _unknown(column: str, kind: str) -> BadRequest:
     return BadRequest(
-        f"Column {preview_value(column)}: the source has no type {preview_value(kind)}; its types are {', '.join(_INTO)}, decimal(p,s), char(n), varchar(n), fixed(n), times with a "
-        "precision up to 6, and external types without parts by their names"
+        f"Column {preview_value(column)}: the source has no type {preview_value(kind)}; its types are"
+        f" {', '.join(_INTO)}, decimal(p,s), char(n), varchar(n), fixed(n), times with a precision up to 6, and"
+        " external types without parts by their names"
     )
 
 
@@ -147,7 +148,8 @@ def literal(text: str) -> str:
     """
     if any(ord(each) > 0xFFFF for each in text):
         raise BadRequest(
-            f"The source cannot store {preview_value(text)}: leave out characters beyond Unicode's first plane, such as emoji"
+            f"The source cannot store {preview_value(text)}: leave out characters beyond Unicode's first plane, such as"
+            " emoji"
         )
     return "'" + text.replace("'", "''") + "'"
 

@@ -133,7 +133,8 @@ def _mysql_checked(properties: Mapping[str, str], limits: SourceLimits) -> Datab
     require_allowed(url.address, limits.addresses, label=f"Property {URL}")
     if url.database or properties.get(DATABASE):
         raise BadRequest(
-            f"{URL} and {DATABASE} must not name a database: all databases that the user may see are schemas of the catalog"
+            f"{URL} and {DATABASE} must not name a database: all databases that the user may see are schemas of the"
+            " catalog"
         )
     for name in (USER, PASSWORD):
         _require_property(properties, name)
@@ -159,8 +160,8 @@ def _lacks(provider: str, *, extra: str = "") -> UnsupportedOperation:
 
 def _hive(properties: Mapping[str, str], limits: SourceLimits) -> BaseCatalog:
     addresses = _hive_checked(properties, limits)
-    try:
-        from limnos.sources.connectors.metastore import MetastoreSource  # noqa: PLC0415 - its library comes with the extra
+    try:  # the library of the module comes with the extra
+        from limnos.sources.connectors.metastore import MetastoreSource  # noqa: PLC0415
     except ImportError:
         raise _lacks(HIVE_PROVIDER) from None
     return MetastoreSource(addresses, timeout_s=limits.timeout_s)

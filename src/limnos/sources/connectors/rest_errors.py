@@ -82,7 +82,8 @@ def rest_failed_error(call: RestCall, detail: str, *, sent: bool) -> errors.Limn
     """Return the error for a missing or invalid response. `sent`: the request may have reached the source."""
     if sent and call.changes:
         return errors.StateUnknown(
-            f"The source did not report the outcome for {_about(call)}: check whether it was changed before you repeat the request",
+            f"The source did not report the outcome for {_about(call)}: check whether it was changed before you repeat"
+            " the request",
             detail=detail,
         )
     return errors.SourceFailed("The source returns errors: try again, or check that system", detail=detail)

@@ -327,7 +327,8 @@ def join_levels(levels: Levels, separator: str) -> str:
     for level in levels:
         if plain in level:
             raise NotFound(
-                f"Namespace does not exist: {render(levels)}: the source separates names by '{plain}', so its names cannot contain it",
+                f"Namespace does not exist: {render(levels)}: the source separates names by '{plain}', so its names"
+                " cannot contain it",
                 kind="namespace",
             )
     return separator.join(map(quote_part, levels))

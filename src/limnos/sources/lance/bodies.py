@@ -26,7 +26,10 @@ _ALIGNED: Final = pa.ipc.IpcReadOptions(ensure_alignment=pa.ipc.Alignment.At64By
 """Whether decimals are aligned to 16 bytes: Lance's library panics on others. Arrow IPC guarantees 8, and so does
 pyarrow's alignment by data type for decimals.
 """
-NO_STREAM: Final = "The body is not an Arrow IPC stream: send one (application/vnd.apache.arrow.stream), with its schema even for no rows"
+NO_STREAM: Final = (
+    "The body is not an Arrow IPC stream: send one (application/vnd.apache.arrow.stream), with its schema even for no"
+    " rows"
+)
 
 
 class BodyCutShort(BadRequest):
@@ -206,6 +209,6 @@ class ArrowBody:
 
     def _too_large(self, size: int) -> TooLarge:
         return TooLarge(
-            f"A batch of {size} decoded bytes is over the limit of {self._batch_bytes_max} (setting lance.batch_bytes_max): "
-            "send smaller batches; nothing was changed"
+            f"A batch of {size} decoded bytes is over the limit of {self._batch_bytes_max} (setting"
+            " lance.batch_bytes_max): send smaller batches; nothing was changed"
         )

@@ -91,5 +91,6 @@ def implementation_of(name: str, properties: Mapping[str, str]) -> LanceNamespac
         return connect(name, dict(properties))
     except Exception as error:
         raise BadRequest(
-            f"{name} cannot be used as a namespace: {_words(error)}. Name a class on your Python path, and give its properties"
+            f"{name} cannot be used as a namespace: {_words(error)}. Name a class on your Python path, and give its"
+            " properties"
         ) from error

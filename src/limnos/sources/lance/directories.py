@@ -117,8 +117,8 @@ class LanceDirectory:
             return True
         current = f"contains {content[0]}" if content else "is empty"
         raise InvalidTable(
-            f"The folder {self.location(entry)} does not comply with the Lance table format: it {current}, and no table was written there. "
-            "Write one, or remove the folder"
+            f"The folder {self.location(entry)} does not comply with the Lance table format: it {current}, and no table"
+            " was written there. Write one, or remove the folder"
         )
 
     def is_marked(self, entry: DirectoryTable) -> bool:
@@ -212,7 +212,8 @@ class LanceDirectory:
         entry = self._find(state, levels)
         if state.layout is DirectoryLayout.V0:
             raise UnsupportedOperation(
-                "In a directory of layout v0 each folder is a table, which cannot be deregistered: move the folder away, or drop the table"
+                "In a directory of layout v0 each folder is a table, which cannot be deregistered: move the folder"
+                " away, or drop the table"
             )
         if rules.folder_table(self._folder(entry), DirectoryLayout.V1) is not None:
             self.storage.make(self._folder(entry), rules.DEREGISTERED)
@@ -231,7 +232,8 @@ class LanceDirectory:
         others = rules.foreign_names(content)
         if others and state.layout is DirectoryLayout.V0:
             raise InvalidTable(
-                f"{self.location(entry)} contains {others[0]}, which does not belong to a Lance table: remove the folder by hand"
+                f"{self.location(entry)} contains {others[0]}, which does not belong to a Lance table: remove the"
+                " folder by hand"
             )
         if state.layout is DirectoryLayout.V2 and any(row.levels == levels for row in state.rows):
             self._manifest().delete([levels])
@@ -342,7 +344,8 @@ class LanceDirectory:
         return self.location(entry).removeprefix(f"{self.root}/")
 
     def _manifest(self) -> DirectoryManifest:
-        from limnos.sources.lance.directory_manifest import DirectoryManifest  # noqa: PLC0415 - needs Lance's library, unlike V0 and V1
+        # The module needs Lance's library, unlike V0 and V1.
+        from limnos.sources.lance.directory_manifest import DirectoryManifest  # noqa: PLC0415
 
         return DirectoryManifest(self.root, self.options)
 

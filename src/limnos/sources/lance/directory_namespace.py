@@ -206,7 +206,8 @@ class _LanceVersions:
             levels = _levels_of(request)
             if self._directory.layout is DirectoryLayout.V0:
                 raise UnsupportedOperation(
-                    "Versions, tags and branches are not available with directory layout v0: open the table at the location that describe returns"
+                    "Versions, tags and branches are not available with directory layout v0: open the table at the"
+                    " location that describe returns"
                 )
             if levels:
                 self._directory.find(levels)

@@ -123,7 +123,8 @@ def _multi(entries: Json) -> MultiMatchQuery:
         )
     if len({(_terms(each), _operator(each)) for each in matches}) != 1:
         raise BadRequest(
-            "A multi_match searches the same words in several columns, with one operator; combine other queries with a boolean"
+            "A multi_match searches the same words in several columns, with one operator; combine other queries with a"
+            " boolean"
         )
     for each in matches:
         _check_exact(each)

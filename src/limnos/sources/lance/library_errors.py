@@ -32,7 +32,8 @@ PANIC: Final = "PanicException"
 """The type of a panic in the library's Rust code. It is a BaseException, not an Exception."""
 _SOURCE: Final = re.compile(r",? *(?:location: )?/\S*?\.rs:\d+:\d+")
 _WRAPPED: Final = re.compile(
-    r"^(?:Invalid user input: |LanceError\(\w+\): |Schema error: |External error: |(?:Query )?Execution error: |Error applying filter expression to batch: |Arrow error: )+"
+    r"^(?:Invalid user input: |LanceError\(\w+\): |Schema error: |External error: |(?:Query )?Execution error: |Error"
+    r" applying filter expression to batch: |Arrow error: )+"
 )
 _SCHEMA: Final = re.compile(r" (?:in|dataset) schema: +Schema \{.*", re.DOTALL)
 _BRIEF: Final = 400
@@ -41,7 +42,8 @@ _CALLERS: Final[tuple[tuple[re.Pattern[str], Callable[[str], errors.LimnosError]
     (re.compile(r"No field named"), lambda text: errors.NotFound(text, kind="column")),
     (
         re.compile(
-            r"(?:Column|Field|column) ['\"]?[^'\"]*['\"]? (?:does not exist|not found)|not found in schema|Embedding column|FTS field path"
+            r"(?:Column|Field|column) ['\"]?[^'\"]*['\"]? (?:does not exist|not found)|not found in schema|Embedding"
+            r" column|FTS field path"
         ),
         lambda text: errors.NotFound(text, kind="column"),
     ),
@@ -60,9 +62,12 @@ _CALLERS: Final[tuple[tuple[re.Pattern[str], Callable[[str], errors.LimnosError]
 )
 """Errors that the caller caused, by the library's message."""
 _CALLERS_FAULT: Final = re.compile(
-    r"Invalid user input|Cannot (?:cast|drop)|LanceError\((?:Schema|Arrow)\)|sql parser error|supported|NotSupported|Unsupported|must be|Query vector"
-    r"|Error applying filter expression|Arrow error: (?:Divide by zero|Cast error|Compute error|Parser error|Arithmetic)"
-    r"|(?<!Query )Execution error: |Compute error: |panicked with message|Task was aborted|producer terminated before end of stream"
+    r"Invalid user input|Cannot (?:cast|drop)|LanceError\((?:Schema|Arrow)\)|sql parser"
+    r" error|supported|NotSupported|Unsupported|must be|Query vector"
+    r"|Error applying filter expression|Arrow error: (?:Divide by zero|Cast error|Compute error|Parser"
+    r" error|Arithmetic)"
+    r"|(?<!Query )Execution error: |Compute error: |panicked with message|Task was aborted|producer terminated before"
+    r" end of stream"
 )
 """Further errors that the caller caused.
 
@@ -113,7 +118,8 @@ def failure_of(location: str, text: str) -> errors.LimnosError:
         )
     if SYSTEM.search(text):
         return errors.StorageFailed(
-            f"The storage of {location} cannot be used ({message}): the server's operator should check whether it is full or read-only"
+            f"The storage of {location} cannot be used ({message}): the server's operator should check whether it is"
+            " full or read-only"
         )
     if DAMAGED.search(text) or NO_TABLE.search(text) or not REMOTE.match(location):
         return errors.InvalidTable(

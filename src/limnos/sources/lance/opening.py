@@ -92,7 +92,8 @@ def _refuse_bases(dataset: lance.LanceDataset, location: str) -> lance.LanceData
     paths = [str(each.path) for each in dataset.base_paths().values()]
     if any(has_dot_segments(each) or not canonical_location(each).is_relative_to(own) for each in paths):
         raise InvalidTable(
-            f"The table at {location} has files in other places: copy the whole table to one location, and register that"
+            f"The table at {location} has files in other places: copy the whole table to one location, and register"
+            " that"
         )
     return dataset
 
@@ -145,7 +146,8 @@ def _refuse_outside_links(path: str, *, rows: bool) -> None:
     for link in _links(path, rows=rows):
         if os.path.commonpath([own, os.path.realpath(link)]) != own:
             raise InvalidTable(
-                f"The table at {path} has a link to a file outside of it, {link}: replace it by the file, or deregister the table"
+                f"The table at {path} has a link to a file outside of it, {link}: replace it by the file, or deregister"
+                " the table"
             )
 
 

@@ -168,8 +168,9 @@ def _common(request: Query) -> dict[str, Any]:
         "fast_search": request.fast_search or None,
         "batch_size": BATCH_ROWS,
         "io_buffer_size": READAHEAD_BYTES,
-        "order_by": [ColumnOrdering(each.column_name, each.ascending, each.nulls_first) for each in request.order_by]
-        or None,
+        "order_by": (
+            [ColumnOrdering(each.column_name, each.ascending, each.nulls_first) for each in request.order_by] or None
+        ),
     }
 
 
@@ -202,8 +203,8 @@ def _only_vector(dataset: lance.LanceDataset) -> str:
     if len(vectors) == 1:
         return str(vectors[0])
     raise BadRequest(
-        f"The table has {'several columns' if vectors else 'no column'} of vectors{': ' if vectors else ''}{', '.join(vectors)}: "
-        "name one as vector_column"
+        f"The table has {'several columns' if vectors else 'no column'} of"
+        f" vectors{': ' if vectors else ''}{', '.join(vectors)}: name one as vector_column"
     )
 
 

@@ -44,7 +44,8 @@ def type_of(entries: Mapping[str, Any] | str) -> pa.DataType:
         result = None
     if result is None:
         raise BadRequest(
-            f"{str(entries)[:100]} is not a column type: write one as in the answer of describe, for example {{'type': 'int64'}}"
+            f"{str(entries)[:100]} is not a column type: write one as in the answer of describe, for example {{'type':"
+            " 'int64'}"
         )
     return result
 

@@ -52,7 +52,8 @@ def without_foreign_bases(dataset: lance.LanceDataset, location: str) -> lance.L
     """
     if has_foreign_path(location, [str(each.path) for each in dataset.base_paths().values()]):
         raise InvalidTable(
-            "The table has files in other places than its location: copy the whole table to one location, and register that"
+            "The table has files in other places than its location: copy the whole table to one location, and register"
+            " that"
         )
     return dataset
 

@@ -127,7 +127,8 @@ def _vectors(text: str) -> tuple[tuple[str, int], ...]:
         name, _, size = each.rpartition("=")
         if not name or not size.isdigit() or not int(size):
             raise BadRequest(
-                f"The option vectors must give the dimension of a vector column, such as vectors='embedding=256', not {each}"
+                "The option vectors must give the dimension of a vector column, such as vectors='embedding=256', not"
+                f" {each}"
             )
         results.append((name.strip(), int(size)))
     return tuple(results)

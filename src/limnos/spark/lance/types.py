@@ -82,7 +82,8 @@ def _spark_type(kind: pa.DataType, column: str) -> spark.DataType:
             _spark_type(kind.key_type, column), _spark_type(kind.item_type, column), kind.item_field.nullable
         )
     raise BadRequest(
-        f"Column {column} is of type {kind}, which Spark does not have: name only the other columns in the option columns"
+        f"Column {column} is of type {kind}, which Spark does not have: name only the other columns in the option"
+        " columns"
     )
 
 
@@ -122,7 +123,8 @@ def check_append(schema: spark.StructType, table: pa.Schema) -> pa.Schema:
     for name, kind in sent.items():
         if name not in table.names:
             raise BadRequest(
-                f"The table has no column {name}: leave it out, or write with mode overwrite. It has {', '.join(table.names)}"
+                f"The table has no column {name}: leave it out, or write with mode overwrite. It has"
+                f" {', '.join(table.names)}"
             )
         if not fits(kind, table.field(name).type):
             raise BadRequest(f"Column {name} is {kind}, and the table's is {table.field(name).type}: cast it first")

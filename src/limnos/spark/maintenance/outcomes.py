@@ -99,6 +99,6 @@ def error_text(error: BaseException) -> str:
 def no_executor(master: str, *, wait_s: float) -> ServiceUnavailable:
     """Return the error of a cluster that provided no executor in time."""
     return ServiceUnavailable(
-        f"The cluster at {master} allocated no executor within {wait_s:g} s: it has no free cores or memory, or no workers. Free"
-        " resources, or limit other applications with spark.cores.max"
+        f"The cluster at {master} allocated no executor within {wait_s:g} s: it has no free cores or memory, or no"
+        " workers. Free resources, or limit other applications with spark.cores.max"
     )

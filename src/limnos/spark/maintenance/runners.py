@@ -61,6 +61,7 @@ def runner_for(
         )
     if ca_file is not None:
         raise BadRequest(
-            "A Spark Connect server uses its own CA certificates: add the Limnos server's CA there, and leave --ca-file out"
+            "A Spark Connect server uses its own CA certificates: add the Limnos server's CA there, and leave"
+            " --ca-file out"
         )
     return ConnectRunner(uri, metalake=metalake, address=master, config=config, s3=s3, executor_wait_s=executor_wait_s)

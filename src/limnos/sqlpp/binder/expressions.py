@@ -213,7 +213,10 @@ class ExpressionBinder(ABC):
             return plan.Scan(at, result.dataverse, result.name)
         if isinstance(result, BoundView):
             return self.view(result, at)
-        words = f"Cannot find dataset {display_name(parts[-1:])} in dataverse {display_name(dataverse)} nor an alias with name {display_name(parts)}"
+        words = (
+            f"Cannot find dataset {display_name(parts[-1:])} in dataverse {display_name(dataverse)} nor an alias with"
+            f" name {display_name(parts)}"
+        )
         raise SqlppError(NO_DATASET, words, at)
 
     def view(self, view: BoundView, at: TextPosition) -> plan.Expression:
@@ -335,8 +338,8 @@ class ExpressionBinder(ABC):
         if self.group is None or entry is None:
             name = normalize_name(node.function.last)
             raise compilation(
-                f"{name} is a SQL-92 aggregate function. The SQL++ core aggregate function array_{name} could potentially "
-                f"express the intent. {name} itself stands in SELECT, HAVING or ORDER BY of a query",
+                f"{name} is a SQL-92 aggregate function. The SQL++ core aggregate function array_{name} could"
+                f" potentially express the intent. {name} itself stands in SELECT, HAVING or ORDER BY of a query",
                 node.at,
             )
         group, inside = self.group, self.group.inside

@@ -83,7 +83,10 @@ def _count(work: Callable[[Row], Value] | None, row: Row) -> int | None:
             NO_NUMBER, f"Type mismatch: expected value of type integer, but got the value of type {type_name(value)}"
         )
     if abs(number) > ROWS_MAX:
-        text = f"Source value {number} is out of range that integer can hold - integer.MAX_VALUE: {ROWS_MAX}, integer.MIN_VALUE: {-ROWS_MAX - 1}"
+        text = (
+            f"Source value {number} is out of range that integer can hold - integer.MAX_VALUE: {ROWS_MAX},"
+            f" integer.MIN_VALUE: {-ROWS_MAX - 1}"
+        )
         raise SqlppError(OUT_OF_RANGE, text)
     return max(0, number)
 

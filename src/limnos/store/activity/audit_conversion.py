@@ -40,8 +40,8 @@ RIGHTS_MAX: Final = 3
 """The maximum number of rights in the record of a change whose objects are in none of its decisions."""
 _ATTACHED: Final = kinds_with(lambda row: row.attached_as)
 BEHIND = Sql(
-    "SELECT c.zone, CASE WHEN coalesce(p.revision, 0) < c.pruned_to THEN c.pruned_to ELSE coalesce(p.revision, 0) END, c.revision"
-    " FROM clock c LEFT JOIN audit_position p ON p.zone = c.zone WHERE c.revision > coalesce(p.revision, 0)"
+    "SELECT c.zone, CASE WHEN coalesce(p.revision, 0) < c.pruned_to THEN c.pruned_to ELSE coalesce(p.revision, 0) END,"
+    " c.revision FROM clock c LEFT JOIN audit_position p ON p.zone = c.zone WHERE c.revision > coalesce(p.revision, 0)"
     " ORDER BY c.zone LIMIT :zones"
 )
 TOLD = Sql(

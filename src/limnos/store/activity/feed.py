@@ -71,8 +71,9 @@ class FeedSlice(NamedTuple):
 
 def _ids(name: str) -> tuple[str, str]:
     """Return the subselect over the ids in the JSON array parameter `name`, for PostgreSQL and for SQLite."""
-    return f"SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST({name} AS json)) v", (
-        f"SELECT value FROM json_each({name})"
+    return (
+        f"SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST({name} AS json)) v",
+        f"SELECT value FROM json_each({name})",
     )
 
 
@@ -80,8 +81,8 @@ _ZONES, _ZONES_SQLITE = _ids(":zones")
 _CLOCKS = "SELECT s.epoch, c.zone, c.revision, c.pruned_to FROM store s LEFT JOIN clock c ON c.zone IN ({zones})"
 CLOCKS = Sql(_CLOCKS.format(zones=_ZONES), on_sqlite=_CLOCKS.format(zones=_ZONES_SQLITE))
 FEED_COLUMNS = (
-    "zone, revision, ordinal, operation, kind, node_id, name_space, old_parent, old_name, new_parent, new_name, owner_id,"
-    " actor, request_id, at"
+    "zone, revision, ordinal, operation, kind, node_id, name_space, old_parent, old_name, new_parent, new_name,"
+    " owner_id, actor, request_id, at"
 )
 FEED_SLICE = Sql(
     f"SELECT {FEED_COLUMNS} FROM change WHERE zone = :zone AND revision > :since AND revision <= :until"

@@ -147,18 +147,18 @@ AT = Sql(
 _OF_JOB = "target_id = :target AND job_digest = :job"
 LAST = Sql(f"SELECT parent, at, source_id, kinds FROM lineage_edge WHERE {_OF_JOB} ORDER BY at DESC")
 PUT = Sql(
-    "INSERT INTO lineage_edge (target_id, job_digest, source_id, job_namespace, job_name, run, parent, at, said_by, said_at,"
-    " kinds) VALUES (:target, :job, :source, :job_namespace, :job_name, :run, :parent, :at, :said_by, :said_at, :kinds)"
-    " ON CONFLICT (target_id, job_digest, source_id) DO UPDATE SET run = excluded.run, parent = excluded.parent,"
-    " at = excluded.at, said_by = excluded.said_by, said_at = excluded.said_at, kinds = excluded.kinds"
+    "INSERT INTO lineage_edge (target_id, job_digest, source_id, job_namespace, job_name, run, parent, at, said_by,"
+    " said_at, kinds) VALUES (:target, :job, :source, :job_namespace, :job_name, :run, :parent, :at, :said_by,"
+    " :said_at, :kinds) ON CONFLICT (target_id, job_digest, source_id) DO UPDATE SET run = excluded.run, parent ="
+    " excluded.parent, at = excluded.at, said_by = excluded.said_by, said_at = excluded.said_at, kinds = excluded.kinds"
 )
 FORGET_EDGES = Sql(f"DELETE FROM lineage_edge WHERE {_OF_JOB}")
 FORGET_COLUMNS = Sql(f"DELETE FROM lineage_column WHERE {_OF_JOB}")
 PAIRS = Sql(f"SELECT {_PAIR}, c.ordinal FROM lineage_column c WHERE {_OF_JOB} ORDER BY ordinal")
 PUT_PAIR = Sql(
-    "INSERT INTO lineage_column (target_id, job_digest, ordinal, source_id, target_field_id, target_field, source_field_id,"
-    " source_field, subtype, direct) VALUES (:target, :job, :ordinal, :source, :target_field_id, :target_field,"
-    " :source_field_id, :source_field, :subtype, :direct)"
+    "INSERT INTO lineage_column (target_id, job_digest, ordinal, source_id, target_field_id, target_field,"
+    " source_field_id, source_field, subtype, direct) VALUES (:target, :job, :ordinal, :source, :target_field_id,"
+    " :target_field, :source_field_id, :source_field, :subtype, :direct)"
 )
 OLDEST = Sql(f"SELECT source_id FROM lineage_edge WHERE {_OF_JOB} ORDER BY at DESC, source_id LIMIT 10000 OFFSET :most")
 FORGET_EDGE = Sql(f"DELETE FROM lineage_edge WHERE {_OF_JOB} AND source_id = :source")
@@ -173,8 +173,8 @@ JOBS = Sql(
 )
 FIND_EXTERNAL_DATASET = Sql("SELECT id FROM lineage_dataset WHERE metalake_id = :metalake AND digest = :digest")
 INSERT_EXTERNAL_DATASET = Sql(
-    "INSERT INTO lineage_dataset (id, metalake_id, digest, namespace, name) VALUES (:id, :metalake, :digest, :namespace, :name)"
-    " ON CONFLICT DO NOTHING"
+    "INSERT INTO lineage_dataset (id, metalake_id, digest, namespace, name) VALUES (:id, :metalake, :digest,"
+    " :namespace, :name) ON CONFLICT DO NOTHING"
 )
 
 
@@ -189,11 +189,12 @@ def _orphan_condition(column: str) -> str:
 
 
 SWEEP_EDGES = Sql(
-    f"DELETE FROM lineage_edge WHERE ({_orphan_condition('lineage_edge.target_id')}) OR ({_orphan_condition('lineage_edge.source_id')})"
+    f"DELETE FROM lineage_edge WHERE ({_orphan_condition('lineage_edge.target_id')}) OR"
+    f" ({_orphan_condition('lineage_edge.source_id')})"
 )
 SWEEP_COLUMNS = Sql(
-    "DELETE FROM lineage_column WHERE NOT EXISTS (SELECT 1 FROM lineage_edge e WHERE e.target_id = lineage_column.target_id"
-    " AND e.job_digest = lineage_column.job_digest AND e.source_id = lineage_column.source_id)"
+    "DELETE FROM lineage_column WHERE NOT EXISTS (SELECT 1 FROM lineage_edge e WHERE e.target_id ="
+    " lineage_column.target_id AND e.job_digest = lineage_column.job_digest AND e.source_id = lineage_column.source_id)"
 )
 SWEEP_DATASETS = Sql(
     "DELETE FROM lineage_dataset WHERE NOT EXISTS (SELECT 1 FROM lineage_edge e WHERE e.source_id = lineage_dataset.id)"

@@ -44,7 +44,8 @@ CLOCKS = Sql(
     " CROSS JOIN node n WHERE n.id = c.zone AND n.deleted = 0"
 )
 CHANGED = Sql(
-    "SELECT DISTINCT node_id FROM change WHERE zone = :zone AND revision > :after AND revision <= :until AND kind = :kind"
+    "SELECT DISTINCT node_id FROM change WHERE zone = :zone AND revision > :after AND revision <= :until AND kind ="
+    " :kind"
 )
 ATTACHED = Sql("SELECT DISTINCT policy_id FROM policy_object")
 POLICY_OBJECTS = _among("SELECT policy_id, object_id, attached_by FROM policy_object WHERE policy_id IN ({nodes})")
@@ -62,7 +63,8 @@ FINDINGS_OF_KIND = Sql(
     " ORDER BY node_id LIMIT :limit"
 )
 LAST_OF = _among(
-    "SELECT node_id, max(started_at) FROM maintenance_operation WHERE node_id IN ({nodes}) AND kind = :kind GROUP BY node_id"
+    "SELECT node_id, max(started_at) FROM maintenance_operation WHERE node_id IN ({nodes}) AND kind = :kind GROUP BY"
+    " node_id"
 )
 DONE_SINCE = _among(
     "SELECT DISTINCT node_id FROM maintenance_operation WHERE node_id IN ({nodes}) AND kind = :kind AND state = 'done'"
@@ -94,11 +96,13 @@ BEGIN = Sql(
     " VALUES (:id, :catalog, :node, :kind, :state, :user, :policy, NULL, :now, NULL, NULL, :bytes)"
 )
 END = Sql(
-    "UPDATE maintenance_operation SET state = :state, result = :result, ended_at = :now WHERE id = :id AND ended_at IS NULL"
+    "UPDATE maintenance_operation SET state = :state, result = :result, ended_at = :now WHERE id = :id AND ended_at IS"
+    " NULL"
 )
 KIND_OF = Sql("SELECT kind FROM maintenance_operation WHERE id = :id")
 OPEN_OF = Sql(
-    "SELECT id FROM maintenance_operation WHERE node_id = :node AND kind = :kind AND ended_at IS NULL ORDER BY id LIMIT 1"
+    "SELECT id FROM maintenance_operation WHERE node_id = :node AND kind = :kind AND ended_at IS NULL ORDER BY id"
+    " LIMIT 1"
 )
 OPERATIONS = Sql(
     f"SELECT {_OPERATION} FROM maintenance_operation WHERE catalog_id = :catalog AND id < :before"

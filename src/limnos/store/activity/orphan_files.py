@@ -29,7 +29,8 @@ MARKED_TABLES = Sql("SELECT DISTINCT node_id FROM maintenance_orphan_file WHERE 
 REMOVING_OF = Sql("SELECT 1 FROM maintenance_orphan_file WHERE node_id = :node AND state = 1 LIMIT 1")
 FENCED = Sql("SELECT name, state FROM maintenance_orphan_file WHERE node_id = :node AND state >= 1")
 REMOVED = Sql(
-    f"SELECT {_FILE} FROM maintenance_orphan_file WHERE node_id = :node AND state = 2 ORDER BY seen_at DESC, name LIMIT :limit"
+    f"SELECT {_FILE} FROM maintenance_orphan_file WHERE node_id = :node AND state = 2 ORDER BY seen_at DESC, name LIMIT"
+    " :limit"
 )
 INSERT = Sql(
     f"INSERT INTO maintenance_orphan_file ({_FILE})"
@@ -39,7 +40,8 @@ INSERT = Sql(
     " reason = excluded.reason"
 )
 WAITED = Sql(
-    "UPDATE maintenance_orphan_file SET waited_ms = waited_ms + :step, seen_at = :now WHERE node_id = :node AND state = 0"
+    "UPDATE maintenance_orphan_file SET waited_ms = waited_ms + :step, seen_at = :now WHERE node_id = :node AND"
+    " state = 0"
 )
 DROP = Sql("DELETE FROM maintenance_orphan_file WHERE node_id = :node AND name = :name AND state < 2")
 DROP_ALL = Sql("DELETE FROM maintenance_orphan_file WHERE node_id = :node AND state <= :state")

@@ -57,13 +57,17 @@ OPEN_OF = Sql(
 )
 LEASED_OF = Sql(
     f"SELECT node_id, operation_id FROM maintenance_lease WHERE expires_at > :now AND node_id IN ({_IDS})",
-    on_sqlite=f"SELECT node_id, operation_id FROM maintenance_lease WHERE expires_at > :now AND node_id IN ({_IDS_SQLITE})",
+    on_sqlite=(
+        f"SELECT node_id, operation_id FROM maintenance_lease WHERE expires_at > :now AND node_id IN ({_IDS_SQLITE})"
+    ),
 )
 RECENT_OF = Sql(
     "SELECT node_id, kind, state, ended_at FROM maintenance_operation WHERE ended_at IS NOT NULL"
     f" AND node_id IN ({_IDS}) ORDER BY id DESC",
-    on_sqlite="SELECT node_id, kind, state, ended_at FROM maintenance_operation WHERE ended_at IS NOT NULL"
-    f" AND node_id IN ({_IDS_SQLITE}) ORDER BY id DESC",
+    on_sqlite=(
+        "SELECT node_id, kind, state, ended_at FROM maintenance_operation WHERE ended_at IS NOT NULL"
+        f" AND node_id IN ({_IDS_SQLITE}) ORDER BY id DESC"
+    ),
 )
 COUNT_OPEN = Sql(
     f"SELECT COALESCE(w.principal_id, 0), count(*) FROM {_OPEN} LEFT JOIN owner w ON w.object_id = o.node_id"
@@ -74,7 +78,8 @@ INSERT = Sql(
     " VALUES (:id, :metalake, :priority, :now, :now, 0, :options)"
 )
 START = Sql(
-    "UPDATE maintenance_operation SET state = 'running', result = NULL, leased_at = :now WHERE id = :id AND ended_at IS NULL"
+    "UPDATE maintenance_operation SET state = 'running', result = NULL, leased_at = :now WHERE id = :id AND ended_at IS"
+    " NULL"
 )
 REQUEUE = Sql(
     "UPDATE maintenance_operation SET state = 'waiting', result = :result WHERE id = :id AND ended_at IS NULL"
@@ -99,7 +104,8 @@ _IS_HELD_BACK = (
     " AND NOT EXISTS (SELECT 1 FROM maintenance_lease l WHERE l.operation_id = :id)"
 )
 ASSIGN_TO_USER = Sql(
-    f"UPDATE maintenance_operation SET user_name = :user, policy = NULL, result = NULL WHERE id = :id AND {_IS_HELD_BACK}"
+    "UPDATE maintenance_operation SET user_name = :user, policy = NULL, result = NULL WHERE id = :id AND"
+    f" {_IS_HELD_BACK}"
 )
 PRIORITIZE = Sql(
     "UPDATE maintenance_rewrite SET priority = :priority, options = :options, due_at = :now WHERE operation_id = :id"

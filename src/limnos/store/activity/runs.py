@@ -40,9 +40,9 @@ def _words(states: tuple[str, ...]) -> str:
 
 _IS_LIVE = f"state IN ({_words(LIVE)})"
 _COLUMNS = (
-    "r.id, r.metalake_id, r.pipeline_id, r.version, r.uuid, r.user_name, r.user_id, r.state, r.attempt, r.holder, r.beat_at,"
-    " r.lease_ms, r.parameters, r.options, r.progress, r.message, r.catalog_id, r.revision, r.started_at, r.resumed_at, r.ended_at,"
-    " r.phases, o.principal_id"
+    "r.id, r.metalake_id, r.pipeline_id, r.version, r.uuid, r.user_name, r.user_id, r.state, r.attempt, r.holder,"
+    " r.beat_at, r.lease_ms, r.parameters, r.options, r.progress, r.message, r.catalog_id, r.revision, r.started_at,"
+    " r.resumed_at, r.ended_at, r.phases, o.principal_id"
 )
 _FROM = "FROM pipeline_run r LEFT JOIN owner o ON o.object_id = r.id"
 PREFIX: Final = 13
@@ -80,20 +80,20 @@ PAGES = {
     for state, condition in _STATE.items()
 }
 STEPS = Sql(
-    "SELECT name, reads, output, state, attempt, row_count, byte_count, started_at, ended_at, message, outputs, inputs, phases FROM run_step"
-    " WHERE run_id = :id ORDER BY ordinal"
+    "SELECT name, reads, output, state, attempt, row_count, byte_count, started_at, ended_at, message, outputs, inputs,"
+    " phases FROM run_step WHERE run_id = :id ORDER BY ordinal"
 )
 STEP = Sql(
-    "SELECT name, reads, output, state, attempt, row_count, byte_count, started_at, ended_at, message, outputs, inputs, phases FROM run_step"
-    " WHERE run_id = :id AND name = :name"
+    "SELECT name, reads, output, state, attempt, row_count, byte_count, started_at, ended_at, message, outputs, inputs,"
+    " phases FROM run_step WHERE run_id = :id AND name = :name"
 )
 _FINDING = (
     "f.step, f.rule, f.body, f.id, r.uuid, r.state, f.at, r.user_name, r.user_id"
     " FROM run_finding f JOIN pipeline_run r ON r.id = f.run_id"
 )
 TOLD_LENGTH = Sql(
-    "SELECT (SELECT coalesce(sum(length(outputs) + length(inputs) + length(coalesce(message, ''))), 0) FROM run_step WHERE run_id = :id)"
-    " + (SELECT coalesce(sum(length(body)), 0) FROM run_finding WHERE run_id = :id)"
+    "SELECT (SELECT coalesce(sum(length(outputs) + length(inputs) + length(coalesce(message, ''))), 0) FROM run_step"
+    " WHERE run_id = :id) + (SELECT coalesce(sum(length(body)), 0) FROM run_finding WHERE run_id = :id)"
 )
 FINDINGS = Sql(f"SELECT {_FINDING} WHERE f.run_id = :id ORDER BY f.id")
 _TREND = (
@@ -104,9 +104,9 @@ _TREND = (
 TREND = Sql(_TREND.replace("{mine}", MINE), on_sqlite=_TREND.replace("{mine}", MINE_SQLITE))
 LIVE_OF = Sql(f"SELECT {_COLUMNS} {_FROM} WHERE r.pipeline_id = :pipeline AND r.{_IS_LIVE} ORDER BY r.id")
 INSERT = Sql(
-    "INSERT INTO pipeline_run (id, metalake_id, pipeline_id, version, uuid, user_name, user_id, state, attempt, holder, beat_at,"
-    " lease_ms, parameters, options, started_at) VALUES (:id, :metalake, :pipeline, :version, :uuid, :user, :user_id, 'running', 1,"
-    " :holder, :now, :lease, :parameters, :options, :now)"
+    "INSERT INTO pipeline_run (id, metalake_id, pipeline_id, version, uuid, user_name, user_id, state, attempt, holder,"
+    " beat_at, lease_ms, parameters, options, started_at) VALUES (:id, :metalake, :pipeline, :version, :uuid, :user,"
+    " :user_id, 'running', 1, :holder, :now, :lease, :parameters, :options, :now)"
 )
 STEP_NEW = Sql(
     "INSERT INTO run_step (run_id, ordinal, name, reads, output, state, attempt, outputs, inputs) VALUES"
@@ -117,14 +117,16 @@ _MINE_ALONE = (
 )
 _OWN = f"{_MINE_ALONE} AND {_IS_LIVE}"
 BEAT = Sql(
-    f"UPDATE pipeline_run SET beat_at = :now, progress = coalesce(:progress, progress) WHERE {_OWN} RETURNING state, attempt"
+    f"UPDATE pipeline_run SET beat_at = :now, progress = coalesce(:progress, progress) WHERE {_OWN} RETURNING state,"
+    " attempt"
 )
 TOUCH = Sql(f"UPDATE pipeline_run SET beat_at = :now WHERE {_OWN} RETURNING id, pipeline_id")
 PHASES_SET = Sql(f"UPDATE pipeline_run SET phases = :phases WHERE {_MINE_ALONE}")
 """Updates phases even of a run that has ended: only then is the duration of its publishing known."""
 STEP_SET = Sql(
-    "UPDATE run_step SET state = :state, attempt = :attempt, row_count = :rows, byte_count = :bytes, started_at = :started_at,"
-    " ended_at = :ended_at, message = :message, outputs = :outputs, inputs = :inputs, phases = :phases WHERE run_id = :id AND name = :name"
+    "UPDATE run_step SET state = :state, attempt = :attempt, row_count = :rows, byte_count = :bytes, started_at ="
+    " :started_at, ended_at = :ended_at, message = :message, outputs = :outputs, inputs = :inputs, phases = :phases"
+    " WHERE run_id = :id AND name = :name"
 )
 FINDINGS_DROP = Sql("DELETE FROM run_finding WHERE run_id = :id AND step = :step")
 FINDING_NEW = Sql(
@@ -153,24 +155,25 @@ FINISH = {
 PUBLISH = _state_update("published", "ended_at = :now, message = NULL, catalog_id = :catalog, revision = :revision")
 RESUME = _state_update(
     "running",
-    "attempt = attempt + 1, holder = :holder, lease_ms = :lease, beat_at = :now, resumed_at = :now, ended_at = NULL, message = NULL,"
-    " progress = NULL, phases = NULL",
+    "attempt = attempt + 1, holder = :holder, lease_ms = :lease, beat_at = :now, resumed_at = :now, ended_at = NULL,"
+    " message = NULL, progress = NULL, phases = NULL",
     only=f" AND (state NOT IN ({_words(LIVE)}) OR {_OUT})",
 )
 CANCEL = Sql("UPDATE pipeline_run SET state = 'cancelling' WHERE id = :id AND attempt = :attempt AND state = 'running'")
 LOSE = Sql(
-    f"UPDATE pipeline_run SET state = 'failed', ended_at = :now, message = :message WHERE pipeline_id = :pipeline AND id <> :id"
-    f" AND {_IS_LIVE} AND {_OUT} RETURNING id, uuid"
+    "UPDATE pipeline_run SET state = 'failed', ended_at = :now, message = :message WHERE pipeline_id = :pipeline AND"
+    f" id <> :id AND {_IS_LIVE} AND {_OUT} RETURNING id, uuid"
 )
 _OLD = f"r.state IN ({_words(ENDED)}) AND r.ended_at < :before"
 _LATER = (
-    "SELECT 1 FROM pipeline_run l WHERE l.pipeline_id = r.pipeline_id AND l.state = 'published' AND l.id > r.id"
-    " AND NOT EXISTS (SELECT 1 FROM run_step s WHERE s.run_id = r.id AND s.state = 'done' AND NOT EXISTS"
-    " (SELECT 1 FROM run_step t JOIN pipeline_run q ON q.id = t.run_id WHERE q.pipeline_id = r.pipeline_id AND q.id > r.id"
-    " AND q.state = 'published' AND t.name = s.name AND t.state = 'done'))"
+    "SELECT 1 FROM pipeline_run l WHERE l.pipeline_id = r.pipeline_id AND l.state = 'published' AND l.id > r.id AND NOT"
+    " EXISTS (SELECT 1 FROM run_step s WHERE s.run_id = r.id AND s.state = 'done' AND NOT EXISTS (SELECT 1 FROM"
+    " run_step t JOIN pipeline_run q ON q.id = t.run_id WHERE q.pipeline_id = r.pipeline_id AND q.id > r.id AND q.state"
+    " = 'published' AND t.name = s.name AND t.state = 'done'))"
 )
 EXPIRED = Sql(
-    f"SELECT r.id FROM pipeline_run r WHERE {_OLD} AND (r.state <> 'published' OR EXISTS ({_LATER})) ORDER BY r.id LIMIT :limit"
+    f"SELECT r.id FROM pipeline_run r WHERE {_OLD} AND (r.state <> 'published' OR EXISTS ({_LATER})) ORDER BY r.id"
+    " LIMIT :limit"
 )
 DROPS = tuple(
     Sql(f"DELETE FROM {table} WHERE {column} = :id")

@@ -15,7 +15,8 @@ from limnos.store.transaction import Writes
 
 _OWN = "user_name = :user AND user_id = :user_id"
 FIND = Sql(
-    f"SELECT id, scan, parts, cancelled FROM scan_plan WHERE id = :id AND table_id = :table AND {_OWN} AND expires_at > :now"
+    f"SELECT id, scan, parts, cancelled FROM scan_plan WHERE id = :id AND table_id = :table AND {_OWN} AND expires_at >"
+    " :now"
 )
 INSERT = Sql(
     "INSERT INTO scan_plan (id, user_name, user_id, table_id, scan, parts, cancelled, expires_at)"

@@ -114,8 +114,10 @@ def _hits(column: str) -> Sql:
         f"SELECT n.* FROM search_text t CROSS JOIN LATERAL (SELECT {COLUMNS} FROM node n WHERE n.id = t.object_id"
         f" AND n.deleted = 0 OFFSET 0) n WHERE t.{column} @@ CAST(:query AS tsquery)"
         f" AND CAST(:match AS text) <> '' AND {postgres}",
-        on_sqlite=f"SELECT {COLUMNS} FROM search_words w CROSS JOIN node n ON n.id = w.rowid WHERE search_words MATCH :match"
-        f" AND :query <> '' AND n.deleted = 0 AND {sqlite}",
+        on_sqlite=(
+            f"SELECT {COLUMNS} FROM search_words w CROSS JOIN node n ON n.id = w.rowid WHERE search_words MATCH :match"
+            f" AND :query <> '' AND n.deleted = 0 AND {sqlite}"
+        ),
     )
 
 
@@ -151,16 +153,20 @@ INDEX_PUT, INDEX_DELETE = Sql(_NO_CHANGE, on_sqlite=FTS_PUT), Sql(_NO_CHANGE, on
 the vectors are in the row. Each writes all rows at once: a statement releases Python's lock once, not for each row.
 """
 WORDS_PUT = Sql(
-    "INSERT INTO search_word (word) SELECT v FROM json_array_elements_text(CAST(:words AS json)) v WHERE TRUE ON CONFLICT DO NOTHING",
+    "INSERT INTO search_word (word) SELECT v FROM json_array_elements_text(CAST(:words AS json)) v WHERE TRUE ON"
+    " CONFLICT DO NOTHING",
     on_sqlite="INSERT INTO search_word (word) SELECT value FROM json_each(:words) WHERE TRUE ON CONFLICT DO NOTHING",
 )
 _SINGLE_MAX: Final = "\u04ff"
 """The last character of the Cyrillic block: up to it, all versions of Unicode agree on which characters are letters."""
 WORDS_FORGET = Sql(
-    "DELETE FROM search_word WHERE word IN (SELECT v FROM json_array_elements_text(CAST(:words AS json)) v) AND NOT EXISTS"
-    " (SELECT 1 FROM search_text t WHERE t.all_vector @@ CAST(quote_literal(search_word.word) || ':*' AS tsquery))",
-    on_sqlite="DELETE FROM search_word WHERE word IN (SELECT value FROM json_each(:words)) AND NOT EXISTS"
-    " (SELECT 1 FROM search_words WHERE search_words MATCH '\"' || search_word.word || '\" *')",
+    "DELETE FROM search_word WHERE word IN (SELECT v FROM json_array_elements_text(CAST(:words AS json)) v) AND NOT"
+    " EXISTS (SELECT 1 FROM search_text t WHERE t.all_vector @@ CAST(quote_literal(search_word.word) || ':*' AS"
+    " tsquery))",
+    on_sqlite=(
+        "DELETE FROM search_word WHERE word IN (SELECT value FROM json_each(:words)) AND NOT EXISTS"
+        " (SELECT 1 FROM search_words WHERE search_words MATCH '\"' || search_word.word || '\" *')"
+    ),
 )
 WORDS_KNOWN = Sql(
     "SELECT word FROM search_word WHERE word IN (SELECT v FROM json_array_elements_text(CAST(:words AS json)) v)",

@@ -33,13 +33,14 @@ INSERT = Sql(
     " (:catalog, :kind, :dataverse, :entity, :token, 0, :wanted, :holder)"
 )
 ROWS_AT_KEYS = Sql(
-    f"SELECT {_COLUMNS} FROM sqlpp_lock m JOIN sqlpp_lock o ON {_same('o', 'm')} WHERE m.token = :token ORDER BY o.token"
+    f"SELECT {_COLUMNS} FROM sqlpp_lock m JOIN sqlpp_lock o ON {_same('o', 'm')} WHERE m.token = :token ORDER BY"
+    " o.token"
 )
 """The query for all rows at the keys of a request, including its own."""
 ROWS_AT_WAITERS_KEYS = Sql(
-    f"SELECT {_COLUMNS} FROM (SELECT DISTINCT k.catalog_id, k.kind, k.dataverse, k.entity FROM sqlpp_lock k WHERE k.token IN"
-    f" (SELECT w.token FROM sqlpp_lock m JOIN sqlpp_lock w ON {_same('w', 'm')} WHERE m.token = :token AND w.mode <> w.wanted)"
-    f") b JOIN sqlpp_lock o ON {_same('o', 'b')} ORDER BY o.token"
+    f"SELECT {_COLUMNS} FROM (SELECT DISTINCT k.catalog_id, k.kind, k.dataverse, k.entity FROM sqlpp_lock k WHERE"
+    f" k.token IN (SELECT w.token FROM sqlpp_lock m JOIN sqlpp_lock w ON {_same('w', 'm')} WHERE m.token = :token AND"
+    f" w.mode <> w.wanted)) b JOIN sqlpp_lock o ON {_same('o', 'b')} ORDER BY o.token"
 )
 """The query for all rows at all keys of the requests that wait at a key of a request."""
 UPGRADES = Sql(

@@ -25,14 +25,14 @@ INSERT = Sql(
 )
 FIND = Sql(f"SELECT {_COLUMNS} FROM sqlpp_request WHERE handle = :handle AND {_OWN}")
 RUNS = Sql(
-    f"SELECT {_COLUMNS} FROM sqlpp_request WHERE state = '{RUNNING}' AND alive_until > :now AND (:everybody = 1 OR ({_OWN}))"
-    f" ORDER BY started_at, handle LIMIT {LISTED_MAX}"
+    f"SELECT {_COLUMNS} FROM sqlpp_request WHERE state = '{RUNNING}' AND alive_until > :now AND (:everybody = 1 OR"
+    f" ({_OWN})) ORDER BY started_at, handle LIMIT {LISTED_MAX}"
 )
 BEAT = Sql(f"UPDATE sqlpp_request SET alive_until = :until WHERE holder = :holder AND state = '{RUNNING}'")
 HELD = Sql(f"SELECT handle, cancelled FROM sqlpp_request WHERE holder = :holder AND state = '{RUNNING}'")
 _CANCEL = (
-    f"UPDATE sqlpp_request SET cancelled = 1 WHERE state = '{RUNNING}' AND alive_until > :now AND (:everybody = 1 OR ({_OWN}))"
-    " AND {} = :id RETURNING request_id"
+    f"UPDATE sqlpp_request SET cancelled = 1 WHERE state = '{RUNNING}' AND alive_until > :now AND (:everybody = 1 OR"
+    f" ({_OWN})) AND {{}} = :id RETURNING request_id"
 )
 CANCEL = {each: Sql(_CANCEL.format(each)) for each in ("request_id", "client_context_id", "handle")}
 GROW = Sql(

@@ -44,17 +44,19 @@ DUE = Sql(
     on_sqlite=_DUE.format(kinds="SELECT value FROM json_each(:kinds)"),
 )
 LEASE = Sql(
-    "UPDATE task SET leased_until = :until, holder = :holder, attempts = attempts + 1 WHERE id = :id AND leased_until <= :now"
+    "UPDATE task SET leased_until = :until, holder = :holder, attempts = attempts + 1 WHERE id = :id AND leased_until"
+    " <= :now"
 )
 PROGRESS = Sql("UPDATE task SET progress = :progress, leased_until = :until WHERE id = :id")
 RELEASE = Sql("UPDATE task SET leased_until = 0 WHERE id = :id AND holder = :holder AND leased_until > 0")
 RETRY = Sql("UPDATE task SET due_at = :due, leased_until = 0, error = :error WHERE id = :id")
 AGAIN = Sql(
-    "UPDATE task SET due_at = :due, leased_until = 0, attempts = 0, progress = NULL, error = NULL, result = :result, payload = :payload"
-    " WHERE id = :id"
+    "UPDATE task SET due_at = :due, leased_until = 0, attempts = 0, progress = NULL, error = NULL, result = :result,"
+    " payload = :payload WHERE id = :id"
 )
 END = Sql(
-    f"UPDATE task SET due_at = {NEVER_MS}, leased_until = 0, ended_at = :now, error = :error, result = :result WHERE id = :id"
+    f"UPDATE task SET due_at = {NEVER_MS}, leased_until = 0, ended_at = :now, error = :error, result = :result WHERE id"
+    " = :id"
 )
 REVIVE = Sql(
     "UPDATE task SET due_at = :now, leased_until = 0, attempts = 0, ended_at = NULL, error = NULL"
@@ -78,8 +80,8 @@ LIST = {
     for state, where in _STATES.items()
 }
 COUNTS = Sql(
-    "SELECT kind, CASE WHEN ended_at IS NULL THEN 'waiting' WHEN error IS NULL THEN 'done' ELSE 'dead' END, count(*) FROM task"
-    " GROUP BY 1, 2"
+    "SELECT kind, CASE WHEN ended_at IS NULL THEN 'waiting' WHEN error IS NULL THEN 'done' ELSE 'dead' END, count(*)"
+    " FROM task GROUP BY 1, 2"
 )
 
 

@@ -24,8 +24,8 @@ def _words(states: tuple[str, ...]) -> str:
 
 
 _COLUMNS = (
-    "j.id, j.metalake_id, j.template_id, j.uuid, j.user_name, j.user_id, j.state, j.holder, j.beat_at, j.lease_ms, j.message,"
-    " j.exit_code, j.queued_at, j.started_at, j.ended_at, o.principal_id"
+    "j.id, j.metalake_id, j.template_id, j.uuid, j.user_name, j.user_id, j.state, j.holder, j.beat_at, j.lease_ms,"
+    " j.message, j.exit_code, j.queued_at, j.started_at, j.ended_at, o.principal_id"
 )
 _FROM = "FROM template_job j LEFT JOIN owner o ON o.object_id = j.id"
 BY_UUID = Sql(f"SELECT {_COLUMNS} {_FROM} WHERE j.metalake_id = :metalake AND j.uuid = :uuid")
@@ -45,15 +45,16 @@ def _page(where: str) -> Sql:
 
 PAGES: Final = {of_template: _page(of) for of_template, of in _OF.items()}
 INSERT = Sql(
-    "INSERT INTO template_job (id, metalake_id, template_id, uuid, user_name, user_id, state, holder, beat_at, lease_ms, conf, work,"
-    " stdout, stderr, stdout_bytes, stderr_bytes, queued_at) VALUES (:id, :metalake, :template, :uuid, :user, :user_id, 'queued', '', 0, 0,"
-    " :conf, :work, '', '', 0, 0, :now)"
+    "INSERT INTO template_job (id, metalake_id, template_id, uuid, user_name, user_id, state, holder, beat_at,"
+    " lease_ms, conf, work, stdout, stderr, stdout_bytes, stderr_bytes, queued_at) VALUES (:id, :metalake, :template,"
+    " :uuid, :user, :user_id, 'queued', '', 0, 0, :conf, :work, '', '', 0, 0, :now)"
 )
 LIVE_OF = Sql(
     f"SELECT {_COLUMNS} {_FROM} WHERE j.template_id = :template AND j.state IN ({_words(LIVE)}) ORDER BY j.id LIMIT 1"
 )
 WAITING = Sql(
-    f"SELECT count(*) FROM template_job WHERE metalake_id = :metalake AND user_name = :user AND state IN ({_words(LIVE)})"
+    "SELECT count(*) FROM template_job WHERE metalake_id = :metalake AND user_name = :user AND state IN"
+    f" ({_words(LIVE)})"
 )
 _OUT = f"j.state IN ({_words(HELD)}) AND j.beat_at + j.lease_ms <= :now"
 DUE = Sql(f"SELECT 1 FROM template_job j WHERE j.state = 'queued' OR ({_OUT}) LIMIT 1")
@@ -68,12 +69,13 @@ LOST = Sql(f"SELECT {_COLUMNS} {_FROM} WHERE {_OUT} LIMIT :limit")
 _MINE = f"id = :id AND holder = :holder AND state IN ({_words(HELD)})"
 BEAT = Sql(f"UPDATE template_job SET beat_at = :now WHERE {_MINE} RETURNING state")
 FINISH = Sql(
-    "UPDATE template_job SET state = :state, message = :message, exit_code = :exit_code, ended_at = :now, stdout = :stdout, stderr = :stderr,"
-    f" stdout_bytes = :stdout_bytes, stderr_bytes = :stderr_bytes WHERE {_MINE}"
+    "UPDATE template_job SET state = :state, message = :message, exit_code = :exit_code, ended_at = :now, stdout ="
+    f" :stdout, stderr = :stderr, stdout_bytes = :stdout_bytes, stderr_bytes = :stderr_bytes WHERE {_MINE}"
 )
 CANCEL = Sql("UPDATE template_job SET state = 'cancelling' WHERE id = :id AND state = 'started'")
 WITHDRAW = Sql(
-    "UPDATE template_job SET state = 'cancelled', message = :message, ended_at = :now WHERE id = :id AND state = 'queued'"
+    "UPDATE template_job SET state = 'cancelled', message = :message, ended_at = :now WHERE id = :id AND state ="
+    " 'queued'"
 )
 EXPIRED = Sql(
     f"SELECT id FROM template_job WHERE state IN ({_words(ENDED)}) AND ended_at < :before ORDER BY id LIMIT :limit"

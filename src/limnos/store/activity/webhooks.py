@@ -24,7 +24,8 @@ OF_METALAKE = Sql(f"SELECT {_COLUMNS} FROM webhook WHERE metalake_id = :metalake
 BY_ID = Sql(f"SELECT {_COLUMNS} FROM webhook WHERE id = :id AND metalake_id = :metalake")
 INSERT = Sql(
     "INSERT INTO webhook (id, metalake_id, user_name, user_id, url, secret, position, created_at, due_at, leased_until,"
-    " holder, attempts, stopped) VALUES (:id, :metalake, :user, :user_id, :url, :secret, :position, :now, :now, 0, '', 0, FALSE)"
+    " holder, attempts, stopped) VALUES (:id, :metalake, :user, :user_id, :url, :secret, :position, :now, :now, 0, '',"
+    " 0, FALSE)"
 )
 SECRETS = Sql("SELECT id, metalake_id, secret FROM webhook ORDER BY id")
 SEALED = Sql("UPDATE webhook SET secret = :sealed WHERE id = :id AND secret = :before")

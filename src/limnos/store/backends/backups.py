@@ -126,7 +126,9 @@ def backup_check(source: Path, *, vouched: bool) -> None:
         raise BadBackup(f"{source} is damaged: {error}. Take another backup") from error
     if mark != MARK and not vouched:
         raise BadBackup(
-            f"{source} was not made by 'limnos server backup'. A plain copy of a store in use lacks the content of its -wal file, which cannot be detected. If the copy was made while no server ran, or together with its -wal file in one snapshot, use --plain-copy"
+            f"{source} was not made by 'limnos server backup'. A plain copy of a store in use lacks the content of its"
+            " -wal file, which cannot be detected. If the copy was made while no server ran, or together with its -wal"
+            " file in one snapshot, use --plain-copy"
         )
 
 

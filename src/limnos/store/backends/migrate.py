@@ -166,7 +166,8 @@ def migrate(database: str) -> tuple[str | None, str]:
             connection.rollback()
             if before is not None and before not in known:
                 raise WrongSchema(
-                    f"The store has schema {before}, made by a newer release; this one supports {head}: start the newer one"
+                    f"The store has schema {before}, made by a newer release; this one supports {head}: start the"
+                    " newer one"
                 )
             if before != head:
                 _upgrade(connection)

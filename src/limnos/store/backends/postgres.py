@@ -69,13 +69,14 @@ NOT_AGAIN = (
 CUT_EVERY_S = 0.1
 _SHARED = Sql("SELECT pg_advisory_xact_lock_shared(:space, hashtext(:zone))")
 _SHARED_TWICE = Sql(
-    "SELECT pg_advisory_xact_lock_shared(:space, hashtext(:server)), pg_advisory_xact_lock_shared(:space, hashtext(:metalake))"
+    "SELECT pg_advisory_xact_lock_shared(:space, hashtext(:server)), pg_advisory_xact_lock_shared(:space,"
+    " hashtext(:metalake))"
 )
 _EXCLUSIVE = Sql("SELECT pg_advisory_xact_lock(:space, hashtext(:zone))")
 LOCATION_LOCK_CLASS = 0x4C494E
 _LOCK_LOCATIONS = Sql(
-    "SELECT CASE WHEN own THEN pg_advisory_xact_lock(:space, hashtext(place)) ELSE pg_advisory_xact_lock_shared(:space, hashtext(place)) END"
-    " FROM unnest(CAST(:places AS text[]), CAST(:owns AS boolean[])) AS each(place, own)"
+    "SELECT CASE WHEN own THEN pg_advisory_xact_lock(:space, hashtext(place)) ELSE pg_advisory_xact_lock_shared(:space,"
+    " hashtext(place)) END FROM unnest(CAST(:places AS text[]), CAST(:owns AS boolean[])) AS each(place, own)"
 )
 _NEXT_IDS = Sql("SELECT nextval('limnos_id') FROM generate_series(1, :count)")
 _IDS_MAX = 64

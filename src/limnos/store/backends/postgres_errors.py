@@ -36,7 +36,10 @@ LOST = (
 )
 REFUSED = (psycopg.OperationalError, psycopg.errors.ReadOnlySqlTransaction)
 """Failures of a whole transaction, not of one of its mutations."""
-NO_CONNECTION = "The database has no connection left for this server (its operator raises max_connections, or lowers database.pool_max)"
+NO_CONNECTION = (
+    "The database has no connection left for this server (its operator raises max_connections, or lowers"
+    " database.pool_max)"
+)
 _FULL = re.compile("too many clients|too many connections|connection slots are reserved|no more connections allowed")
 """Messages of PostgreSQL and of poolers for too many connections. The driver gives no code for them."""
 _NO_DESCRIPTOR = re.compile("Too many open files")

@@ -16,11 +16,10 @@ GROWTH: Final = 4
 """The factor by which a table has grown since its last statistics when they are collected again."""
 OUTGROWN = Sql(
     "SELECT c.relname::text FROM pg_class c WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace"
-    " AND pg_has_role(c.relowner, 'USAGE')"
-    f" AND pg_relation_size(c.oid) >= current_setting('block_size')::bigint * greatest(1, c.relpages * {GROWTH})"
-    " UNION ALL SELECT c.relname::text FROM pg_class c WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace"
-    f" AND pg_has_role(c.relowner, 'USAGE') AND c.reltuples > 0 AND NOT EXISTS"
-    " (SELECT 1 FROM pg_stats s WHERE s.schemaname = current_schema() AND s.tablename = c.relname)"
+    " AND pg_has_role(c.relowner, 'USAGE') AND pg_relation_size(c.oid) >= current_setting('block_size')::bigint *"
+    f" greatest(1, c.relpages * {GROWTH}) UNION ALL SELECT c.relname::text FROM pg_class c WHERE c.relkind = 'r' AND"
+    " c.relnamespace = current_schema()::regnamespace AND pg_has_role(c.relowner, 'USAGE') AND c.reltuples > 0 AND NOT"
+    " EXISTS (SELECT 1 FROM pg_stats s WHERE s.schemaname = current_schema() AND s.tablename = c.relname)"
 )
 """The query for tables that have outgrown their statistics, and for tables of a loaded backup, which have none."""
 

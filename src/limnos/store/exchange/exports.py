@@ -25,11 +25,15 @@ from limnos.store.objects.node_reads import COLUMNS, WIDTH, node_of
 from limnos.store.snapshots import SnapshotRows, StoreSnapshot
 from limnos.store.sql import Query, Row, Sql
 
-_OURS = f"(SELECT :metalake UNION ALL SELECT c.id FROM node c WHERE c.parent_id = :metalake AND c.kind = {int(Kind.CATALOG)} AND c.deleted = 0)"
+_OURS = (
+    "(SELECT :metalake UNION ALL SELECT c.id FROM node c WHERE c.parent_id = :metalake AND c.kind ="
+    f" {int(Kind.CATALOG)} AND c.deleted = 0)"
+)
 """The subselect for the zones of a metalake: its own, and those of its live catalogs."""
 _LIVE = "{0}.deleted = 0 AND ({0}.zone IN " + _OURS + " OR {0}.id = :metalake)"
 REVISIONS = Sql(
-    "SELECT s.epoch, (SELECT revision FROM clock WHERE zone = 0), (SELECT revision FROM clock WHERE zone = :metalake) FROM store s"
+    "SELECT s.epoch, (SELECT revision FROM clock WHERE zone = 0), (SELECT revision FROM clock WHERE zone = :metalake)"
+    " FROM store s"
 )
 TREE = Sql(
     "WITH RECURSIVE tree (id, depth) AS (SELECT n.id, 0 FROM node n WHERE n.parent_id = :metalake AND n.deleted = 0"
@@ -39,9 +43,9 @@ TREE = Sql(
 _AMONG = "IN (SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST(:ids AS json)) v)"
 _AMONG_ON_SQLITE = "IN (SELECT value FROM json_each(:ids))"
 _NODES = (
-    f"SELECT {', '.join(f'n.{column}' for column in COLUMNS)}, o.principal_id, d.node_id, d.version, d.uuid, d.location,"
-    " d.metadata_location, d.body, d.digest FROM node n LEFT JOIN owner o ON o.object_id = n.id LEFT JOIN document d ON d.node_id = n.id"
-    " WHERE n.id {}"
+    f"SELECT {', '.join(f'n.{column}' for column in COLUMNS)}, o.principal_id, d.node_id, d.version, d.uuid,"
+    " d.location, d.metadata_location, d.body, d.digest FROM node n LEFT JOIN owner o ON o.object_id = n.id LEFT JOIN"
+    " document d ON d.node_id = n.id WHERE n.id {}"
 )
 NODES = Sql(_NODES.format(_AMONG), on_sqlite=_NODES.format(_AMONG_ON_SQLITE))
 PRINCIPALS = Sql(f"SELECT {_PRINCIPAL} FROM principal WHERE metalake_id = :metalake AND deleted = 0 ORDER BY kind, id")
@@ -51,12 +55,12 @@ ROLES = Sql(
 )
 _OF_ROLES = "JOIN role r ON r.id = x.role_id AND r.metalake_id = :metalake AND r.deleted = 0"
 GRANTS = Sql(
-    f"SELECT x.role_id, x.object_id, x.privilege, x.allowed FROM access_grant x {_OF_ROLES} JOIN node n ON n.id = x.object_id"
-    f" WHERE {_LIVE.format('n')} ORDER BY x.role_id, x.object_id, x.privilege"
+    f"SELECT x.role_id, x.object_id, x.privilege, x.allowed FROM access_grant x {_OF_ROLES} JOIN node n ON n.id ="
+    f" x.object_id WHERE {_LIVE.format('n')} ORDER BY x.role_id, x.object_id, x.privilege"
 )
 HOLDERS = Sql(
-    f"SELECT x.principal_id, x.role_id FROM role_member x {_OF_ROLES} JOIN principal p ON p.id = x.principal_id AND p.deleted = 0"
-    " ORDER BY x.role_id, x.principal_id"
+    f"SELECT x.principal_id, x.role_id FROM role_member x {_OF_ROLES} JOIN principal p ON p.id = x.principal_id AND"
+    " p.deleted = 0 ORDER BY x.role_id, x.principal_id"
 )
 MEMBERS = Sql(
     "SELECT x.user_id, x.group_id FROM group_member x JOIN principal g ON g.id = x.group_id AND g.deleted = 0"
@@ -75,12 +79,14 @@ POLICED = Sql(_ATTACHED.format(Kind.POLICY.word, int(Kind.POLICY), "attached_by"
 _VALUES = "SELECT object_id, tag_id, field_id, value FROM tag_value WHERE object_id {} ORDER BY position, value"
 VALUES = Sql(_VALUES.format(_AMONG), on_sqlite=_VALUES.format(_AMONG_ON_SQLITE))
 STATISTICS = Sql(
-    "SELECT x.object_id, x.partition_name, x.name, x.value, x.created_by, x.created_at, x.modified_by, x.modified_at FROM statistic x"
-    f" JOIN node n ON n.id = x.object_id WHERE {_LIVE.format('n')} ORDER BY x.object_id, x.partition_name, x.name"
+    "SELECT x.object_id, x.partition_name, x.name, x.value, x.created_by, x.created_at, x.modified_by, x.modified_at"
+    f" FROM statistic x JOIN node n ON n.id = x.object_id WHERE {_LIVE.format('n')} ORDER BY x.object_id,"
+    " x.partition_name, x.name"
 )
 COLUMN_STATISTICS = Sql(
-    "SELECT x.object_id, x.field_id, '', x.name, x.value, x.created_by, x.created_at, x.modified_by, x.modified_at FROM column_statistic x"
-    f" JOIN node n ON n.id = x.object_id WHERE {_LIVE.format('n')} ORDER BY x.object_id, x.field_id, x.name"
+    "SELECT x.object_id, x.field_id, '', x.name, x.value, x.created_by, x.created_at, x.modified_by, x.modified_at"
+    f" FROM column_statistic x JOIN node n ON n.id = x.object_id WHERE {_LIVE.format('n')} ORDER BY x.object_id,"
+    " x.field_id, x.name"
 )
 PROTECTED = Sql(
     "SELECT x.node_id, x.below, x.set_by, x.set_at FROM protection x JOIN node n ON n.id = x.node_id"
@@ -95,14 +101,16 @@ USES = Sql(
     f" WHERE {_LIVE.format('n')} AND {_LIVE.format('u')} ORDER BY x.user_id, x.used_id"
 )
 MODEL_VERSIONS = Sql(
-    "SELECT x.model_id, x.version, x.comment, x.properties, x.uris, x.created_by, x.created_at, x.modified_by, x.modified_at"
-    f" FROM model_version x JOIN node n ON n.id = x.model_id WHERE {_LIVE.format('n')} ORDER BY x.model_id, x.version"
+    "SELECT x.model_id, x.version, x.comment, x.properties, x.uris, x.created_by, x.created_at, x.modified_by,"
+    f" x.modified_at FROM model_version x JOIN node n ON n.id = x.model_id WHERE {_LIVE.format('n')} ORDER BY"
+    " x.model_id, x.version"
 )
 _ALIASES = "SELECT model_id, version, alias FROM model_alias WHERE model_id {} ORDER BY alias"
 ALIASES = Sql(_ALIASES.format(_AMONG), on_sqlite=_ALIASES.format(_AMONG_ON_SQLITE))
 LANCE_VERSIONS = Sql(
     "SELECT x.node_id, x.branch, x.version, x.scheme, x.staged, x.size, x.e_tag, x.metadata, x.created_at, x.settled"
-    f" FROM lance_version x JOIN node n ON n.id = x.node_id WHERE {_LIVE.format('n')} ORDER BY x.node_id, x.branch, x.version"
+    f" FROM lance_version x JOIN node n ON n.id = x.node_id WHERE {_LIVE.format('n')} ORDER BY x.node_id, x.branch,"
+    " x.version"
 )
 DECLARATIONS = Sql(
     "SELECT x.pipeline_id, x.version, x.digest, x.declaration, x.declared_by, x.declared_at FROM pipeline_version x"

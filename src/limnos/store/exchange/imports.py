@@ -41,8 +41,8 @@ BEGIN = Sql(
     f" (:id, :name, :form, :keeps, '{OPEN}', 0, '', 0, 0, '[]', :actor, :now, :now)"
 )
 ADVANCE = Sql(
-    "UPDATE metalake_import SET record_count = :records, source = :source, metalake_id = :metalake, owner_id = :owner, masked = :masked,"
-    " fed_at = :now WHERE id = :id"
+    "UPDATE metalake_import SET record_count = :records, source = :source, metalake_id = :metalake, owner_id = :owner,"
+    " masked = :masked, fed_at = :now WHERE id = :id"
 )
 STATE = Sql("UPDATE metalake_import SET state = :state, fed_at = :now WHERE id = :id")
 LAST = Sql("SELECT max(id) FROM metalake_import")
@@ -50,22 +50,24 @@ IDLE = Sql(f"SELECT id FROM metalake_import WHERE state IN ('{OPEN}', '{WHOLE}')
 _REF = "old_id, new_id, kind, catalog_id, depth, provider, nests"
 REFS = _among(f"SELECT {_REF} FROM import_object WHERE import_id = :import AND old_id AMONG")
 PUT = Sql(
-    f"INSERT INTO import_object (import_id, {_REF}) VALUES (:import, :old, :new, :kind, :catalog, :depth, :provider, :nests)"
+    f"INSERT INTO import_object (import_id, {_REF}) VALUES (:import, :old, :new, :kind, :catalog, :depth, :provider,"
+    " :nests)"
 )
 TAKEN = _among(
-    "SELECT id FROM node WHERE id AMONG UNION SELECT id FROM principal WHERE id AMONG UNION SELECT id FROM role WHERE id AMONG"
-    " ORDER BY 1 LIMIT 1"
+    "SELECT id FROM node WHERE id AMONG UNION SELECT id FROM principal WHERE id AMONG UNION SELECT id FROM role WHERE"
+    " id AMONG ORDER BY 1 LIMIT 1"
 )
 _AUDIT = "created_by, created_at, modified_by, modified_at"
 _AUDITED = ":created_by, :created_at, :modified_by, :modified_at"
 NODE = Sql(
-    f"INSERT INTO node (id, zone, parent_id, kind, name_space, name, format, implicit, {_AUDIT}, revision, deleted, record, folded)"
-    f" VALUES (:id, :zone, :parent, :kind, :space, :name, :format, :implicit, {_AUDITED}, 0, 0, :record, :folded) ON CONFLICT DO NOTHING"
+    f"INSERT INTO node (id, zone, parent_id, kind, name_space, name, format, implicit, {_AUDIT}, revision, deleted,"
+    f" record, folded) VALUES (:id, :zone, :parent, :kind, :space, :name, :format, :implicit, {_AUDITED}, 0, 0,"
+    " :record, :folded) ON CONFLICT DO NOTHING"
 )
 OWNER = Sql("INSERT INTO owner (object_id, principal_id) VALUES (:id, :principal)")
 PRINCIPAL = Sql(
-    f"INSERT INTO principal (id, metalake_id, kind, name, external_id, enabled, {_AUDIT}, deleted, tokens_from)"
-    f" VALUES (:id, :metalake, :kind, :name, :external_id, :enabled, {_AUDITED}, 0, :tokens_from) ON CONFLICT DO NOTHING"
+    f"INSERT INTO principal (id, metalake_id, kind, name, external_id, enabled, {_AUDIT}, deleted, tokens_from) VALUES"
+    f" (:id, :metalake, :kind, :name, :external_id, :enabled, {_AUDITED}, 0, :tokens_from) ON CONFLICT DO NOTHING"
 )
 ROLE = Sql(
     f"INSERT INTO role (id, metalake_id, name, {_AUDIT}, deleted, record)"
@@ -79,18 +81,20 @@ MEMBER = Sql("INSERT INTO group_member (user_id, group_id) VALUES (:from, :to) O
 HOLDER = Sql("INSERT INTO role_member (principal_id, role_id) VALUES (:from, :to) ON CONFLICT DO NOTHING")
 TAGGED = Sql("INSERT INTO tag_object (object_id, tag_id) VALUES (:from, :to) ON CONFLICT DO NOTHING")
 POLICED = Sql(
-    "INSERT INTO policy_object (object_id, policy_id, attached_by) VALUES (:from, :to, :attached_by) ON CONFLICT DO NOTHING"
+    "INSERT INTO policy_object (object_id, policy_id, attached_by) VALUES (:from, :to, :attached_by) ON CONFLICT DO"
+    " NOTHING"
 )
 STATISTIC = Sql(
     f"INSERT INTO statistic (object_id, partition_name, name, value, {_AUDIT})"
     f" VALUES (:id, :partition, :name, :value, {_AUDITED}) ON CONFLICT DO NOTHING"
 )
 ON_COLUMN = Sql(
-    "INSERT INTO column_attachment (object_id, field_id, attached_id, kind) VALUES (:from, :field, :to, :kind) ON CONFLICT DO NOTHING"
+    "INSERT INTO column_attachment (object_id, field_id, attached_id, kind) VALUES (:from, :field, :to, :kind) ON"
+    " CONFLICT DO NOTHING"
 )
 TAG_VALUE = Sql(
-    "INSERT INTO tag_value (object_id, field_id, tag_id, value, position) VALUES (:from, :field, :to, :value, :position)"
-    " ON CONFLICT DO NOTHING"
+    "INSERT INTO tag_value (object_id, field_id, tag_id, value, position) VALUES (:from, :field, :to, :value,"
+    " :position) ON CONFLICT DO NOTHING"
 )
 COLUMN_STATISTIC = Sql(
     f"INSERT INTO column_statistic (object_id, field_id, name, value, {_AUDIT})"
@@ -98,11 +102,12 @@ COLUMN_STATISTIC = Sql(
 )
 USES = Sql("INSERT INTO dependency (user_id, used_id) VALUES (:from, :to) ON CONFLICT DO NOTHING")
 PROTECTED = Sql(
-    "INSERT INTO protection (node_id, zone, below, set_by, set_at) VALUES (:id, :zone, :below, :set_by, :set_at) ON CONFLICT DO NOTHING"
+    "INSERT INTO protection (node_id, zone, below, set_by, set_at) VALUES (:id, :zone, :below, :set_by, :set_at) ON"
+    " CONFLICT DO NOTHING"
 )
 RESTRICTION = Sql(
-    "INSERT INTO restriction (object_id, name, zone, terms, set_by, set_at) VALUES (:id, :name, :zone, :terms, :set_by, :set_at)"
-    " ON CONFLICT DO NOTHING"
+    "INSERT INTO restriction (object_id, name, zone, terms, set_by, set_at) VALUES (:id, :name, :zone, :terms, :set_by,"
+    " :set_at) ON CONFLICT DO NOTHING"
 )
 MODEL_VERSION = Sql(
     f"INSERT INTO model_version (model_id, version, comment, properties, uris, {_AUDIT})"
@@ -110,15 +115,17 @@ MODEL_VERSION = Sql(
 )
 ALIAS = Sql("INSERT INTO model_alias (model_id, alias, version) VALUES (:id, :alias, :version) ON CONFLICT DO NOTHING")
 LANCE_VERSION = Sql(
-    "INSERT INTO lance_version (node_id, branch, version, scheme, staged, size, e_tag, metadata, created_at, settled) VALUES"
-    " (:id, :branch, :version, :scheme, :staged, :size, :e_tag, :metadata, :created_at, :settled) ON CONFLICT DO NOTHING"
+    "INSERT INTO lance_version (node_id, branch, version, scheme, staged, size, e_tag, metadata, created_at, settled)"
+    " VALUES (:id, :branch, :version, :scheme, :staged, :size, :e_tag, :metadata, :created_at, :settled) ON CONFLICT DO"
+    " NOTHING"
 )
 DECLARATION = Sql(
     "INSERT INTO pipeline_version (pipeline_id, version, digest, declaration, declared_by, declared_at) VALUES"
     " (:id, :version, :digest, :text, :declared_by, :declared_at) ON CONFLICT DO NOTHING"
 )
 THERE = _among(
-    "SELECT id FROM node WHERE id AMONG UNION SELECT id FROM principal WHERE id AMONG UNION SELECT id FROM role WHERE id AMONG"
+    "SELECT id FROM node WHERE id AMONG UNION SELECT id FROM principal WHERE id AMONG UNION SELECT id FROM role WHERE"
+    " id AMONG"
 )
 NAME = Sql(f"UPDATE node SET name_space = 'metalake', name = :name WHERE id = :id AND name_space = '{STAGE}'")
 SOME = Sql("SELECT old_id, new_id FROM import_object WHERE import_id = :import ORDER BY old_id LIMIT :limit")

@@ -95,9 +95,10 @@ _OF_METALAKE = (
     " OR EXISTS (SELECT 1 FROM lineage_dataset d WHERE d.id = {0} AND d.metalake_id = :metalake))"
 )
 LINEAGE = _sql(
-    f"SELECT e.target_id, e.job_digest, e.source_id, e.job_namespace, e.job_name, e.run, e.at, e.said_by, e.said_at, e.kinds FROM lineage_edge e"
-    f" WHERE {_RANGE.format('e.target_id')} AND (e.target_id, e.job_digest, e.source_id) > (:key, :digest, :last_key)"
-    f" AND {_OF_METALAKE.format('e.target_id')} ORDER BY e.target_id, e.job_digest, e.source_id LIMIT :limit"
+    "SELECT e.target_id, e.job_digest, e.source_id, e.job_namespace, e.job_name, e.run, e.at, e.said_by, e.said_at,"
+    f" e.kinds FROM lineage_edge e WHERE {_RANGE.format('e.target_id')} AND (e.target_id, e.job_digest, e.source_id) >"
+    f" (:key, :digest, :last_key) AND {_OF_METALAKE.format('e.target_id')} ORDER BY e.target_id, e.job_digest,"
+    " e.source_id LIMIT :limit"
 )
 COLUMN_LINEAGE = _sql(
     "SELECT c.target_id, c.job_digest, c.ordinal, c.source_id, c.target_field_id, c.target_field, c.source_field_id,"

@@ -48,9 +48,9 @@ MEMBERS = Sql(
     " WHERE m.group_id = :id ORDER BY u.name"
 )
 IS_ACTIVE = Sql(
-    f"SELECT 1 FROM principal p WHERE p.id = :id AND p.deleted = 0 AND ((p.kind = {int(Kind.USER)} AND p.enabled = :yes)"
-    " OR EXISTS (SELECT 1 FROM group_member m JOIN principal u ON u.id = m.user_id AND u.deleted = 0 AND u.enabled = :yes"
-    " WHERE m.group_id = p.id))"
+    f"SELECT 1 FROM principal p WHERE p.id = :id AND p.deleted = 0 AND ((p.kind = {int(Kind.USER)} AND p.enabled ="
+    " :yes) OR EXISTS (SELECT 1 FROM group_member m JOIN principal u ON u.id = m.user_id AND u.deleted = 0 AND"
+    " u.enabled = :yes WHERE m.group_id = p.id))"
 )
 FORMER = Sql(
     "SELECT 1 FROM principal WHERE metalake_id = :metalake AND kind = :kind AND name = :name AND deleted <> 0 LIMIT 1"
@@ -71,8 +71,9 @@ ISSUED = Sql(
 )
 NAMES = Sql("SELECT name FROM principal WHERE metalake_id = :metalake AND kind = :kind AND deleted = 0")
 EVERYBODY = Sql(
-    "SELECT n.name, p.kind, p.name FROM principal p JOIN node n ON n.id = p.metalake_id AND n.deleted = 0 WHERE p.deleted = 0"
-    f" UNION ALL SELECT n.name, {int(Kind.ROLE)}, r.name FROM role r JOIN node n ON n.id = r.metalake_id AND n.deleted = 0 WHERE r.deleted = 0"
+    "SELECT n.name, p.kind, p.name FROM principal p JOIN node n ON n.id = p.metalake_id AND n.deleted = 0 WHERE"
+    f" p.deleted = 0 UNION ALL SELECT n.name, {int(Kind.ROLE)}, r.name FROM role r JOIN node n ON n.id = r.metalake_id"
+    " AND n.deleted = 0 WHERE r.deleted = 0"
 )
 # Without the metalakes, SQLite would read the names of all principals.
 STANDING = Sql(

@@ -45,14 +45,15 @@ NAMING = Sql(
 )
 AMEND = Sql("UPDATE restriction SET terms = :terms WHERE object_id = :id AND name = :name")
 PUT = Sql(
-    "INSERT INTO restriction (object_id, name, zone, terms, set_by, set_at) VALUES (:id, :name, :zone, :terms, :actor, :now)"
-    " ON CONFLICT (object_id, name) DO UPDATE SET terms = excluded.terms, set_by = excluded.set_by, set_at = excluded.set_at"
+    "INSERT INTO restriction (object_id, name, zone, terms, set_by, set_at) VALUES (:id, :name, :zone, :terms, :actor,"
+    " :now) ON CONFLICT (object_id, name) DO UPDATE SET terms = excluded.terms, set_by = excluded.set_by, set_at ="
+    " excluded.set_at"
 )
 KIND_OF = Sql("SELECT kind, name_space FROM node WHERE id = :id")
 DELETE = Sql("DELETE FROM restriction WHERE object_id = :id AND name = :name")
 SWEEP = Sql(
-    "DELETE FROM restriction WHERE NOT EXISTS (SELECT 1 FROM node n WHERE n.id = restriction.object_id AND n.deleted = 0)"
-    f" AND NOT {KEPT.format('restriction.object_id')}"
+    "DELETE FROM restriction WHERE NOT EXISTS (SELECT 1 FROM node n WHERE n.id = restriction.object_id AND n.deleted ="
+    f" 0) AND NOT {KEPT.format('restriction.object_id')}"
 )
 
 
@@ -110,8 +111,8 @@ class RestrictionWrites(Writes):
         )
         if has_too_many(tx, node.zone):
             raise BadRequest(
-                f"A catalog has at most {RESTRICTIONS_MAX} restrictions, and {RETAINED_MAX} with those of objects in the"
-                " trash: set them on namespaces, remove some first, or empty the trash"
+                f"A catalog has at most {RESTRICTIONS_MAX} restrictions, and {RETAINED_MAX} with those of objects in"
+                " the trash: set them on namespaces, remove some first, or empty the trash"
             )
         tx.changed(self._draft("restrict", node, text=f"{name}: {summary}" if summary else name))
 

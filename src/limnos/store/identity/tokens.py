@@ -17,8 +17,8 @@ from limnos.store.sql import Load, Row, Sql
 from limnos.store.transaction import Writes
 
 _COLUMNS = (
-    "id, user_name, name, secret_hash, created_at, expires_at, revoked, trust, coalesce(root_id, id), purpose, opened_by,"
-    " ends_at, table_id, second_user_id, signed_in_at"
+    "id, user_name, name, secret_hash, created_at, expires_at, revoked, trust, coalesce(root_id, id), purpose,"
+    " opened_by, ends_at, table_id, second_user_id, signed_in_at"
 )
 BY_ID = Sql(f"SELECT {_COLUMNS} FROM token WHERE id = :id")
 OF_USER = Sql(f"SELECT {_COLUMNS} FROM token WHERE user_name = :user AND purpose = 'api' ORDER BY id")

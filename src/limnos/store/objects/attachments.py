@@ -58,9 +58,9 @@ def _of(kind: Kind) -> _AttachmentStatements:
             f" UNION ALL SELECT x.attached_id, x.field_id {of_columns} x.object_id = :id ORDER BY field, attached"
         ),
         named_on=Sql(
-            "SELECT n.id, n.name FROM node n WHERE n.deleted = 0 AND n.id IN"
-            f" (SELECT {column} FROM {table} WHERE object_id = :object AND :field = 0"
-            f" UNION ALL SELECT x.attached_id {of_columns} x.object_id = :object AND x.field_id = :field) ORDER BY n.name"
+            f"SELECT n.id, n.name FROM node n WHERE n.deleted = 0 AND n.id IN (SELECT {column} FROM {table} WHERE"
+            f" object_id = :object AND :field = 0 UNION ALL SELECT x.attached_id {of_columns} x.object_id = :object AND"
+            " x.field_id = :field) ORDER BY n.name"
         ),
         pairs=Sql(
             f"SELECT object_id, 0 AS field FROM {table} WHERE {column} = :id"
@@ -68,7 +68,8 @@ def _of(kind: Kind) -> _AttachmentStatements:
         ),
         objects=with_ancestors(holders),
         attach=Sql(
-            f"INSERT INTO {table} (object_id, {column}{more}) VALUES (:object, :attached{values}) ON CONFLICT DO NOTHING"
+            f"INSERT INTO {table} (object_id, {column}{more}) VALUES (:object, :attached{values}) ON CONFLICT DO"
+            " NOTHING"
         ),
         detach=Sql(f"DELETE FROM {table} WHERE object_id = :object AND {column} = :attached"),
     )
@@ -92,10 +93,12 @@ IS_ON = Sql(
     " SELECT 1 FROM column_attachment WHERE object_id = :object AND field_id = :field AND attached_id = :attached"
 )
 VALUES = Sql(
-    "SELECT value FROM tag_value WHERE object_id = :object AND field_id = :field AND tag_id = :attached ORDER BY position, value"
+    "SELECT value FROM tag_value WHERE object_id = :object AND field_id = :field AND tag_id = :attached ORDER BY"
+    " position, value"
 )
 ADD_VALUE = Sql(
-    "INSERT INTO tag_value (object_id, field_id, tag_id, value, position) VALUES (:object, :field, :attached, :value, :position)"
+    "INSERT INTO tag_value (object_id, field_id, tag_id, value, position) VALUES (:object, :field, :attached, :value,"
+    " :position)"
 )
 CLEAR_VALUES = Sql("DELETE FROM tag_value WHERE object_id = :object AND field_id = :field AND tag_id = :attached")
 SWEEPS = (

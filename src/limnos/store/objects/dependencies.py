@@ -19,8 +19,8 @@ from limnos.store.transaction import Writes
 INSERT = Sql("INSERT INTO dependency (user_id, used_id) VALUES (:user, :used) ON CONFLICT DO NOTHING")
 DELETE = Sql("DELETE FROM dependency WHERE user_id = :user")
 _USES = (
-    "SELECT u.kind, u.name, n.id, n.kind, n.name, n.parent_id FROM dependency d JOIN node u ON u.id = d.used_id AND u.deleted = 0"
-    " JOIN node n ON n.id = d.user_id AND n.deleted = 0 WHERE "
+    "SELECT u.kind, u.name, n.id, n.kind, n.name, n.parent_id FROM dependency d JOIN node u ON u.id = d.used_id AND"
+    " u.deleted = 0 JOIN node n ON n.id = d.user_id AND n.deleted = 0 WHERE "
 )
 OF_ONE = Sql(f"{_USES} d.used_id = :used AND d.user_id <> :used ORDER BY n.id LIMIT 1")
 FROM_OUTSIDE = Sql(f"{_USES} u.parent_id = :parent AND n.parent_id <> :parent ORDER BY n.id LIMIT 1")

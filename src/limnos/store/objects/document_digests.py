@@ -43,7 +43,8 @@ def require_intact(document: MetadataDocument, digest: int | None) -> MetadataDo
     if is_intact(document, digest):
         return document
     raise StoreDamaged(
-        "The stored metadata of this table or view is damaged: an operator runs 'limnos server check', and restores a backup",
+        "The stored metadata of this table or view is damaged: an operator runs 'limnos server check', and restores a"
+        " backup",
         node_id=document.node_id,
         version=document.version,
     )

@@ -43,10 +43,13 @@ _BELOW = "SELECT 1 FROM document d WHERE d.location > :low AND d.location < :hig
 _INTO = f"INTO document ({_COLUMNS})"
 _REST = ":uuid, :location, :metadata_location, :body, :digest"
 INSERT = Sql(
-    f"INSERT {_INTO} SELECT :id, :version, {_REST} WHERE NOT EXISTS ({_ABOVE}) AND NOT EXISTS ({_BELOW}) ON CONFLICT DO NOTHING",
+    f"INSERT {_INTO} SELECT :id, :version, {_REST} WHERE NOT EXISTS ({_ABOVE}) AND NOT EXISTS ({_BELOW}) ON CONFLICT DO"
+    " NOTHING",
     # As for nodes: if the location is not free, the version is null and the row is ignored.
-    on_sqlite=f"INSERT OR IGNORE {_INTO} VALUES"
-    f" (:id, (SELECT :version WHERE NOT EXISTS ({_ABOVE_SQLITE}) AND NOT EXISTS ({_BELOW})), {_REST})",
+    on_sqlite=(
+        f"INSERT OR IGNORE {_INTO} VALUES"
+        f" (:id, (SELECT :version WHERE NOT EXISTS ({_ABOVE_SQLITE}) AND NOT EXISTS ({_BELOW})), {_REST})"
+    ),
 )
 INSERT_JUDGED = Sql(f"INSERT {_INTO} VALUES (:id, :version, {_REST}) ON CONFLICT DO NOTHING")
 """The insert for locations that the register has checked.
@@ -54,8 +57,8 @@ INSERT_JUDGED = Sql(f"INSERT {_INTO} VALUES (:id, :version, {_REST}) ON CONFLICT
 Only the location itself may conflict, with a table of a node of an older release.
 """
 SWAP = Sql(
-    "UPDATE document SET version = version + 1, uuid = :uuid, location = :location, metadata_location = :metadata_location,"
-    " body = :body, digest = :digest WHERE node_id = :id AND version = :expected"
+    "UPDATE document SET version = version + 1, uuid = :uuid, location = :location, metadata_location ="
+    " :metadata_location, body = :body, digest = :digest WHERE node_id = :id AND version = :expected"
 )
 SWAP_STILL = Sql(f"{SWAP.text} AND {STILL_THERE}")
 REPLACE_BODY = Sql(
@@ -68,11 +71,13 @@ a statement sets, also if its value is the same.
 REPLACE_BODY_STILL = Sql(f"{REPLACE_BODY.text} AND {STILL_THERE}")
 CLAIMS = Sql(
     "SELECT node_id, location FROM document WHERE location = :location UNION ALL"
-    f" {_ABOVE.replace('SELECT 1', 'SELECT d.node_id, d.location', 1)} UNION ALL"
-    f" SELECT * FROM ({_BELOW.replace('SELECT 1', 'SELECT d.node_id, d.location', 1)} ORDER BY d.location LIMIT :limit) AS lower",
-    on_sqlite="SELECT node_id, location FROM document WHERE location = :location UNION ALL"
-    f" {_ABOVE_SQLITE.replace('SELECT 1', 'SELECT d.node_id, d.location', 1)} UNION ALL"
-    f" SELECT * FROM ({_BELOW.replace('SELECT 1', 'SELECT d.node_id, d.location', 1)} ORDER BY d.location LIMIT :limit) AS lower",
+    f" {_ABOVE.replace('SELECT 1', 'SELECT d.node_id, d.location', 1)} UNION ALL SELECT * FROM"
+    f" ({_BELOW.replace('SELECT 1', 'SELECT d.node_id, d.location', 1)} ORDER BY d.location LIMIT :limit) AS lower",
+    on_sqlite=(
+        "SELECT node_id, location FROM document WHERE location = :location UNION ALL"
+        f" {_ABOVE_SQLITE.replace('SELECT 1', 'SELECT d.node_id, d.location', 1)} UNION ALL SELECT * FROM"
+        f" ({_BELOW.replace('SELECT 1', 'SELECT d.node_id, d.location', 1)} ORDER BY d.location LIMIT :limit) AS lower"
+    ),
 )
 """The query for tables at a location, above it, or (at most `:limit`) below it."""
 CLAIMS_MAX = 1000

@@ -17,7 +17,8 @@ from limnos.store.sql import Params, Sql
 from limnos.store.transaction import Writes
 
 PUT = Sql(
-    "INSERT INTO fileset_place (node_id, location, managed, going) VALUES (:id, :location, :managed, FALSE) ON CONFLICT DO NOTHING"
+    "INSERT INTO fileset_place (node_id, location, managed, going) VALUES (:id, :location, :managed, FALSE) ON CONFLICT"
+    " DO NOTHING"
 )
 _LIVE = "EXISTS (SELECT 1 FROM node n WHERE n.id = {0}.node_id AND n.deleted = 0)"
 _KEPT = KEPT.format("p.node_id")
@@ -26,9 +27,9 @@ _ROW = f"SELECT p.node_id, p.location, p.managed, p.going, CASE WHEN {_KEPT} THE
 _OTHERS = f"p.node_id <> :id AND {_STANDS}"
 _HIGHER = "SELECT jsonb_array_elements_text(CAST(:above AS jsonb))"
 _TEXT = (
-    f"{_ROW} WHERE p.location = :location AND {_OTHERS} UNION ALL"
-    f" {_ROW} WHERE p.location IN ({{higher}}) AND {_OTHERS} UNION ALL"
-    f" SELECT * FROM ({_ROW} WHERE p.location > :low AND p.location < :high AND {_OTHERS} ORDER BY p.location LIMIT :limit) AS lower"
+    f"{_ROW} WHERE p.location = :location AND {_OTHERS} UNION ALL {_ROW} WHERE p.location IN ({{higher}}) AND {_OTHERS}"
+    f" UNION ALL SELECT * FROM ({_ROW} WHERE p.location > :low AND p.location < :high AND {_OTHERS} ORDER BY p.location"
+    " LIMIT :limit) AS lower"
 )
 RIVALS = Sql(
     _TEXT.replace("{higher}", _HIGHER), on_sqlite=_TEXT.replace("{higher}", "SELECT value FROM json_each(:above)")
@@ -36,7 +37,8 @@ RIVALS = Sql(
 BEGIN = Sql("UPDATE fileset_place SET going = TRUE WHERE node_id = :id RETURNING location")
 CLEAR = Sql("DELETE FROM fileset_place WHERE node_id = :id")
 SWEEP = Sql(
-    f"DELETE FROM fileset_place WHERE going = FALSE AND NOT {_LIVE.format('fileset_place')} AND NOT {KEPT.format('fileset_place.node_id')}"
+    f"DELETE FROM fileset_place WHERE going = FALSE AND NOT {_LIVE.format('fileset_place')} AND NOT"
+    f" {KEPT.format('fileset_place.node_id')}"
 )
 
 

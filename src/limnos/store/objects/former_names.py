@@ -46,15 +46,15 @@ CATALOG = Sql(
 """The statement that reads the catalog's record, and whether paths remember restrictions of an object."""
 KEEP_OBJECT = Sql("UPDATE former_restriction SET expires_at = :expires WHERE zone = :zone AND object_id = :id")
 PATH = Sql(
-    "WITH RECURSIVE up (id, parent_id, name, depth) AS (SELECT n.id, n.parent_id, n.name, 0 FROM node n WHERE n.id = :id"
-    " UNION ALL SELECT p.id, p.parent_id, p.name, up.depth + 1 FROM up JOIN node p ON p.id = up.parent_id"
-    " WHERE up.parent_id <> :zone) SELECT id, name FROM up ORDER BY depth DESC"
+    "WITH RECURSIVE up (id, parent_id, name, depth) AS (SELECT n.id, n.parent_id, n.name, 0 FROM node n WHERE n.id ="
+    " :id UNION ALL SELECT p.id, p.parent_id, p.name, up.depth + 1 FROM up JOIN node p ON p.id = up.parent_id WHERE"
+    " up.parent_id <> :zone) SELECT id, name FROM up ORDER BY depth DESC"
 )
 _COLUMNS = "zone, path, object_id, restriction, name, name_space, terms, set_by, set_at, expires_at"
 PUT = Sql(
     f"INSERT INTO former_restriction ({_COLUMNS}) VALUES (:zone, :path, :id, :restriction, :name, :space, :terms,"
-    " :set_by, :set_at, :expires) ON CONFLICT (zone, path, object_id, restriction) DO UPDATE SET terms = excluded.terms,"
-    " expires_at = excluded.expires_at"
+    " :set_by, :set_at, :expires) ON CONFLICT (zone, path, object_id, restriction) DO UPDATE SET terms ="
+    " excluded.terms, expires_at = excluded.expires_at"
 )
 _VALID = (
     "(f.expires_at > :now OR EXISTS (SELECT 1 FROM node o WHERE o.id = f.object_id AND o.deleted = 0)"
@@ -92,7 +92,8 @@ CHILD = Sql(
     " AND deleted = 0 ORDER BY name_space"
 )
 INHERIT = Sql(
-    "INSERT INTO restriction (object_id, name, zone, terms, set_by, set_at) VALUES (:id, :name, :zone, :terms, :set_by, :set_at)"
+    "INSERT INTO restriction (object_id, name, zone, terms, set_by, set_at) VALUES (:id, :name, :zone, :terms, :set_by,"
+    " :set_at)"
 )
 COUNTS = Sql(
     "SELECT coalesce(sum(CASE WHEN n.deleted = 0 THEN 1 ELSE 0 END), 0), count(*) FROM restriction r"
@@ -315,7 +316,7 @@ class FormerNameWrites(Writes):
         )
         if has_too_many(tx, placed.zone):
             raise BadRequest(
-                f"The object would take over restrictions of a former one of its name, and a catalog has at most"
+                "The object would take over restrictions of a former one of its name, and a catalog has at most"
                 f" {RESTRICTIONS_MAX}, and {RETAINED_MAX} with those of objects in the trash: remove some first, empty"
                 " the trash, or use another name"
             )

@@ -23,8 +23,8 @@ DOWNWARDS = Sql(f"{_OF} AND version < :after ORDER BY version DESC LIMIT :limit"
 ONE = Sql(f"{_OF} AND version = :version")
 TOP = Sql(f"{_OF} ORDER BY version DESC LIMIT 1")
 _AFTER_SETTLED = (
-    "version > COALESCE((SELECT s.version FROM lance_version s WHERE s.node_id = :id AND s.branch = :branch AND s.settled = :yes"
-    " ORDER BY s.version DESC LIMIT 1), -1)"
+    "version > COALESCE((SELECT s.version FROM lance_version s WHERE s.node_id = :id AND s.branch = :branch AND"
+    " s.settled = :yes ORDER BY s.version DESC LIMIT 1), -1)"
 )
 """The condition that a version is after the newest settled one, which is searched from the newest downwards: the cost
 does not grow with the history.
@@ -33,12 +33,12 @@ UNSETTLED = Sql(f"{_OF} AND settled <> :yes AND {_AFTER_SETTLED} ORDER BY versio
 STAGED = Sql("SELECT staged FROM lance_version WHERE node_id = :id AND settled <> :yes AND staged <> ''")
 BRANCHES = Sql("SELECT DISTINCT branch FROM lance_version WHERE node_id = :id ORDER BY branch")
 INSERT = Sql(
-    f"INSERT INTO lance_version (node_id, {_COLUMNS}) VALUES"
-    " (:id, :branch, :version, :scheme, :staged, :size, :e_tag, :metadata, :created_at, :settled) ON CONFLICT DO NOTHING"
+    f"INSERT INTO lance_version (node_id, {_COLUMNS}) VALUES (:id, :branch, :version, :scheme, :staged, :size, :e_tag,"
+    " :metadata, :created_at, :settled) ON CONFLICT DO NOTHING"
 )
 SETTLE = Sql(
-    "UPDATE lance_version SET settled = :yes WHERE node_id = :id AND branch = :branch AND version <= :version AND settled <> :yes"
-    f" AND {_AFTER_SETTLED}"
+    "UPDATE lance_version SET settled = :yes WHERE node_id = :id AND branch = :branch AND version <= :version AND"
+    f" settled <> :yes AND {_AFTER_SETTLED}"
 )
 DELETE = Sql(
     "DELETE FROM lance_version WHERE node_id = :id AND branch = :branch AND version >= :start AND version < :end"
@@ -46,8 +46,8 @@ DELETE = Sql(
 DELETE_BRANCH = Sql("DELETE FROM lance_version WHERE node_id = :id AND branch = :branch")
 DELETE_ALL = Sql("DELETE FROM lance_version WHERE node_id = :id")
 SWEEP = Sql(
-    "DELETE FROM lance_version WHERE NOT EXISTS (SELECT 1 FROM node n WHERE n.id = lance_version.node_id AND n.deleted = 0)"
-    f" AND NOT {KEPT.format('lance_version.node_id')}"
+    "DELETE FROM lance_version WHERE NOT EXISTS (SELECT 1 FROM node n WHERE n.id = lance_version.node_id AND n.deleted"
+    f" = 0) AND NOT {KEPT.format('lance_version.node_id')}"
 )
 END = 1 << 62
 """A number above every version."""

@@ -27,8 +27,8 @@ INSERT = Sql(
     " (:id, :version, :comment, :properties, :uris, :actor, :now)"
 )
 UPDATE = Sql(
-    "UPDATE model_version SET comment = :comment, properties = :properties, uris = :uris, modified_by = :actor, modified_at = :now"
-    " WHERE model_id = :id AND version = :version"
+    "UPDATE model_version SET comment = :comment, properties = :properties, uris = :uris, modified_by = :actor,"
+    " modified_at = :now WHERE model_id = :id AND version = :version"
 )
 DELETE = Sql("DELETE FROM model_version WHERE model_id = :id AND version = :version")
 NAME = Sql("INSERT INTO model_alias (model_id, alias, version) VALUES (:id, :alias, :version) ON CONFLICT DO NOTHING")

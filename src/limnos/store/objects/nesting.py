@@ -59,7 +59,8 @@ WITH_PATH = Sql(
 )
 IS_TAKEN = Sql(
     "SELECT 1 FROM node WHERE parent_id = :parent AND name_space = :space AND name = :name AND deleted = 0 UNION ALL"
-    " SELECT 1 FROM name_change WHERE catalog_id = :catalog AND parent_id = :parent AND new_name = :name AND node_id <> :id"
+    " SELECT 1 FROM name_change WHERE catalog_id = :catalog AND parent_id = :parent AND new_name = :name AND node_id"
+    " <> :id"
 )
 BEGIN = Sql(
     f"INSERT INTO name_migration (catalog_id, {_MIGRATION})"
@@ -69,12 +70,13 @@ STATE = Sql(
     "UPDATE name_migration SET state = :state, goes_on = :goes_on, planned_to = :planned_to WHERE catalog_id = :catalog"
 )
 ADD = Sql(
-    "INSERT INTO name_change (catalog_id, node_id, parent_id, old_name, new_name, path, step)"
-    " VALUES (:catalog, :id, :parent, :old, :new, :path, 0) ON CONFLICT (catalog_id, node_id) DO UPDATE SET"
-    " parent_id = excluded.parent_id, old_name = excluded.old_name, new_name = excluded.new_name, path = excluded.path, step = 0"
+    "INSERT INTO name_change (catalog_id, node_id, parent_id, old_name, new_name, path, step) VALUES (:catalog, :id,"
+    " :parent, :old, :new, :path, 0) ON CONFLICT (catalog_id, node_id) DO UPDATE SET parent_id = excluded.parent_id,"
+    " old_name = excluded.old_name, new_name = excluded.new_name, path = excluded.path, step = 0"
 )
 STEP = Sql(
-    "UPDATE name_change SET step = :step, new_name = :new, into_id = :into WHERE catalog_id = :catalog AND node_id = :id"
+    "UPDATE name_change SET step = :step, new_name = :new, into_id = :into WHERE catalog_id = :catalog AND node_id"
+    " = :id"
 )
 END = Sql("DELETE FROM name_migration WHERE catalog_id = :catalog")
 END_CHANGES = Sql("DELETE FROM name_change WHERE catalog_id = :catalog")

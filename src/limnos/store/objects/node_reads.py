@@ -79,8 +79,8 @@ def _path_statement(depth: int) -> Sql:
 SELECT_NODES = f"SELECT {columns_of('n')} FROM node n"
 BY_ID = Sql(f"{SELECT_NODES} WHERE n.id = :id AND n.deleted = 0")
 _LISTED = (
-    "SELECT n.name, n.id, o.principal_id FROM node n LEFT JOIN owner o ON o.object_id = n.id WHERE n.parent_id = :parent"
-    " AND n.name_space = :space AND n.kind = :kind AND n.deleted = 0 AND n.name > :after"
+    "SELECT n.name, n.id, o.principal_id FROM node n LEFT JOIN owner o ON o.object_id = n.id WHERE n.parent_id ="
+    " :parent AND n.name_space = :space AND n.kind = :kind AND n.deleted = 0 AND n.name > :after"
 )
 LISTING = Sql(f"{_LISTED} ORDER BY n.name")
 SPAN = Sql(f"{_LISTED} ORDER BY n.name LIMIT :limit")

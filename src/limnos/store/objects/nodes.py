@@ -29,14 +29,19 @@ BELOW_MAX = 100_000
 """The maximum number of namespaces that a transaction reads to compute heights before it refuses a further one."""
 
 CONFIRMED = Sql(
-    f"SELECT {columns_of('n')} FROM node n WHERE n.id = :id AND n.parent_id = :parent AND n.name = :name AND n.deleted = 0"
+    f"SELECT {columns_of('n')} FROM node n WHERE n.id = :id AND n.parent_id = :parent AND n.name = :name AND"
+    " n.deleted = 0"
 )
 STILL_THERE_CHECK = Sql("SELECT 1 FROM node WHERE id = :id AND parent_id = :parent AND name = :name AND deleted = 0")
 ALIVE = Sql("SELECT 1 FROM node WHERE id = :id AND deleted = 0")
 BY_NAME = Sql(
-    f"SELECT {columns_of('n')} FROM node n WHERE n.parent_id = :parent AND n.name_space = :space AND n.name = :name AND n.deleted = 0"
+    f"SELECT {columns_of('n')} FROM node n WHERE n.parent_id = :parent AND n.name_space = :space AND n.name = :name AND"
+    " n.deleted = 0"
 )
-_INTO = "INTO node (id, zone, parent_id, kind, name_space, name, format, implicit, created_by, created_at, revision, deleted, record, folded)"
+_INTO = (
+    "INTO node (id, zone, parent_id, kind, name_space, name, format, implicit, created_by, created_at, revision,"
+    " deleted, record, folded)"
+)
 _AFTER_ZONE = ":parent, :kind, :space, :name, :format, :implicit, :actor, :now, :revision, 0, :record, :folded"
 _REMEMBERED = f"RETURNING {REMEMBERED}"
 INSERT = Sql(f"INSERT {_INTO} VALUES (:id, :zone, {_AFTER_ZONE}) ON CONFLICT DO NOTHING {_REMEMBERED}")
@@ -53,8 +58,8 @@ INSERT_UNDER = Sql(
     on_sqlite=f"INSERT OR IGNORE {_INTO} VALUES (:id, (SELECT :zone {_STILL}), {_AFTER_ZONE}) {_REMEMBERED}",
 )
 SET_PLACE = Sql(
-    "UPDATE node SET parent_id = :parent, name = :name, folded = :folded, modified_by = :actor, modified_at = :now, revision = :revision"
-    " WHERE id = :id"
+    "UPDATE node SET parent_id = :parent, name = :name, folded = :folded, modified_by = :actor, modified_at = :now,"
+    " revision = :revision WHERE id = :id"
 )
 SET_RECORD = Sql(
     "UPDATE node SET record = :record, modified_by = :actor, modified_at = :now, revision = :revision WHERE id = :id"
@@ -64,17 +69,16 @@ SET_DROPPED = Sql(
     f" AND {UNPROTECTED}"
 )
 SET_RESTORED = Sql(
-    "UPDATE node SET deleted = 0, parent_id = :parent, name = :name, folded = :folded, modified_by = :actor, modified_at = :now,"
-    " revision = :revision WHERE id = :id"
+    "UPDATE node SET deleted = 0, parent_id = :parent, name = :name, folded = :folded, modified_by = :actor,"
+    " modified_at = :now, revision = :revision WHERE id = :id"
 )
 OWNER = Sql("SELECT principal_id FROM owner WHERE object_id = :id")
 ANY_CHILD = Sql("SELECT kind, name FROM node WHERE parent_id = :id AND deleted = 0 LIMIT 1")
 HEIGHT = Sql(
-    "WITH RECURSIVE below(id, zone, depth) AS (SELECT id, zone, 0 FROM node WHERE id = :id UNION ALL"
-    " SELECT n.id, n.zone, b.depth + 1 FROM below b JOIN node n"
-    f" ON n.zone = b.zone AND n.parent_id = b.id AND n.kind = {int(Kind.NAMESPACE)} AND n.deleted = 0)"
-    " SELECT max(b.depth + CASE WHEN EXISTS (SELECT 1 FROM node c WHERE c.parent_id = b.id AND c.deleted = 0) THEN 1 ELSE 0 END),"
-    " count(*) FROM below b"
+    "WITH RECURSIVE below(id, zone, depth) AS (SELECT id, zone, 0 FROM node WHERE id = :id UNION ALL SELECT n.id,"
+    " n.zone, b.depth + 1 FROM below b JOIN node n ON n.zone = b.zone AND n.parent_id = b.id AND n.kind ="
+    f" {int(Kind.NAMESPACE)} AND n.deleted = 0) SELECT max(b.depth + CASE WHEN EXISTS (SELECT 1 FROM node c WHERE"
+    " c.parent_id = b.id AND c.deleted = 0) THEN 1 ELSE 0 END), count(*) FROM below b"
 )
 """Reads the namespaces below a namespace, and one object in each: other objects contain none."""
 SUBTREE = Sql(
@@ -87,7 +91,8 @@ CHILDREN = Sql(
     " ORDER BY n.name_space, n.name LIMIT :limit"
 )
 SET_IMPLICIT = Sql(
-    "UPDATE node SET implicit = :implicit, modified_by = :actor, modified_at = :now, revision = :revision WHERE id = :id"
+    "UPDATE node SET implicit = :implicit, modified_by = :actor, modified_at = :now, revision = :revision WHERE id"
+    " = :id"
 )
 ZONE = Sql("SELECT zone FROM node WHERE id = :id")
 KIND_AND_NAME = Sql("SELECT kind, name FROM node WHERE id = :id")
@@ -373,7 +378,8 @@ class NodeWrites(Writes):
         """
         if self.tx.looked_below > BELOW_MAX:
             raise BadRequest(
-                f"More than {BELOW_MAX} namespaces are in the namespace that this transaction already moved: move this one in another transaction"
+                f"More than {BELOW_MAX} namespaces are in the namespace that this transaction already moved: move this"
+                " one in another transaction"
             )
         rows = self.tx.rows(HEIGHT, {"id": node_id})
         self.tx.looked_below += rows[0][1]

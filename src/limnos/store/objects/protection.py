@@ -32,8 +32,8 @@ ON = Sql(
 ITSELF = Sql("SELECT 1 FROM protection WHERE node_id = :id")
 NAMES = Sql(f"{_UP} SELECT n.kind, n.name FROM up JOIN node n ON n.id = up.id ORDER BY up.depth DESC")
 WITHIN = Sql(
-    "SELECT p.node_id FROM protection p JOIN node n ON n.id = p.node_id AND n.deleted = 0 WHERE p.zone = :id OR p.zone IN"
-    " (SELECT c.id FROM node c WHERE c.parent_id = :id AND c.kind = :kind AND c.deleted = 0) LIMIT 1"
+    "SELECT p.node_id FROM protection p JOIN node n ON n.id = p.node_id AND n.deleted = 0 WHERE p.zone = :id OR p.zone"
+    " IN (SELECT c.id FROM node c WHERE c.parent_id = :id AND c.kind = :kind AND c.deleted = 0) LIMIT 1"
 )
 SET = Sql(
     "INSERT INTO protection (node_id, zone, below, set_by, set_at) VALUES (:id, :zone, :below, :actor, :now)"
@@ -94,7 +94,8 @@ class ProtectionWrites(Writes):
             return
         _, path = self._named(node.id)
         raise ProtectedObject(
-            f"{node.kind.word.capitalize()} {render((node.name,))} is protected: moving it needs the ownership of an object above it, as 'limnos unprotect {path}' does",
+            f"{node.kind.word.capitalize()} {render((node.name,))} is protected: moving it needs the ownership of an"
+            f" object above it, as 'limnos unprotect {path}' does",
             kind=node.kind.word,
         )
 
@@ -112,11 +113,14 @@ class ProtectionWrites(Writes):
         why = (
             "is protected"
             if by_id == node.id
-            else f"cannot be dropped, because {kind.word} {path} is protected{', with all objects below it' if node.kind not in SCOPES else ''}"
+            else (
+                f"cannot be dropped, because {kind.word} {path} is"
+                f" protected{', with all objects below it' if node.kind not in SCOPES else ''}"
+            )
         )
         raise ProtectedObject(
-            f"{what.word.capitalize()} {render((node.name,))} {why}: an owner of an object above {'it' if by_id == node.id else path}"
-            f" can end that with 'limnos unprotect {path}'",
+            f"{what.word.capitalize()} {render((node.name,))} {why}: an owner of an object above"
+            f" {'it' if by_id == node.id else path} can end that with 'limnos unprotect {path}'",
             kind=what.word,
         )
 

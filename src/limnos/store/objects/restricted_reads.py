@@ -44,8 +44,9 @@ FIND = Sql(
 LEAVE = Sql(f"UPDATE restricted_read SET plans = plans - 1 WHERE {_MINE} AND plans > 0")
 IDLE = Sql(f"UPDATE restricted_read SET expires_at = :expires WHERE {_MINE} AND plans = 0 AND expires_at > :expires")
 OVER = Sql(
-    "SELECT DISTINCT r.directory FROM restricted_read r WHERE r.expires_at <= :now AND r.directory > :low AND r.directory < :high AND NOT EXISTS"
-    " (SELECT 1 FROM restricted_read o WHERE o.directory = r.directory AND o.expires_at > :now) LIMIT :limit"
+    "SELECT DISTINCT r.directory FROM restricted_read r WHERE r.expires_at <= :now AND r.directory > :low AND"
+    " r.directory < :high AND NOT EXISTS (SELECT 1 FROM restricted_read o WHERE o.directory = r.directory AND"
+    " o.expires_at > :now) LIMIT :limit"
 )
 KNOWN = Sql("SELECT DISTINCT directory FROM restricted_read")
 DELETE = Sql("DELETE FROM restricted_read WHERE directory = :directory")

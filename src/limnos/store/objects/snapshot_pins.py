@@ -20,13 +20,14 @@ from limnos.store.transaction import Writes
 EXPIRED_AT_ONCE: Final = 500
 _ROW = "run_id = :run AND name = :name"
 HOLDERS = Sql(
-    "SELECT p.snapshots, p.run_id, p.expires_at, r.uuid, r.state FROM snapshot_pin p LEFT JOIN pipeline_run r ON r.id = p.run_id"
-    " WHERE p.table_id = :table AND p.expires_at > :now AND (p.run_id = 0"
-    f" OR r.state = '{HELD}' OR (r.state = '{RUNNING}' AND r.beat_at + r.lease_ms > :now)) ORDER BY p.run_id DESC, p.expires_at DESC"
+    "SELECT p.snapshots, p.run_id, p.expires_at, r.uuid, r.state FROM snapshot_pin p LEFT JOIN pipeline_run r ON r.id"
+    f" = p.run_id WHERE p.table_id = :table AND p.expires_at > :now AND (p.run_id = 0 OR r.state = '{HELD}' OR (r.state"
+    f" = '{RUNNING}' AND r.beat_at + r.lease_ms > :now)) ORDER BY p.run_id DESC, p.expires_at DESC"
 )
 TABLES = Sql("SELECT DISTINCT table_id FROM snapshot_pin WHERE run_id = :run AND expires_at > :now ORDER BY table_id")
 INSERT = Sql(
-    "INSERT INTO snapshot_pin (run_id, name, table_id, snapshots, expires_at) VALUES (:run, :name, :table, :snapshots, :expires)"
+    "INSERT INTO snapshot_pin (run_id, name, table_id, snapshots, expires_at) VALUES (:run, :name, :table, :snapshots,"
+    " :expires)"
 )
 EXTEND = Sql(f"UPDATE snapshot_pin SET expires_at = :expires WHERE {_ROW} AND table_id = :table")
 DROP = Sql(f"DELETE FROM snapshot_pin WHERE {_ROW}")

@@ -33,7 +33,10 @@ _METALAKE = "(SELECT c.parent_id FROM node c WHERE c.id = :catalog)"
 _COLUMNS = "location, owner_id, kind, catalog_id, metalake_id, state, conflicting, claimant_id, since, had_files"
 _OUTER = f"(p.kind NOT IN ({_ROOTS}) OR p.metalake_id <> {_METALAKE})"
 """The condition that excludes roots of the same metalake above an object, which do not conflict with it."""
-_ABOVE = f"SELECT 1 FROM place p WHERE p.location = ANY(ARRAY(SELECT jsonb_array_elements_text(CAST(:above AS jsonb)))) AND {_OUTER}"
+_ABOVE = (
+    "SELECT 1 FROM place p WHERE p.location = ANY(ARRAY(SELECT jsonb_array_elements_text(CAST(:above AS jsonb)))) AND"
+    f" {_OUTER}"
+)
 _ABOVE_SQLITE = f"SELECT 1 FROM json_each(:above) AS a CROSS JOIN place p ON p.location = a.value WHERE {_OUTER}"
 """The query uses a join in this order: IN would first build an index of the ancestors, which costs as much as the whole
 insert.
@@ -45,12 +48,14 @@ FREE = f"NOT EXISTS ({_ABOVE}) AND NOT EXISTS ({_HERE}) AND NOT EXISTS ({_BELOW}
 INSERT_FREE = Sql(
     f"INSERT INTO place ({_COLUMNS}) SELECT :place, {_REST} WHERE {FREE}",
     # If there is a conflict, the location is null and the row is ignored.
-    on_sqlite=f"INSERT OR IGNORE INTO place ({_COLUMNS}) VALUES ((SELECT :place WHERE NOT EXISTS ({_ABOVE_SQLITE})"
-    f" AND NOT EXISTS ({_HERE}) AND NOT EXISTS ({_BELOW})), {_REST})",
+    on_sqlite=(
+        f"INSERT OR IGNORE INTO place ({_COLUMNS}) VALUES ((SELECT :place WHERE NOT EXISTS ({_ABOVE_SQLITE})"
+        f" AND NOT EXISTS ({_HERE}) AND NOT EXISTS ({_BELOW})), {_REST})"
+    ),
 )
 PUT = Sql(
-    f"INSERT INTO place ({_COLUMNS}, keys_until) VALUES (:place, :id, :place_kind, :catalog, {_METALAKE}, 0, FALSE, :claimant, :now,"
-    " :had_files, :keys_until) ON CONFLICT DO NOTHING"
+    f"INSERT INTO place ({_COLUMNS}, keys_until) VALUES (:place, :id, :place_kind, :catalog, {_METALAKE}, 0, FALSE,"
+    " :claimant, :now, :had_files, :keys_until) ON CONFLICT DO NOTHING"
 )
 _STATE = (
     "CASE WHEN p.state <> 0 THEN p.state WHEN n.deleted IS NULL OR n.deleted = 0 THEN"
@@ -58,10 +63,16 @@ _STATE = (
     " WHEN (SELECT 1 FROM trash t WHERE t.node_id = p.owner_id) IS NOT NULL THEN 1 ELSE 2 END"
 )
 """The state of a location. For EXISTS, PostgreSQL would first read the whole trash."""
-_ROW = f"SELECT p.location, p.kind, p.owner_id, p.catalog_id, p.metalake_id, {_STATE}, p.conflicting, p.claimant_id, p.since, p.keys_until, p.had_files FROM"
+_ROW = (
+    f"SELECT p.location, p.kind, p.owner_id, p.catalog_id, p.metalake_id, {_STATE}, p.conflicting, p.claimant_id,"
+    " p.since, p.keys_until, p.had_files FROM"
+)
 _JOIN = "LEFT JOIN node n ON n.id = p.owner_id LEFT JOIN node c ON c.id = p.catalog_id"
 _OTHERS = "p.owner_id <> :id"
-_UPWARDS = f"{_ROW} place p {_JOIN} WHERE p.location = ANY(ARRAY(SELECT jsonb_array_elements_text(CAST(:upwards AS jsonb)))) AND {_OTHERS}"
+_UPWARDS = (
+    f"{_ROW} place p {_JOIN} WHERE p.location = ANY(ARRAY(SELECT jsonb_array_elements_text(CAST(:upwards AS jsonb))))"
+    f" AND {_OTHERS}"
+)
 _UPWARDS_SQLITE = f"{_ROW} json_each(:upwards) AS a CROSS JOIN place p ON p.location = a.value {_JOIN} WHERE {_OTHERS}"
 UPWARDS = Sql(_UPWARDS, on_sqlite=_UPWARDS_SQLITE)
 """The query for rows at a location, or above it."""
@@ -80,16 +91,17 @@ NEAR = Sql(_NEAR.format(_UPWARDS), on_sqlite=_NEAR.format(_UPWARDS_SQLITE))
 """The query for rows at a location, above it, or below it."""
 OWN = Sql(f"{_ROW} place p {_JOIN} WHERE p.owner_id = :id ORDER BY p.kind, p.location")
 MOVED = Sql(
-    f"UPDATE place SET kind = {int(LocationKind.DATA_PATH)}, since = :now WHERE owner_id = :id AND kind = :place_kind AND location <> :place"
+    f"UPDATE place SET kind = {int(LocationKind.DATA_PATH)}, since = :now WHERE owner_id = :id AND kind = :place_kind"
+    " AND location <> :place"
 )
 DOUBLED = Sql(
-    "DELETE FROM place WHERE owner_id = :id AND kind = :place_kind AND location <> :place AND EXISTS (SELECT 1 FROM place d"
-    f" WHERE d.owner_id = :id AND d.location = place.location AND d.kind = {int(LocationKind.DATA_PATH)})"
+    "DELETE FROM place WHERE owner_id = :id AND kind = :place_kind AND location <> :place AND EXISTS (SELECT 1 FROM"
+    f" place d WHERE d.owner_id = :id AND d.location = place.location AND d.kind = {int(LocationKind.DATA_PATH)})"
 )
 """The statement that deletes rows of a kind whose location is also registered as `DATA_PATH`, their next kind."""
 END = Sql(
-    "UPDATE place SET state = :state, since = :now, claimant_id = coalesce(:claimant, (SELECT o.principal_id FROM owner o WHERE o.object_id = :id),"
-    " (SELECT t.dropped_by_id FROM trash t WHERE t.node_id = :id)) WHERE owner_id = :id"
+    "UPDATE place SET state = :state, since = :now, claimant_id = coalesce(:claimant, (SELECT o.principal_id FROM owner"
+    " o WHERE o.object_id = :id), (SELECT t.dropped_by_id FROM trash t WHERE t.node_id = :id)) WHERE owner_id = :id"
 )
 EXPIRE = Sql(
     f"UPDATE place SET state = {int(LocationState.RELEASED)}, since = :now, keys_until = :keys_until,"
@@ -101,7 +113,8 @@ EXPIRE_PURGED = Sql(
     f" AND catalog_id = :catalog AND state = {int(LocationState.DELETING)} AND since + :keys_ms > :now"
 )
 END_EXPIRED = Sql(
-    f"DELETE FROM place WHERE keys_until <= :now AND (kind = {int(LocationKind.STAGED_TABLE)} OR state = {int(LocationState.RELEASED)})"
+    f"DELETE FROM place WHERE keys_until <= :now AND (kind = {int(LocationKind.STAGED_TABLE)} OR state ="
+    f" {int(LocationState.RELEASED)})"
 )
 METALAKE = Sql("SELECT parent_id FROM node WHERE id = :catalog")
 DELETED_AT = Sql(
@@ -111,24 +124,30 @@ KEPT_AT = Sql(
     f"UPDATE place SET state = {int(LocationState.RELEASED)} WHERE location = :place AND catalog_id = :catalog"
     f" AND state = {int(LocationState.DELETING)}"
 )
-_DELETING_OF = f"SELECT {{}} FROM place WHERE location = :place AND catalog_id = :catalog AND state = {int(LocationState.DELETING)}"
+_DELETING_OF = (
+    "SELECT {} FROM place WHERE location = :place AND catalog_id = :catalog AND state ="
+    f" {int(LocationState.DELETING)}"
+)
 DELETING_OWNER = Sql(_DELETING_OF.format("owner_id"))
 DELETING_OF_OWNER = Sql(
-    f"SELECT location FROM place WHERE state = {int(LocationState.DELETING)} AND owner_id IN ({_DELETING_OF.format('owner_id')}) ORDER BY location"
+    f"SELECT location FROM place WHERE state = {int(LocationState.DELETING)} AND owner_id IN"
+    f" ({_DELETING_OF.format('owner_id')}) ORDER BY location"
 )
 RELEASE_ONE = Sql(
-    f"UPDATE place SET state = {int(LocationState.RELEASED)}, since = :now WHERE owner_id = :id AND location = :place AND kind = :place_kind"
-    f" AND state <> {int(LocationState.RELEASED)}"
+    f"UPDATE place SET state = {int(LocationState.RELEASED)}, since = :now WHERE owner_id = :id AND location = :place"
+    f" AND kind = :place_kind AND state <> {int(LocationState.RELEASED)}"
 )
 FREE_ONE = Sql(
-    f"DELETE FROM place WHERE owner_id = :id AND location = :place AND kind = :place_kind AND state = {int(LocationState.RELEASED)}"
+    "DELETE FROM place WHERE owner_id = :id AND location = :place AND kind = :place_kind AND state ="
+    f" {int(LocationState.RELEASED)}"
 )
 CLEAR = Sql("DELETE FROM place WHERE owner_id = :id")
 CLEAR_ONE = Sql(
     "DELETE FROM place WHERE owner_id = :id AND location = :place AND (:place_kind = 0 OR kind = :place_kind)"
 )
 CLEAR_LOCATION = Sql(
-    f"DELETE FROM place WHERE owner_id = :id AND kind IN ({int(LocationKind.TABLE)}, {int(LocationKind.VIEW)}, {int(LocationKind.LANCE_TABLE)})"
+    f"DELETE FROM place WHERE owner_id = :id AND kind IN ({int(LocationKind.TABLE)}, {int(LocationKind.VIEW)},"
+    f" {int(LocationKind.LANCE_TABLE)})"
 )
 CLEAR_ROOTS = Sql(f"DELETE FROM place WHERE owner_id = :id AND kind IN ({_OF_CATALOGS})")
 CLEAR_METALAKE = Sql(
@@ -139,7 +158,8 @@ _CONFLICTS = f"{_ROW} place p {_JOIN} WHERE p.conflicting AND (p.owner_id, p.loc
 _BY_OWNER = "ORDER BY p.owner_id, p.location LIMIT :limit"
 CONFLICTS = Sql(f"{_CONFLICTS} {_BY_OWNER}")
 LIVE_CONFLICTS = Sql(
-    f"{_CONFLICTS} AND p.kind <> {int(LocationKind.RESTRICTED_READS)} AND ({_STATE}) = {int(LocationState.LIVE)} {_BY_OWNER}"
+    f"{_CONFLICTS} AND p.kind <> {int(LocationKind.RESTRICTED_READS)} AND ({_STATE}) = {int(LocationState.LIVE)}"
+    f" {_BY_OWNER}"
 )
 """The query for conflicts of live objects, without directories for restricted reads, whose warehouse is marked as
 well.
@@ -148,31 +168,36 @@ MARK = Sql("UPDATE place SET conflicting = :conflicting WHERE owner_id = :id AND
 IS_OWNER = Sql("SELECT 1 FROM owner WHERE object_id = :id AND principal_id = :actor")
 NAMED = Sql("SELECT parent_id, name FROM node WHERE id = :id")
 CATALOG_ROOTS = Sql(
-    "SELECT p.location FROM node m CROSS JOIN node n CROSS JOIN place p WHERE m.parent_id = 0 AND m.name_space = 'metalake'"
-    " AND m.deleted = 0 AND n.parent_id = m.id AND n.name_space = 'catalog' AND n.deleted = 0 AND p.owner_id = n.id"
-    f" AND p.kind IN ({', '.join(str(int(kind)) for kind in sorted(ROOTS))}) ORDER BY p.location"
+    "SELECT p.location FROM node m CROSS JOIN node n CROSS JOIN place p WHERE m.parent_id = 0 AND m.name_space ="
+    " 'metalake' AND m.deleted = 0 AND n.parent_id = m.id AND n.name_space = 'catalog' AND n.deleted = 0 AND"
+    f" p.owner_id = n.id AND p.kind IN ({', '.join(str(int(kind)) for kind in sorted(ROOTS))}) ORDER BY p.location"
 )
 UNSETTLED = Sql("SELECT 1 FROM place WHERE location = ''")
 SETTLED = Sql("DELETE FROM place WHERE location = ''")
 """The statement that deletes the row that the migration creates for the first start."""
 PAGE = Sql(
-    f"{_ROW} place p {_JOIN} WHERE (p.location, p.owner_id, p.kind) > (:location, :id, :place_kind) AND p.location <> ''"
-    " ORDER BY p.location, p.owner_id, p.kind LIMIT :limit"
+    f"{_ROW} place p {_JOIN} WHERE (p.location, p.owner_id, p.kind) > (:location, :id, :place_kind) AND p.location <>"
+    " '' ORDER BY p.location, p.owner_id, p.kind LIMIT :limit"
 )
 LAST_DOCUMENT = Sql(
-    "SELECT max(d.node_id) FROM (SELECT node_id FROM document WHERE node_id > :after ORDER BY node_id LIMIT :limit) AS d"
+    "SELECT max(d.node_id) FROM (SELECT node_id FROM document WHERE node_id > :after ORDER BY node_id LIMIT :limit)"
+    " AS d"
 )
 MISSED = Sql(
-    "SELECT d.node_id, n.zone, n.kind, n.format, d.location FROM document d JOIN node n ON n.id = d.node_id WHERE d.node_id > :after"
-    " AND d.node_id <= :last AND NOT EXISTS (SELECT 1 FROM place p WHERE p.owner_id = d.node_id)"
+    "SELECT d.node_id, n.zone, n.kind, n.format, d.location FROM document d JOIN node n ON n.id = d.node_id WHERE"
+    " d.node_id > :after AND d.node_id <= :last AND NOT EXISTS (SELECT 1 FROM place p WHERE p.owner_id = d.node_id)"
 )
 MISSED_FILESETS = Sql(
-    "SELECT f.node_id, n.zone, f.managed, f.location FROM fileset_place f JOIN node n ON n.id = f.node_id WHERE f.node_id > :after"
-    " AND f.node_id <= :last AND n.deleted = 0 AND NOT EXISTS (SELECT 1 FROM place p WHERE p.owner_id = f.node_id)"
+    "SELECT f.node_id, n.zone, f.managed, f.location FROM fileset_place f JOIN node n ON n.id = f.node_id WHERE"
+    " f.node_id > :after AND f.node_id <= :last AND n.deleted = 0 AND NOT EXISTS (SELECT 1 FROM place p WHERE"
+    " p.owner_id = f.node_id)"
 )
 LAST_ID: Final = 2**63 - 1
 _NEEDLES = ("first", "second", "third")
-_WITH = "SELECT d.node_id, n.zone, d.body FROM document d JOIN node n ON n.id = d.node_id WHERE d.node_id > :after AND ({}) ORDER BY d.node_id LIMIT 50"
+_WITH = (
+    "SELECT d.node_id, n.zone, d.body FROM document d JOIN node n ON n.id = d.node_id WHERE d.node_id > :after AND ({})"
+    " ORDER BY d.node_id LIMIT 50"
+)
 DOCUMENTS_WITH = Sql(
     _WITH.format(" OR ".join(f"position(CAST(:{each} AS bytea) IN d.body) > 0" for each in _NEEDLES)),
     on_sqlite=_WITH.format(" OR ".join(f"instr(d.body, :{each}) > 0" for each in _NEEDLES)),

@@ -37,8 +37,8 @@ LINEAGE_MAX: Final = 5_000
 """The maximum number of edges, and four times as many pairs of columns, that an object takes over in each direction."""
 
 AT_PATH = Sql(
-    "SELECT f.object_id, f.kind, f.owner_id, f.left_at, f.expires_at, f.carried, c.parent_id, c.name FROM former_object f"
-    " JOIN node c ON c.id = f.zone WHERE f.zone = :zone AND f.path = :path AND f.name_space = :space"
+    "SELECT f.object_id, f.kind, f.owner_id, f.left_at, f.expires_at, f.carried, c.parent_id, c.name FROM former_object"
+    " f JOIN node c ON c.id = f.zone WHERE f.zone = :zone AND f.path = :path AND f.name_space = :space"
 )
 PUT = Sql(
     "INSERT INTO former_object (zone, path, name_space, object_id, name, kind, owner_id, left_at, expires_at, carried)"

@@ -34,9 +34,9 @@ PAGE = Sql(
 )
 IN = Sql(f"{_FROM} WHERE t.parent_id = :parent ORDER BY t.dropped_at DESC, t.node_id DESC LIMIT :limit")
 _UP = (
-    "WITH RECURSIVE up (id, parent_id, kind, name) AS (SELECT n.id, n.parent_id, n.kind, n.name FROM node n WHERE n.id IN ({})"
-    " UNION SELECT p.id, p.parent_id, p.kind, p.name FROM up JOIN node p ON p.id = up.parent_id)"
-    " SELECT id, parent_id, kind, name FROM up"
+    "WITH RECURSIVE up (id, parent_id, kind, name) AS (SELECT n.id, n.parent_id, n.kind, n.name FROM node n WHERE n.id"
+    " IN ({}) UNION SELECT p.id, p.parent_id, p.kind, p.name FROM up JOIN node p ON p.id = up.parent_id) SELECT id,"
+    " parent_id, kind, name FROM up"
 )
 ABOVE = Sql(
     _UP.format("SELECT jsonb_array_elements_text(CAST(:ids AS jsonb))::bigint"),
@@ -50,8 +50,9 @@ REMEMBERED = Sql(
     on_sqlite=_REMEMBERED.format("SELECT value FROM json_each(:ids)"),
 )
 EXPIRED = Sql(
-    "SELECT t.node_id, t.zone, n.format, d.location, d.metadata_location, t.purges FROM trash t JOIN node n ON n.id = t.node_id"
-    " LEFT JOIN document d ON d.node_id = t.node_id WHERE t.expires_at <= :now ORDER BY t.expires_at LIMIT :limit"
+    "SELECT t.node_id, t.zone, n.format, d.location, d.metadata_location, t.purges FROM trash t JOIN node n ON n.id ="
+    " t.node_id LEFT JOIN document d ON d.node_id = t.node_id WHERE t.expires_at <= :now ORDER BY t.expires_at LIMIT"
+    " :limit"
 )
 FORGET_DOCUMENT = Sql("DELETE FROM document WHERE node_id = :id")
 FORGET_FORMER = Sql("DELETE FROM former_object WHERE object_id = :id")

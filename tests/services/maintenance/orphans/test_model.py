@@ -60,8 +60,9 @@ def test_no_live_file_is_lost(lake: DriverNode, monkeypatch: pytest.MonkeyPatch)
     began = time.process_time()
     assert tell(story, STEPS) == []
     print(
-        f"{STEPS} steps: {story.kills} kills, {story.deleted} orphans deleted of {story.orphans} left, {story.expired} expiries, "
-        f"{story.refused} commits refused, {len(story.clones)} copies, {time.process_time() - began:.0f} s CPU"
+        f"{STEPS} steps: {story.kills} kills, {story.deleted} orphans deleted of {story.orphans} left, {story.expired}"
+        f" expiries, {story.refused} commits refused, {len(story.clones)} copies, {time.process_time() - began:.0f}"
+        " s CPU"
     )
     assert story.kills > 0
     assert story.deleted > 0

@@ -24,8 +24,8 @@ def _check(name: str, value: str) -> None:
             "compiler.groupmemory",
             "-10GB",
             (
-                'Invalid `compiler.groupmemory` "-10737418240" for frame size=32768. value should be >= 4 * frame size: '
-                '`compiler.groupmemory` "131072" in bytes'
+                'Invalid `compiler.groupmemory` "-10737418240" for frame size=32768. value should be >= 4 * frame size:'
+                ' `compiler.groupmemory` "131072" in bytes'
             ),
         ),
         (

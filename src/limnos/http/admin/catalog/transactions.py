@@ -333,7 +333,8 @@ async def transaction_run(request: Request, ctx: Context) -> Response:
     for number, each in enumerate(requested):
         if each.catalog not in (None, catalog):
             raise BadRequest(
-                f"Operation {number} is of catalog {each.catalog}, and the address is of catalog {catalog}: send a transaction of several catalogs to /api/limnos/v1/metalakes/{{m}}/transactions"
+                f"Operation {number} is of catalog {each.catalog}, and the address is of catalog {catalog}: send a"
+                " transaction of several catalogs to /api/limnos/v1/metalakes/{m}/transactions"
             )
 
     def encode_results(revisions: dict[str, int], documents: Sequence[MetadataDocument | None]) -> bytes:
@@ -358,7 +359,8 @@ async def joint_transaction_run(request: Request, ctx: Context) -> Response:
         catalogs.append(check_catalog_name(each.catalog))
     if len(set(catalogs)) > CATALOGS_MAX:
         raise BadRequest(
-            f"The operations are of {len(set(catalogs))} catalogs, and a transaction has at most {CATALOGS_MAX}: send several"
+            f"The operations are of {len(set(catalogs))} catalogs, and a transaction has at most {CATALOGS_MAX}: send"
+            " several"
         )
 
     def encode_results(revisions: dict[str, int], documents: Sequence[MetadataDocument | None]) -> bytes:
@@ -379,7 +381,8 @@ async def _operations_of(request: Request) -> list[AnyOperation]:
         raise BadRequest("Field 'operations' is empty: name at least one")
     if len(body.operations) > OPERATIONS_MAX:
         raise BadRequest(
-            f"Field 'operations' has at most {OPERATIONS_MAX} operations, not {len(body.operations)}: send several transactions"
+            f"Field 'operations' has at most {OPERATIONS_MAX} operations, not {len(body.operations)}: send several"
+            " transactions"
         )
     return body.operations
 

@@ -72,8 +72,11 @@ async def requests_page(page_request: PageRequest) -> Response:
     page = SheetPage(
         frame=frame,
         title="Requests for access",
-        intro="Users ask for a preset on an object from the page that refused them. Granting gives the preset with what "
-        "it needs above the object, to a role of the user's own. Both answers are in the audit. A request without an answer ends after thirty days.",
+        intro=(
+            "Users ask for a preset on an object from the page that refused them. Granting gives the preset with what"
+            " it needs above the object, to a role of the user's own. Both answers are in the audit. A request without"
+            " an answer ends after thirty days."
+        ),
         sheets=(
             Sheet(
                 title="",

@@ -93,8 +93,11 @@ async def restrictions_page(page_request: PageRequest) -> Response:
         frame=frame,
         title=f"Read restrictions of {path}",
         icon="lock",
-        intro="A restriction masks columns or leaves out rows for the users that it names, or for everybody. Owners of the object are exempt. "
-        "It takes effect at the next request. The rows to keep are a condition, such as region = 'EU'.",
+        intro=(
+            "A restriction masks columns or leaves out rows for the users that it names, or for everybody. Owners of"
+            " the object are exempt. It takes effect at the next request. The rows to keep are a condition, such as"
+            " region = 'EU'."
+        ),
         crumbs=(*crumbs_of(page_request, address), _crumb(page_request, address)),
         sheets=(Sheet(title="", columns=columns, rows=rows, note="No restriction applies to this object."),),
         forms=(
@@ -151,9 +154,11 @@ def _row(page_request: PageRequest, address: ObjectAddress, *, view: Restriction
         SheetCell(form=remove if is_own else None),
         SheetCell(
             text="Edit" if is_own and _is_editable(view) else "",
-            href=f"{restrictions_url(page_request, address)}?{urlencode({'edit': view.restriction.name})}#form"
-            if is_own and _is_editable(view)
-            else "",
+            href=(
+                f"{restrictions_url(page_request, address)}?{urlencode({'edit': view.restriction.name})}#form"
+                if is_own and _is_editable(view)
+                else ""
+            ),
         ),
     )
 

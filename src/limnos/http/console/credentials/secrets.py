@@ -55,8 +55,10 @@ async def secrets_page(page_request: PageRequest) -> Response:
     page = SheetPage(
         frame=frame,
         title=f"Secrets of {user}",
-        intro="A user with a secret is a service account: a program that signs in with its name and secret instead of a password. "
-        "Two secrets may be valid at once, so that one can replace the other.",
+        intro=(
+            "A user with a secret is a service account: a program that signs in with its name and secret instead of a"
+            " password. Two secrets may be valid at once, so that one can replace the other."
+        ),
         crumbs=(_person(page_request, metalake, user=user),) if is_user else (),
         sheets=(sheet,),
         forms=(form, joining) if may_add else (form,),

@@ -66,7 +66,10 @@ async def tokens_page(page_request: PageRequest) -> Response:
     page = SheetPage(
         frame=frame,
         title="Your API tokens",
-        intro="Programs sign in as you with a token. The server does not store a token's text: it is shown once, at its creation.",
+        intro=(
+            "Programs sign in as you with a token. The server does not store a token's text: it is shown once, at its"
+            " creation."
+        ),
         tabs=(
             Link("Sessions", f"{page_request.base}/sessions"),
             Link("API tokens", f"{page_request.base}/tokens", is_current=True),

@@ -19,7 +19,10 @@ from limnos.names import display
 
 def failure_text(catalog: str, failure: SourceFailed) -> str:
     """Return the message about a system that failed or exceeded its deadline."""
-    return f"The external system of catalog {catalog} did not return the data of this page. {unescape_percent(str(failure))}"
+    return (
+        f"The external system of catalog {catalog} did not return the data of this page."
+        f" {unescape_percent(str(failure))}"
+    )
 
 
 async def failed_frame(page_request: PageRequest, address: ObjectAddress) -> Frame:

@@ -50,7 +50,10 @@ async def accounts_page(page_request: PageRequest) -> Response:
     page = SheetPage(
         frame=frame,
         title="Service accounts",
-        intro="Users that are programs: they sign in with a secret. The page of each has its roles and secrets, and disables it. Create one on a user's page.",
+        intro=(
+            "Users that are programs: they sign in with a secret. The page of each has its roles and secrets, and"
+            " disables it. Create one on a user's page."
+        ),
         tabs=operation_tabs(page_request, frame.metalake, current="accounts"),
         sheets=(Sheet(title="", columns=columns, rows=rows, note="No user has a valid secret.", more=more),),
     )

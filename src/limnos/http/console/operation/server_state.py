@@ -188,7 +188,10 @@ async def settings_page(page_request: PageRequest) -> Response:
     page = SheetPage(
         frame=frame,
         title="Settings",
-        intro="Settings of the node that serves this page. They are read at its start, from flags, the environment and a file.",
+        intro=(
+            "Settings of the node that serves this page. They are read at its start, from flags, the environment and a"
+            " file."
+        ),
         tabs=operation_tabs(page_request, frame.metalake, current="settings"),
         sheets=(
             Sheet(title="Set here", columns=columns, rows=own, note="Every setting has its default."),

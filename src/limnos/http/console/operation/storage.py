@@ -45,8 +45,10 @@ async def storage_page(page_request: PageRequest) -> Response:
     page = SheetPage(
         frame=frame,
         title="Storage",
-        intro="A check writes, lists, reads and deletes a small file in the catalog's storage, and tries vended credentials. "
-        "Owners of a catalog may check it.",
+        intro=(
+            "A check writes, lists, reads and deletes a small file in the catalog's storage, and tries vended"
+            " credentials. Owners of a catalog may check it."
+        ),
         tabs=operation_tabs(page_request, frame.metalake, current="storage"),
         sheets=(sheet,),
     )

@@ -63,8 +63,10 @@ async def maintenance_page(page_request: PageRequest) -> Response:
         frame=frame,
         title="Maintenance",
         icon="wrench",
-        intro="Tables that need work, by the last assessment, and the work on them. Policies define what the server does by itself: "
-        "attach one to a namespace for all of its tables.",
+        intro=(
+            "Tables that need work, by the last assessment, and the work on them. Policies define what the server does"
+            " by itself: attach one to a namespace for all of its tables."
+        ),
         tabs=tabs,
         facts=await _facts(page_request, scope, operations=operations),
         sheets=(
@@ -94,9 +96,11 @@ async def _facts(
         *(() if assessed_at is None else (Fact(label="Last assessment", at_ms=assessed_at),)),
         Fact(label="Expires snapshots", text="of all tables" if settings.expire else "where a policy says so"),
         Fact(label="Rewrites files", text=rewrites),
-        Fact(label="Orphan files", text=lance_orphans(ctx.services.defaults.lance_debris_ms).removal)
-        if is_lance
-        else Fact(label="Removes orphan files", text=orphans),
+        (
+            Fact(label="Orphan files", text=lance_orphans(ctx.services.defaults.lance_debris_ms).removal)
+            if is_lance
+            else Fact(label="Removes orphan files", text=orphans)
+        ),
     )
 
 

@@ -128,7 +128,8 @@ class RuleFlags:
             table = ".".join(named[0].parts)
             raise self._refusal(
                 rules[0],
-                f"reads the table {table}; a condition may only read its row: write `references`, or a rule with a query.",
+                f"reads the table {table}; a condition may only read its row: write `references`, or a rule with a"
+                " query.",
             )
 
     def _refuse_one_of(self, frame: DataFrame, rules: Sequence[Expectation]) -> None:
@@ -158,7 +159,8 @@ class RuleFlags:
         names = [column for column in frame.columns if column.lower() in self.names]
         if names:
             raise BadRequest(
-                f"Step {self._step.name} makes a column {names[0]!r}, a name that is reserved while rows are checked: rename it."
+                f"Step {self._step.name} makes a column {names[0]!r}, a name that is reserved while rows are checked:"
+                " rename it."
             )
 
 

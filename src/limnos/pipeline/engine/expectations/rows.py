@@ -103,7 +103,8 @@ class RowRules:
         names = [name for name in frame.columns if name.lower() in (RULE_COLUMN, RUN_COLUMN, AT_COLUMN)]
         if names:
             raise BadRequest(
-                f"Step {self._step.name} makes a column {names[0]!r}, which its quarantine table has as well: rename it in the query, or use the action drop instead of quarantine."
+                f"Step {self._step.name} makes a column {names[0]!r}, which its quarantine table has as well: rename it"
+                " in the query, or use the action drop instead of quarantine."
             )
 
 

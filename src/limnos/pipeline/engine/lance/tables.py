@@ -128,6 +128,7 @@ def _require_allowed(step: StepDeclaration, *, have: StructType, columns: Struct
     for each in changes.lossy:
         if dotted_path(each.path).lower() not in narrow:
             raise BadRequest(
-                f"Step {step.name}: {dotted_path(each.path)} is {ddl(each.old)} in the table and {ddl(each.new)} in the "
-                f"query. Cast it in the query; or, to change its type, write `allow: {{narrow: [{dotted_path(each.path)}]}}`."
+                f"Step {step.name}: {dotted_path(each.path)} is {ddl(each.old)} in the table and {ddl(each.new)} in the"
+                " query. Cast it in the query; or, to change its type, write `allow: {narrow:"
+                f" [{dotted_path(each.path)}]}}`."
             )

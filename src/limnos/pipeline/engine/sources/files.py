@@ -235,7 +235,10 @@ def _check_headers(
         header = _header(request, files, file=file)
         _check_header_names(request, file, header=header)
         if header and [name.lower() for name in header] != [name.lower() for name in requested_names]:
-            what = f"{path_without_credentials(file.path)} begins with {', '.join(header)}, and {', '.join(requested_names)} was expected"
+            what = (
+                f"{path_without_credentials(file.path)} begins with {', '.join(header)}, and"
+                f" {', '.join(requested_names)} was expected"
+            )
             raise request.failed(
                 _schema_change_message(what) if files.schema is None else f"{what}: correct `schema`, or the file."
             )

@@ -192,5 +192,6 @@ def _require_fit(column: Any, field: Any, *, name: str, rows_before: int) -> Non
         else:
             end = middle
     raise ValueError(
-        f"{name} yielded {column[first].as_py()!r} in row {rows_before + first + 1}, column {field.name!r}, which must be {expected}."
+        f"{name} yielded {column[first].as_py()!r} in row {rows_before + first + 1}, column {field.name!r}, which must"
+        f" be {expected}."
     )

@@ -130,8 +130,8 @@ def _why(error: PySparkException | Py4JJavaError, path: str) -> str:
         return f"there is no file at {path}. {_hint(path)}"
     if "CONFLICTING_DIRECTORY" in condition:
         return (
-            f"{path} contains directories of partitions (column=value) and others: give the path of one of them, or set the "
-            "option recursiveFileLookup to true."
+            f"{path} contains directories of partitions (column=value) and others: give the path of one of them, or set"
+            " the option recursiveFileLookup to true."
         )
     return f"{path} cannot be listed: {first_line(error)}"
 
@@ -145,5 +145,8 @@ def _hint(path: str) -> str:
     if path.rpartition("/")[2].startswith(("_", ".")):
         return "Spark hides files whose names begin with _ or a dot: give the file another name."
     if _SCHEME.match(path):
-        return "Check the URL and its pattern; directories are not searched recursively unless recursiveFileLookup is true."
+        return (
+            "Check the URL and its pattern; directories are not searched recursively unless recursiveFileLookup is"
+            " true."
+        )
     return f"It was searched in {Path(path).parent}; paths are relative to the pipeline's file."

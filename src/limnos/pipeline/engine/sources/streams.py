@@ -97,8 +97,8 @@ def _why(error: PySparkException | Py4JJavaError) -> str:
     text = str(error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else error)
     if "Cannot process overwrite snapshot" in text or "Cannot process delete snapshot" in text:
         return (
-            "its table was rewritten (an overwrite, a merge or a delete), which a stream cannot follow: read the table itself in an "
-            "`incremental` step."
+            "its table was rewritten (an overwrite, a merge or a delete), which a stream cannot follow: read the table"
+            " itself in an `incremental` step."
         )
     return f"the stream cannot be read: {first_line(error)}"
 
@@ -175,7 +175,8 @@ class _Checkpoints:
         system = old.getFileSystem(self._configuration)
         if not system.exists(old):
             raise self._asked.failed(
-                f"its progress {self.url(before)}, the position of the published table, is missing: run with --full to read everything again."
+                f"its progress {self.url(before)}, the position of the published table, is missing: run with --full to"
+                " read everything again."
             )
         files = self._jvm.org.apache.hadoop.fs.FileUtil
         files.copy(system, old, system, new, False, True, self._configuration)

@@ -40,7 +40,10 @@ async def lance_request(ctx: Context, scope: RequestScope, *, path: Levels, kind
     refusal = None
     if kind not in LANCE_KINDS:
         others = ", ".join(LANCE_KINDS)
-        refusal = f"Lance tables have no operation {kind}: use one of {others}. Orphan files are deleted at the age that the setting lance.debris_age_s states"
+        refusal = (
+            f"Lance tables have no operation {kind}: use one of {others}. Orphan files are deleted at the age that the"
+            " setting lance.debris_age_s states"
+        )
     return await operation_request(
         ctx, scope, path=path, kind=kind, task=MAINTAIN_LANCE_TABLE, refusal=refusal, table_format=LANCE
     )

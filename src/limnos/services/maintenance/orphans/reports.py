@@ -88,7 +88,9 @@ async def orphan_findings(ctx: Context, catalog_id: int, *, after: int, limit: i
             kind=ORPHANS,
             catalog_id=row.catalog_id,
             score=row.candidates,
-            reason=f"{count_with_noun(row.candidates, 'file')} ({row.candidate_bytes} bytes) that no metadata refers to",
+            reason=(
+                f"{count_with_noun(row.candidates, 'file')} ({row.candidate_bytes} bytes) that no metadata refers to"
+            ),
             figures=f'{{"files":{row.candidates},"bytes":{row.candidate_bytes}}}',
             version=0,
             found_at=row.checked_at,

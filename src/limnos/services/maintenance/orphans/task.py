@@ -91,7 +91,10 @@ async def _check(work: TaskContext, services: NodeServices, *, payload: Operatio
         return f"nothing is removed: {check.blocked}"
     result = (await round_.remove()).get(payload.table_id)
     if not terms.removes:
-        return f"dry run: {count_with_noun(check.candidates, 'orphan file')} {'was' if check.candidates == 1 else 'were'} found"
+        return (
+            f"dry run: {count_with_noun(check.candidates, 'orphan file')} {'was' if check.candidates == 1 else 'were'}"
+            " found"
+        )
     waiting = check.candidates - (0 if result is None else result.files)
     done = "deleted no files" if result is None else result.text
     return f"{done}; {_waiting_text(waiting, age_ms=terms.age_ms)}"

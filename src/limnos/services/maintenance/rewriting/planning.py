@@ -405,6 +405,6 @@ def _require_same_options(tx: Tx, operation: int, *, own: Mapping[str, str]) -> 
     options = {} if text is None else msgspec.json.decode(text, type=RewriteOptions).options
     if any(options.get(name) != value for name, value in own.items()):
         raise RunConflict(
-            f"Operation {operation} of this kind on the table has not ended, and it has other options: wait until it has"
-            " ended, or cancel it"
+            f"Operation {operation} of this kind on the table has not ended, and it has other options: wait until it"
+            " has ended, or cancel it"
         )

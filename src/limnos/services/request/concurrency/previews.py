@@ -32,7 +32,10 @@ _READING: Final = (
 _STARTING: Final = (
     "The process that reads files is still starting, because the server is busy: try again in a few seconds"
 )
-_ENDED: Final = "The rows were not read: the worker process has ended, or too many previews are running. Try again, request fewer columns or rows, or read the data with a client"
+_ENDED: Final = (
+    "The rows were not read: the worker process has ended, or too many previews are running. Try again, request fewer"
+    " columns or rows, or read the data with a client"
+)
 
 
 class RunningPreviews:

@@ -87,8 +87,8 @@ def _readable_location(ctx: Context, text: str, *, at: TextPosition) -> str:
     inside = is_within(location, ctx.services.defaults.file_roots)
     if not inside or is_within(location, closed_directories(ctx)):
         raise invalid_operation(
-            f"{location} is not below a directory that statements may read: the server's operator can name one (setting "
-            "sqlpp.file_roots)",
+            f"{location} is not below a directory that statements may read: the server's operator can name one (setting"
+            " sqlpp.file_roots)",
             at,
         )
     return location

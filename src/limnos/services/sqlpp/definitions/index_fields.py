@@ -58,7 +58,10 @@ def _check_array(type_: tree.RecordType, field: tree.UnnestField) -> None:
         if declared_type is None and not typed:
             raise compilation(f"cannot find type of elements of field '{'.'.join(path)}'", field.at)
         if declared_type is not None and not isinstance(declared_type, (tree.ArrayType, tree.BagType)):
-            text = f"Type mismatch: expected value of type array or multiset, but got the value of type {_word(declared_type)}"
+            text = (
+                "Type mismatch: expected value of type array or multiset, but got the value of type"
+                f" {_word(declared_type)}"
+            )
             raise SqlppError(WRONG_TYPE, text, field.at)
         within = None if declared_type is None else declared_type.item
     for each in field.fields:

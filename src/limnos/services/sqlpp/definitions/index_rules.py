@@ -71,7 +71,10 @@ def check_enforced(others: Iterable[tree.CreateIndex], statement: tree.CreateInd
         known = _typed_fields(other)
         if other.enforced and known and [path for path, _ in known] == [path for path, _ in fields] and known != fields:
             paths, types = (",".join(words) for words in zip(*known, strict=True))
-            text = f"Cannot create index {statement.name} , enforced index {other.name} on field(s) '{paths}' is already defined"
+            text = (
+                f"Cannot create index {statement.name} , enforced index {other.name} on field(s) '{paths}' is already"
+                " defined"
+            )
             raise compilation(f"{text} with type(s) '{types}'", statement.at)
 
 

@@ -50,7 +50,10 @@ SCHEMA: Final[Json] = {
     "schema-id": 0,
     "fields": [{"id": 1, "name": "value", "required": False, "type": "string", "doc": "The result of an SQL++ query."}],
 }
-FOR_SPARK: Final = "SELECT CAST(raise_error('This view is written in SQL++: query it over the query service, or with limnos sql') AS STRING) AS value"
+FOR_SPARK: Final = (
+    "SELECT CAST(raise_error('This view is written in SQL++: query it over the query service, or with limnos sql') AS"
+    " STRING) AS value"
+)
 
 
 class SqlppViewCreate(msgspec.Struct, frozen=True):

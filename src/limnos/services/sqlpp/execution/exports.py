@@ -171,7 +171,10 @@ async def _target(ctx: Context, statement: tree.CopyTo, *, fixed: list[str]) -> 
         text = "/".join([fixed[0].rstrip("/"), *(each.strip("/") for each in fixed[1:])])
         return await _local_target(ctx, text, at=at)
     if adapter in _STORES:
-        text = f"COPY TO {adapter} needs a fileset, which has the privileges and the credentials: COPY … TO {FILESET} PATH (…) WITH "
+        text = (
+            f"COPY TO {adapter} needs a fileset, which has the privileges and the credentials: COPY … TO {FILESET} PATH"
+            " (…) WITH "
+        )
         raise invalid_operation(f'{text}{{"{FILESET}": "catalog.schema.name", …}}', at)
     if adapter != FILESET:
         raise invalid_operation(f"Unknown adapter: {adapter}; there are {LOCAL} and {FILESET}", at)
@@ -224,8 +227,8 @@ async def _local_target(ctx: Context, text: str, *, at: TextPosition) -> ExportT
         raise invalid_operation(error.message, at) from None
     if not inside or is_within(location, closed):
         raise invalid_operation(
-            f"{location} is not below a directory that COPY TO may write to: the server's operator can name one (setting "
-            "sqlpp.export_roots)",
+            f"{location} is not below a directory that COPY TO may write to: the server's operator can name one"
+            " (setting sqlpp.export_roots)",
             at,
         )
     rivals = await ctx.look_up(lambda: rivals_read(key_of(location)))

@@ -112,8 +112,8 @@ async def metadata_gather(
 
 def _too_large_error(request: MetadataRequest) -> SqlppError:
     return compilation(
-        f"Metadata.`{request.dataset}` is too large for one query: its conditions select more than {BYTES_MAX >> 20} MiB. "
-        + narrowing_advice(request)
+        f"Metadata.`{request.dataset}` is too large for one query: its conditions select more than {BYTES_MAX >> 20}"
+        " MiB. " + narrowing_advice(request)
     )
 
 

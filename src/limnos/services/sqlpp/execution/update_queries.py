@@ -84,7 +84,10 @@ def _in_order(variable: str, group: list[tree.UpdateStep]) -> tree.Expression:
     inserted = {step.path[1] for step in group if isinstance(step, tree.ArrayInsert)}
     names = f"object_names({variable})"
     moved = {
-        name: f"case when array_position({names}, {json.dumps(name)}) < {len(paths)} then {variable}.{identifier(name)} else missing end"
+        name: (
+            f"case when array_position({names}, {json.dumps(name)}) < {len(paths)} then {variable}.{identifier(name)}"
+            " else missing end"
+        )
         for name in inserted
     }
     return parse_body(f"object_merge({_first_fields(variable, paths, texts=moved)}, {variable})")

@@ -44,8 +44,8 @@ class ResultWriter:
         def mutation(tx: Tx) -> None:
             if tx.requests.count_results(request.requester)[0] >= most:
                 raise TooManyAttempts(
-                    f"You have {most} running or stored results (sqlpp.results_max): discard some, by DELETE of their handles, or"
-                    " wait until they expire",
+                    f"You have {most} running or stored results (sqlpp.results_max): discard some, by DELETE of their"
+                    " handles, or wait until they expire",
                     retry_after_s=60,
                 )
             until = tx.now_ms + self._timeout_ms + self._defaults.sqlpp_results_keep_ms
@@ -72,7 +72,8 @@ class ResultWriter:
                 raise RequestEnded("ASX0041: The request was cancelled", late=False)
             if tx.requests.count_results(self._request.requester)[1] > most:
                 raise TooLarge(
-                    f"Your stored results exceed {most} bytes (sqlpp.results_bytes_max): request less, or discard others, by DELETE of their handles"
+                    f"Your stored results exceed {most} bytes (sqlpp.results_bytes_max): request less, or discard"
+                    " others, by DELETE of their handles"
                 )
 
         await self._requests.store.submit(self._requests.permit, mutation)

@@ -24,10 +24,11 @@ _DOCUMENTS = sa.text(
     " LEFT JOIN node c ON c.id = n.zone"
 )
 _FILESETS = sa.text(
-    f"{_INTO} SELECT f.location, f.node_id, CASE WHEN f.managed THEN {int(LocationKind.FILESET)} ELSE {int(LocationKind.EXTERNAL_FILESET)} END,"
-    f" n.zone, coalesce(c.parent_id, 0), CASE WHEN f.going THEN {int(LocationState.DELETING)} ELSE 0 END, FALSE, NULL, n.created_at"
-    " FROM fileset_place f JOIN node n ON n.id = f.node_id LEFT JOIN node c ON c.id = n.zone"
-    " WHERE f.going OR n.deleted = 0 OR EXISTS (SELECT 1 FROM trash t WHERE t.node_id = f.node_id)"
+    f"{_INTO} SELECT f.location, f.node_id, CASE WHEN f.managed THEN {int(LocationKind.FILESET)} ELSE"
+    f" {int(LocationKind.EXTERNAL_FILESET)} END, n.zone, coalesce(c.parent_id, 0), CASE WHEN f.going THEN"
+    f" {int(LocationState.DELETING)} ELSE 0 END, FALSE, NULL, n.created_at FROM fileset_place f JOIN node n ON n.id ="
+    " f.node_id LEFT JOIN node c ON c.id = n.zone WHERE f.going OR n.deleted = 0 OR EXISTS (SELECT 1 FROM trash t"
+    " WHERE t.node_id = f.node_id)"
 )
 _UNSETTLED = sa.text(f"{_INTO} VALUES ('', 0, 0, 0, 0, 0, FALSE, NULL, 0)")
 

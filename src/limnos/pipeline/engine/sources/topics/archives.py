@@ -35,8 +35,8 @@ def add_connector(spark: SparkSession, *, avro: bool) -> None:
         loader = loader.getParent()
     if loader is None:
         raise UnsupportedOperation(
-            "this Spark takes no further archives: start it with spark-sql-kafka-0-10_2.13 and spark-avro_2.13 of its own "
-            "version (`spark.jars.packages`)."
+            "this Spark takes no further archives: start it with spark-sql-kafka-0-10_2.13 and spark-avro_2.13 of its"
+            " own version (`spark.jars.packages`)."
         )
     for path in paths:
         loader.addURL(machine.java.io.File(str(path)).toURI().toURL())

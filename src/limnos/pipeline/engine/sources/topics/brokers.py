@@ -76,13 +76,27 @@ class BrokerSettings:
         reasons = {
             "UnknownTopicOrPartitionException": f"{brokers} have no topic {self.topic}: create it, or correct `kafka`.",
             "InvalidTopicException": f"{self.topic!r} is not a topic's name: correct `kafka`.",
-            "TopicAuthorizationException": f"{self._who()} may not read the topic {self.topic}: grant the rights to describe and to read it.",
-            "GroupAuthorizationException": f"{self._who()} may not use the consumer group: grant the right to read it, or set the option `groupIdPrefix` to a prefix that is allowed.",
+            "TopicAuthorizationException": (
+                f"{self._who()} may not read the topic {self.topic}: grant the rights to describe and to read it."
+            ),
+            "GroupAuthorizationException": (
+                f"{self._who()} may not use the consumer group: grant the right to read it, or set the option"
+                " `groupIdPrefix` to a prefix that is allowed."
+            ),
             "ClusterAuthorizationException": f"{self._who()} may not use {brokers}: grant the right.",
-            "SaslAuthenticationException": f"{brokers} refuse {self._who()}: check `user`, `mechanism` and the variable {access.password_env}.",
-            "UnsupportedSaslMechanismException": f"{brokers} have no mechanism {access.mechanism}: correct `mechanism`.",
-            "SslAuthenticationException": f"the certificate of {brokers} is not trusted: name its authority in `ca_file`.",
-            "TimeoutException": f"{brokers} did not answer within {access.timeout_s} seconds: check their addresses and `security`, or raise `timeout`.",
+            "SaslAuthenticationException": (
+                f"{brokers} refuse {self._who()}: check `user`, `mechanism` and the variable {access.password_env}."
+            ),
+            "UnsupportedSaslMechanismException": (
+                f"{brokers} have no mechanism {access.mechanism}: correct `mechanism`."
+            ),
+            "SslAuthenticationException": (
+                f"the certificate of {brokers} is not trusted: name its authority in `ca_file`."
+            ),
+            "TimeoutException": (
+                f"{brokers} did not answer within {access.timeout_s} seconds: check their addresses and `security`, or"
+                " raise `timeout`."
+            ),
             "ConfigException": f"the settings for {brokers} are refused: {text}",
         }
         return self.failed(self.mask(reasons.get(name, f"{brokers} cannot be read: {name}: {text}")))

@@ -170,5 +170,6 @@ def _check_names(request: SourceReadRequest, names: Sequence[str]) -> None:
     twin = next(case_twins(names), None)
     if twin is not None:
         raise request.failed(
-            f"its value has the column {twin[0]!r}, and `columns` adds {twin[1]!r}: write `{twin[1]} as` and another name."
+            f"its value has the column {twin[0]!r}, and `columns` adds {twin[1]!r}: write `{twin[1]} as` and another"
+            " name."
         )

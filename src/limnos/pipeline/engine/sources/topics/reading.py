@@ -130,7 +130,8 @@ def _refuse_loss(request: SourceReadRequest, read: TopicRead) -> None:
     if read.lost:
         count = sum(end - start for start, end in read.lost.values())
         raise request.failed(
-            f"{count:,} records were removed from topic {read.checkpoint.topic} before they were read ({ranges_text(read.lost)}): {accept}."
+            f"{count:,} records were removed from topic {read.checkpoint.topic} before they were read"
+            f" ({ranges_text(read.lost)}): {accept}."
         )
 
 

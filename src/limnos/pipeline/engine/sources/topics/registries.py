@@ -95,7 +95,8 @@ class SchemaRegistry:
                 raise self._failed(f"the registry {self._shown} does not know the schema: {missing}.") from None
             if error.code in (401, 403):
                 raise self._failed(
-                    f"the registry {self._shown} refuses the credentials: check `registry_user` and `registry_password_env`."
+                    f"the registry {self._shown} refuses the credentials: check `registry_user` and"
+                    " `registry_password_env`."
                 ) from None
             raise self._failed(f"the registry {self._shown} answers {error.code} {error.reason}.") from None
         except (OSError, http.client.HTTPException) as error:
