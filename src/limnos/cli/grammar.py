@@ -295,9 +295,9 @@ def typed_as(command: str) -> str:
 def _group_words(lowered: Sequence[str], flags: Sequence[str]) -> tuple[list[str], int] | None:
     """Return the command of `GROUP COMMAND` or `COMMAND GROUP` and the number of typed words; None if it is none.
 
-    `list lance` is no command of a group: it lists the catalog of that name.
+    `list lance` and `show lance` are no commands of a group: they are about the catalog of that name.
     """
-    is_path = len(lowered) == 2 and lowered[0] == "list"
+    is_path = len(lowered) == 2 and (lowered[0] == "list" or lowered == ["show", "lance"])
     is_path = is_path or any(flag.partition("=")[0] == "--kind" for flag in flags)
     for pair in (lowered[:2], *([] if is_path else [lowered[1::-1]])):
         if len(pair) == 2:

@@ -29,7 +29,7 @@ revoke all [privileges] from [user] NAME = show user NAME | there is no revoke o
 [show] grants for|to|of|on user NAME, [show] grants for|to|of NAME, list grants for|of NAME = access what NAME
 show grants for|to|of|on role NAME, list grants of role NAME = show role NAME
 show grants on table|view|schema|namespace|database|catalog PLACE, list grants on PLACE = access holders PLACE
-config set KEY VALUE, set config KEY VALUE = server config | settings are set in the configuration file, by variables LIMNOS__ or by flags of 'limnos server start'; this shows them
+config set [KEY] [VALUE], set config [KEY] [VALUE] = server config | settings are set in the configuration file, by variables LIMNOS__ or by flags of 'limnos server start'; this shows them
 restrict PATH, restrict table|view PATH = create restriction NAME PATH --filter CONDITION
 restrict PATH to WHO = create restriction NAME PATH --filter CONDITION --to WHO
 mask PATH COLUMN, mask column COLUMN of|in|on PATH, mask column PATH COLUMN = create restriction NAME PATH --mask COLUMN=ACTION
@@ -72,6 +72,31 @@ model|models register PATH, register model PATH = create model PATH
 model|models register NAME, register model NAME = create model CATALOG.NAMESPACE.NAME
 list access requests, access requests = list requests
 history|snapshots|log PATH, show history|snapshots|log [of|for] PATH = show PATH | this shows the number of snapshots, the console's page of the table lists them; 'limnos audit --path PATH' shows who changed it
+config get|show|list|view [KEY], get config [KEY] = server config | this lists the settings of a server on this machine, with the place where each is set
+top = list nodes | this lists the server's nodes; 'limnos list runs' has the runs of pipelines, 'limnos head TABLE' a table's first rows
+audit log|logs|trail|list|show = audit
+create index [NAME] = sql | indexes of datasets are made by CREATE INDEX of SQL++, in this shell; those of Lance tables by LanceDB
+create index [NAME] on PATH = sql | indexes of datasets are made by CREATE INDEX of SQL++, in this shell; if PATH is a Lance table, by LanceDB
+drop index [NAME] = sql | indexes of datasets are dropped by DROP INDEX of SQL++, in this shell; a catalog of this name by 'limnos delete index'
+owner list|ls = list -l | an object has one owner: this lists the owners of catalogs, 'limnos show owner PATH' shows one
+get rolebindings|rolebinding|clusterrolebindings = list roles | roles are given to users and groups: this lists them, 'limnos show role ROLE' has one
+diff PATH, diff table PATH = audit --path PATH | versions of a table are compared by engines; this shows who changed it, and when
+purge PATH, purge table PATH = delete PATH --purge | this deletes a table with its files; what is in the trash already by 'limnos trash delete'
+branch|checkout|commit|merge|stash = list | branches of tables, and commits to them, are made by engines; a pipeline has environments by --env; this lists the catalogs
+msck [repair] table PATH, repair table PATH, msck repair PATH = table check PATH | partitions need no repair; this compares the files and the metadata of a table
+sync|pull|push|fetch = changes | there is no copy to synchronize: every client reads the same state; this shows the latest changes
+test|check connection, connection test|check = whoami | this asks the server who you are; 'limnos storage check CATALOG' checks the storage of a catalog
+logs = list runs | a server writes its log to standard error; runs and jobs have logs of their own: 'limnos show run RUN', 'limnos show job JOB'
+kill|stop|abort RUN, kill|stop|abort run RUN = pipeline cancel RUN | this cancels a run of a pipeline; a job is cancelled by 'limnos job cancel'
+retry|rerun RUN, retry|rerun run RUN = pipeline resume RUN
+backfill FILE = pipeline run FILE --backfill NAME=FIRST..LAST
+clone|cp|copy PATH, clone|cp|copy table PATH = show PATH | tables are copied by engines, as by CREATE TABLE … AS SELECT; this shows the table's columns
+clone|cp|copy PATH TARGET, clone|cp|copy table PATH [to] TARGET = show PATH | tables are copied by engines, as by 'create table TARGET as select * from PATH'; this shows the columns
+stats|statistics PATH = show PATH | rows, size and snapshots of a table are in this
+query = sql | this is the shell of SQL++; 'limnos ask' queries the tables about the lake
+use [catalog|schema|database] NAME = list NAME | there is no current catalog: paths are whole, as main.raw.nyc; another metalake is chosen by --metalake or LIMNOS_METALAKE
+cd = list | there is no current directory: paths begin with a catalog
+explain ACTION PATH = access explain ACTION PATH
 comment on table|view|schema|namespace|database PATH is TEXT = set PATH --comment TEXT
 """
 _FORMS: Final = {
@@ -80,11 +105,14 @@ _FORMS: Final = {
     "FILE": re.compile(r".*[./].*"),
     "DATABASE": re.compile(r".*\.(?:db|sqlite3?|bak|backup)"),
     "GVFS": re.compile(r"gvfs://.*"),
+    "RUN": re.compile(r"[0-9a-f]*[0-9][0-9a-f-]*"),
+    "ACTION": re.compile(r"[a-z]+(?:_[a-z]+)+"),
 }
 """The form of some arguments."""
 _ARGUMENT: Final = re.compile(r"[A-Z]+(?:_[A-Z]+)*")
 _STATEMENTS: Final = frozenset({"query", "sql", "exec", "execute", "run"})
 """Words before a statement."""
+_PROFILED: Final = re.compile(r"\s*explain\s+(?:analyze|analyse|extended)\s+", re.IGNORECASE)
 _READS: Final = re.compile(r"\s*(?:explain\s+)?(?:select|with|values)\s.*", re.IGNORECASE | re.DOTALL)
 _WRITES: Final = re.compile(r"\s*(?:insert\s+into|upsert\s+into|update|delete\s+from)\s.*", re.IGNORECASE | re.DOTALL)
 _FROM: Final = re.compile(
@@ -160,6 +188,7 @@ def _matches(line: Sequence[str], words: Sequence[str], *, values: dict[str, str
 def typed_lines() -> list[list[str]]:
     """Return each line of the table with all of its words and an example for each argument, for tests."""
     examples = {"PATH": "main.raw.t", "TARGET": "main.raw.u", "FILE": "p.yaml", "DATABASE": "lake.db"}
+    examples |= {"RUN": "1044", "ACTION": "table_read"}
     examples |= {"GVFS": "gvfs://fileset/main/raw/f", "CATALOG": "finance"}
     return [
         [
@@ -177,6 +206,7 @@ def _statement(words: Sequence[str]) -> Proposal | None:
     text = " ".join(words[1:] if words[0].lower() in _STATEMENTS and len(words) > 1 else words)
     if words[0].lower() == "count" and len(words) == 2 and "." in words[1]:
         text = f"select count(*) from {words[1]}"  # noqa: S608 - proposed, not run
+    text = _PROFILED.sub("explain ", text)
     note = "statements are run by 'limnos sql', in SQL++"
     if words[0].lower() == "truncate" and len(words) == 2 and "." in words[1]:
         text = f"delete from {words[1]}"  # noqa: S608 - proposed, not run

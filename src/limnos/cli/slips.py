@@ -124,6 +124,10 @@ class _Command:
 
 
 _INSTEAD: Final = {
+    ("whoami", "--groups"): (
+        "groups and roles are shown with the user",
+        "'limnos show user {0}'",
+    ),
     ("policy create", "--mask"): (
         "masks are of restrictions",
         "'limnos create restriction {0} PATH --mask {1}=ACTION'",
@@ -182,6 +186,9 @@ def _of_path(message: str, command: _Command, *, words: Sequence[str], flags: Se
             typed = [*command.words, first, f"--{name}", value or name.upper(), *flags]
             return UsageError(f"'{name}' is an option", hint=propose(typed))
         return UsageError(message, hint=f"'{command.usage}' with --comment, --owner, --tag or --property")
+    if command.words == ["show"] and all(word.isdigit() for word in rest):
+        text = f"{message}: 'show' takes no version, and shows the newest one with the number of versions"
+        return UsageError(text, hint=propose([*command.words, first, *flags]))
     joined = " ".join(words)
     path = joined if "`" in joined else ".".join(f"`{part}`" if " " in part else part for part in joined.split("."))
     as_one = propose([*command.words, path, *flags])

@@ -3,14 +3,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from cyclopts import App, Parameter
 
 from limnos.cli.common import DEFAULTS, CommonFlags, YesFlag, confirm
 from limnos.cli.output import show_done, show_rows
+from limnos.client.errors import ClientError
 from limnos.names import display
+
+if TYPE_CHECKING:
+    from limnos.client import Client
+    from limnos.client.values import Parts
 
 app = App(name="trash")
 
@@ -84,9 +89,23 @@ def undrop(
             result = client.trash.undrop(path, to=to, contents=contents)
         else:
             result = client.trash.undrop_id(display.parse(path)[0], id, to=to, contents=contents)
+        remaining = 0 if contents or result.kind != "namespace" else _count_below(client, result.path)
     name = display.render(result.path)
     more = f" and {result.contents} below it" if result.contents else ""
     left = f"; {result.left} stay in the trash, because other objects have their names" if result.left else ""
+    if remaining:
+        left = (
+            f"; {remaining} of its objects stay in the trash: 'limnos list trash {name}' lists them, 'limnos undrop PATH'"
+            " restores one"
+        )
     show_done(
         f"restored {result.kind} {name}{more}{left}", msgspec.structs.asdict(result), output_format=common.output_format
     )
+
+
+def _count_below(client: Client, path: Parts) -> int:
+    """Return the number of objects below a path that are in the trash; 0 if the caller may not list them."""
+    try:
+        return sum(len(each.path) > len(path) for each in client.trash.list(display.render(path)))
+    except ClientError:
+        return 0
