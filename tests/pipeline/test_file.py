@@ -362,7 +362,7 @@ WRONG = {
     "- a": [
         (
             "p.yaml:1:1: the file: a mapping (pipeline, catalog, comment, parameters, sources, steps, python_files,"
-            " environments) is expected, not a list"
+            " environments, schedule) is expected, not a list"
         )
     ],
     "": ["p.yaml:1:1: the file is empty: begin with 'pipeline: NAME'"],
