@@ -44,6 +44,7 @@ STEPS: Final = (
     ("access explain", "access explain table_read lance.top"),
     ("access holders", "access holders lance.top"),
     ("access who", "access who lance.top"),
+    ("request access", "request access lance.top --preset reader"),
     ("access simulate", "access simulate grant select_table --on lance.top --to role:root_reader"),
     ("rename", "rename lance.top lance.moved"),
     ("delete", "delete lance.moved --yes"),

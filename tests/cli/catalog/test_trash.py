@@ -18,7 +18,7 @@ def entry(number: int, kind: str, *path: str) -> dict[str, object]:
     return {"id": number, "kind": kind, "path": list(path), "dropped_by": "ana", **times}
 
 
-def test_undrop_says_what_stays_in_the_trash(fake: FakeServer, limnos: Run) -> None:
+def test_undrop_names_objects_that_stay_in_trash(fake: FakeServer, limnos: Run) -> None:
     """A namespace that is restored without its objects leaves them in the trash: the answer counts them, and has the
     commands that list and restore them.
     """
@@ -32,7 +32,7 @@ def test_undrop_says_what_stays_in_the_trash(fake: FakeServer, limnos: Run) -> N
     assert "1 of its objects stay in the trash: 'limnos list trash main.raw' lists them" in done.out
 
 
-def test_question_before_a_final_deletion_says_so(monkeypatch: pytest.MonkeyPatch, limnos: Run) -> None:
+def test_question_states_that_a_deletion_is_final(monkeypatch: pytest.MonkeyPatch, limnos: Run) -> None:
     """The question before a catalog is deleted says that it cannot be restored."""
     questions: list[str] = []
 

@@ -75,8 +75,8 @@ def drop(
             if common.output_format != "table":
                 show_rows(objects, ["kind", "name"], output_format=common.output_format)
             return
-        lasting = f" A {result} cannot be restored." if result in _FINAL else ""
-        confirm(f"Delete {result} {path}{' and its files' if purge else ''}?{lasting}", yes=yes)
+        warning = f" A {result} cannot be restored." if result in _FINAL else ""
+        confirm(f"Delete {result} {path}{' and its files' if purge else ''}?{warning}", yes=yes)
         if recursive and result == "namespace":
             _drop_below(client, below, flags=flags)
         _DROPPED[result](client, path, flags)
