@@ -29,7 +29,7 @@ def test_undrop_names_objects_that_stay_in_trash(fake: FakeServer, limnos: Run) 
     done = limnos("undrop", "main.raw", "--output", "table")
 
     assert done.code == 0, done.err
-    assert "1 of its objects stay in the trash: 'limnos list trash main.raw' lists them" in done.out
+    assert "still in the trash: 1 of its objects, which 'limnos list trash main.raw' lists" in done.out
 
 
 def test_question_states_that_a_deletion_is_final(monkeypatch: pytest.MonkeyPatch, limnos: Run) -> None:

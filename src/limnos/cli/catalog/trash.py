@@ -95,8 +95,8 @@ def undrop(
     left = f"; {result.left} stay in the trash, because other objects have their names" if result.left else ""
     if remaining:
         left = (
-            f"; {remaining} of its objects stay in the trash: 'limnos list trash {name}' lists them, 'limnos undrop PATH'"
-            " restores one"
+            f"; still in the trash: {remaining} of its objects, which 'limnos list trash {name}' lists and"
+            " 'limnos undrop PATH' restores"
         )
     show_done(
         f"restored {result.kind} {name}{more}{left}", msgspec.structs.asdict(result), output_format=common.output_format
