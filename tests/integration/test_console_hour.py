@@ -158,7 +158,7 @@ def see_refusal(lake: LakeServer, page: Page, her_page: Page) -> None:
 
 def grant(page: Page) -> None:
     """Before the grant the console shows how many users gain which access; afterwards it confirms the grant."""
-    type_into(page, "Role", text="analysts")
+    type_into(page, "Role, or user: or group: and a name for a preset", text="analysts")
     press_to(page, "Privileges", tag="select")
     page.keyboard.type("select table")
     press_enter(page, "See what it changes…", leads_to="**/console/grant/**")
