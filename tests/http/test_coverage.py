@@ -23,7 +23,7 @@ from tests.http.lance.wire import arrow
 
 FOLDER = Path(__file__).parents[2] / "openapi"
 ALLOWED = Path(__file__).with_name("coverage_allowed.txt")
-ALLOWED_MAX = 90
+ALLOWED_MAX = 92
 """The number of entries of the list. Lower it with every removed entry, and never raise it for an operation that should
 refuse.
 """
@@ -288,6 +288,7 @@ QUERIES = {
     "list-job-metrics": "?identifiers=maintenance-1",
     "list-access-reach": "?user=ana",
     "list-access-differences": "?user=ana&other=dummy",
+    "list-known-objects": "?path=main.a.t",
     "list-missing-privileges": "?user=ana&preset=reader&path=main",
     "query-service-read": "?statement=select+value+1",
     "sqlpp-cancel": "?client_context_id=x",

@@ -534,6 +534,7 @@ NOT_PROTECTED = {
         ("drop-role", "drop-tag", "drop-policy", "drop-job-template", "drop-pipeline", "drop-webhook"),
         "not in a catalog",
     ),
+    "delete-schedule": "of a pipeline, which stays",
     **dict.fromkeys(("drop-statistics", "drop-partition-statistics"), "of a table, which stays"),
     **dict.fromkeys(("delete-model-version", "delete-model-alias"), "of a model, which stays"),
     **{each: "of a table, which stays" for each in WRITES if each.startswith("lance-delete-table-")},

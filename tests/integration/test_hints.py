@@ -60,12 +60,33 @@ def furnished(server: LiveServer) -> None:
             ["limnos create namespace hints.x.y.z --property k=v --parents"],
         ),
         ("create namespace hints.a", ["limnos show hints.a"]),
-        ("describe hints.a.t --user nil", ["limnos access explain table_load hints.a.t --user nil"]),
-        ("describe hints.a --user nil", ["limnos access explain namespace_load_iceberg hints.a --user nil"]),
-        ("ls hints.a --user nil --kind namespace", ["limnos access explain namespace_list hints --user nil"]),
+        (
+            "describe hints.a.t --user nil",
+            [
+                "limnos request access hints.a.t --user nil",
+                "limnos access explain table_load hints.a.t --user nil",
+            ],
+        ),
+        (
+            "describe hints.a --user nil",
+            [
+                "limnos request access hints.a --kind namespace --user nil",
+                "limnos access explain namespace_load_iceberg hints.a --user nil",
+            ],
+        ),
+        (
+            "ls hints.a --user nil --kind namespace",
+            [
+                "limnos request access hints --user nil",
+                "limnos access explain namespace_list hints --user nil",
+            ],
+        ),
         (
             "mv hints.a.t hints.a.u --kind table --user nil",
-            ["limnos access explain table_rename hints.a.t --kind table --user nil"],
+            [
+                "limnos request access hints.a.t --preset writer --user nil",
+                "limnos access explain table_rename hints.a.t --kind table --user nil",
+            ],
         ),
         ("drop hints.a.t --kind table --user nil", ["limnos access explain table_drop hints.a.t --user nil"]),
         ("drop hints --user nil", ["limnos access explain catalog_drop hints --kind catalog --user nil"]),
@@ -90,7 +111,6 @@ def furnished(server: LiveServer) -> None:
         ("describe hints.a.nowhere --metalake lake", ["limnos list hints.a --metalake lake"]),
         ("ls hints.a.nowhere", ["limnos list hints"]),
         ("drop hints.a --yes", ["limnos list hints.a"]),
-        ("drop brim --yes", ["limnos list brim", "limnos delete brim --yes -r"]),
         ("undrop hints.a.gone", ["limnos list trash hints"]),
         ("trash rm hints 999999999 --yes", ["limnos list trash hints"]),
         ("webhook retry 999999999", ["limnos list webhooks"]),
@@ -112,12 +132,27 @@ def test_hint_is_a_command_that_runs(typed: Typed, line: str, expected: list[str
 
 
 @pytest.mark.usefixtures("furnished")
-@pytest.mark.parametrize(
-    "line", ["describe hints.gone", "ls hints.gone", "create namespace hints.a", "create namespace hints.x.y"]
-)
+def test_hint_for_catalog_with_contents_has_two_ways(typed: Typed) -> None:
+    """A catalog with contents is emptied after it was disabled, or deleted with all of them: either way is complete."""
+    hint = str(typed("drop brim --yes").error.get("hint"))
+
+    assert COMMAND.findall(hint) == ["limnos catalog disable brim", "limnos delete brim --yes -r"]
+    assert typed("delete brim --yes -r").code == 0
+
+
+@pytest.mark.usefixtures("furnished")
+@pytest.mark.parametrize("line", ["ls hints.gone", "create namespace hints.a", "create namespace hints.x.y"])
 def test_message_names_the_catalog(typed: Typed, line: str) -> None:
     """Iceberg's error for a namespace omits the catalog; the command line adds it."""
     assert str(typed(line).error["message"]).endswith(" in catalog hints")
+
+
+@pytest.mark.usefixtures("furnished")
+def test_message_about_missing_object_has_its_whole_path(typed: Typed) -> None:
+    """A path without a kind may be that of a namespace, a table or a view; the message has it with its catalog."""
+    message = str(typed("describe hints.gone").error["message"])
+
+    assert message == "there is no namespace, table or view 'hints.gone', or you may not know of it"
 
 
 @pytest.mark.usefixtures("furnished")

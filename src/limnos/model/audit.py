@@ -53,6 +53,8 @@ CHANGES: Final = (
     OTHER,
 )
 """The values of `AuditRecord.change`."""
+REMOVE_METADATA_FILE: Final = "remove_metadata_file"
+"""The action of maintenance that deletes an unreferenced metadata file; no caller asks for it."""
 TEXT_MAX: Final = 300
 """The maximum number of characters that are stored of a client's name, an address or a reason."""
 

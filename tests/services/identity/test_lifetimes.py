@@ -13,9 +13,11 @@ import pytest
 
 from limnos.access.authentication import Credential, hash_secret, new_secret, token_text
 from limnos.app import maintenance_process
+from limnos.app.scheduled_pipelines import ScheduledPipelines
 from limnos.config.settings import Settings
 from limnos.http.console import issuer_sign_in
 from limnos.model.entities import Token
+from limnos.model.jobs import QUEUED, TemplateJob
 from limnos.model.permits import upkeep_permit
 from limnos.model.principals import TokenPurpose, TokenTrust
 from limnos.services.identity.console_sessions import session_open_with_password
@@ -216,6 +218,38 @@ def make_task_token(node: DriverNode) -> CredentialCase:
     return CredentialCase(token_text(token.id, secret), uses_bearer)
 
 
+def make_schedule_token(node: DriverNode) -> CredentialCase:
+    """Create the token of a scheduled run, whose run neither extends nor ends it."""
+
+    class Pipelines(ScheduledPipelines):
+        async def _extend(self, token: Token) -> None:
+            """Leave the token, so that its expiry can be seen."""
+
+    job = TemplateJob(
+        id=1,
+        metalake_id=1,
+        template_id=1,
+        uuid="1",
+        user="ana",
+        user_id=1,
+        state=QUEUED,
+        holder="",
+        beat_at=0,
+        lease_ms=0,
+        message=None,
+        exit_code=None,
+        queued_at=0,
+        started_at=None,
+        ended_at=None,
+        owner_id=None,
+    )
+    pipelines = Pipelines(node.built.services, Settings(), uri="http://127.0.0.1:1")
+    run = pipelines._token(job, trust=TokenTrust.BELIEVED)
+    text = node.runner.run(run.__aenter__())
+    assert text is not None
+    return CredentialCase(text, lambda own, given_text: uses_bearer(own, given_text) if run else 0)
+
+
 def make_operation_token(node: DriverNode) -> CredentialCase:
     """Lease an operation."""
     table = HistoryTable(node)
@@ -252,6 +286,7 @@ TOKENS: Final[dict[str, tuple[Callable[[DriverNode], CredentialCase], int | None
         None,
     ),
     "token of a statement": (make_statement_token, 100 + 60),
+    "token of a scheduled pipeline's run": (make_schedule_token, None),
     "token of a task": (make_task_token, None),
     "token of an operation": (make_operation_token, None),
     "token of the server's executor": (make_executor_token, None),
@@ -274,6 +309,7 @@ MAKERS: Final = {
     "services/request/task_context.py",
     "services/maintenance/rewriting/leases.py",
     "app/maintenance_process.py",
+    "app/scheduled_pipelines.py",
 }
 """The modules that create tokens. A new one needs a row in the page, and a case above."""
 

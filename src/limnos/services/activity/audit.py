@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.model.audit import CHANGES, AuditRecord
+from limnos.model.audit import CHANGES, REMOVE_METADATA_FILE, AuditRecord
 from limnos.model.errors import BadRequest
 from limnos.model.privileges import escape_percent
 from limnos.services.request.context import Context
@@ -87,7 +87,7 @@ def _require_word(ctx: Context, word: str) -> None:
     It is asked without records only: those of a former release, or of a room that is off, have words of their own.
     """
     operations = ROUTE_OPERATIONS.of(ctx.services)
-    words = list(dict.fromkeys((*FAMILIES, *CHANGES, *Action, *sorted(operations))))
+    words = list(dict.fromkeys((*FAMILIES, *CHANGES, *Action, REMOVE_METADATA_FILE, *sorted(operations))))
     if word in words:
         return
     lowered = word.lower()

@@ -149,11 +149,14 @@ async def objects_at(ctx: Context, metalake: str, *, path: tuple[str, ...]) -> K
     """Return the objects at a path below the metalake of which the caller may know: a namespace and a table may share
     one. A hidden object is left out like a missing one, so nothing is refused.
 
-    Raises PermissionDenied for a caller who is not a user of the metalake, and NotFound for a missing metalake.
+    Raises PermissionDenied for a caller who is not a user of the metalake, NotFound for a missing metalake, and
+    BadRequest for an empty path.
     """
 
     def read(request_view: RequestView) -> KnownObjects:
         request_view.require(Action.METALAKE_LOAD, request_view.settled.outer[-1:])
+        if not path:
+            raise BadRequest("path is missing: the catalog, then the object in it, as main.raw.nyc")
         catalog = request_view.settled.catalog
         traits = None if catalog is None else request_view.traits
         outer = request_view.settled.outer
@@ -164,7 +167,8 @@ async def objects_at(ctx: Context, metalake: str, *, path: tuple[str, ...]) -> K
         is_outside = traits is not None and (traits.is_sourced or traits.is_federated or traits.shows_directory)
         return KnownObjects(tuple(known), not is_outside)
 
-    return await ctx.read(await scope_of(ctx, metalake, kind=Kind.CATALOG, path=path[:1]), read)
+    scope = await scope_of(ctx, metalake, kind=Kind.CATALOG, path=path[:1]) if path else RequestScope(metalake)
+    return await ctx.read(scope, read)
 
 
 def _owner_of(request_view: RequestView, chain: SecurableChain) -> Principal | None:

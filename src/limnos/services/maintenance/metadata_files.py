@@ -19,7 +19,7 @@ import msgspec
 from limnos.files import place_key
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.formats.maintenance.table_metadata import metadata_of
-from limnos.model.audit import AuditContext, AuditedDecision
+from limnos.model.audit import REMOVE_METADATA_FILE, AuditContext, AuditedDecision
 from limnos.model.entities import MetadataDocument
 from limnos.model.errors import LimnosError, StorageFailed
 from limnos.model.permits import upkeep_permit
@@ -144,7 +144,7 @@ async def _record(services: NodeServices, document: MetadataDocument, *, names: 
     ancestry = await services.gate.look_up(lambda: ancestors_read([node_id]))
     path = display.render(path_of(node_id, ancestry) or ())
     zones = await services.gate.look_up(lambda: zones_of_read([node_id]))
-    right = AuditedDecision(action="remove_metadata_file", object_id=node_id, kind="table", name=path)
+    right = AuditedDecision(action=REMOVE_METADATA_FILE, object_id=node_id, kind="table", name=path)
     contexts = [AuditContext(rights=(right,), detail=f"{name}: {_REASON}") for name in names]
     texts = [msgspec.json.encode(each).decode() for each in contexts] if services.audit.rules.changes else []
 

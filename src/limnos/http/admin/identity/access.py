@@ -407,9 +407,7 @@ async def objects(request: Request, ctx: Context) -> Response:
     """
     (metalake,) = names_of(request)
     text = request.query("path")
-    if not text:
-        raise BadRequest("path is missing: the catalog, then the object in it, as main.raw.nyc")
-    known = await objects_at(ctx, metalake, path=tuple(display.parse(text)))
+    known = await objects_at(ctx, metalake, path=tuple(display.parse(text)) if text else ())
     results = [
         {
             "kind": each.kind.word,
