@@ -115,9 +115,9 @@ def test_language_error_is_returned_unchanged(run: Callable[[Story], object]) ->
     run(story)
 
 
-def test_a_process_that_dies_is_replaced(run: Callable[[Story], object]) -> None:
+def test_a_process_that_dies_is_replaced(run: Callable[[Story], object], capfd: pytest.CaptureFixture[str]) -> None:
     """If the process dies, its callers get an error, which differs for statements that change data. The next job starts
-    another process.
+    another process. The log has the exit code of each process that ended by itself, and of no other.
     """
 
     async def story(engine: SparkEngine) -> None:
@@ -129,6 +129,23 @@ def test_a_process_that_dies_is_replaced(run: Callable[[Story], object]) -> None
         assert len(await lines(engine.run(job("rows 1")))) == 2
 
     run(story)
+    assert capfd.readouterr().err.count("exit_code=3") == 2
+
+
+def test_ended_process_is_not_killed_again(run: Callable[[Story], object], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second end of a process does nothing: its id may be another's by then."""
+    killed = []
+
+    async def story(engine: SparkEngine) -> None:
+        await lines(engine.run(job("rows 1")))
+        process = engine._process
+        assert process is not None
+        process.end()
+        monkeypatch.setattr("limnos.app.engine_process.os.killpg", lambda *args: killed.append(args))
+        process.end()
+
+    run(story)
+    assert killed == []
 
 
 def test_only_safe_failures_allow_a_retry(run: Callable[[Story], object]) -> None:

@@ -20,7 +20,9 @@ from msgspec import structs
 
 from limnos.app.engine_scratch import ScratchDirectory
 from limnos.engine import wire
+from limnos.telemetry.logs import get_logger
 
+log = get_logger("limnos.engine")
 MODULE: Final = "limnos.engine.process"
 PASSED_ON: Final = ("LANG", "LC_ALL", "PATH", "PYTHONPATH", "HOME", "XDG_CACHE_HOME", "JAVA_HOME")
 """Environment variables that an engine inherits. Its settings are added."""
@@ -48,6 +50,7 @@ class EngineProcess:
             self._scratch.remove()
             raise
         self.control = ours
+        self._is_ended = False
         engine_start = structs.replace(start, scratch=self.scratch)
         ours.sendall(wire.encode_frame(wire.JOB, msgspec.msgpack.encode(engine_start)))
 
@@ -63,12 +66,21 @@ class EngineProcess:
         return ours
 
     def end(self) -> None:
-        """Kill the engine's process and all processes that it started, and remove the scratch directory."""
+        """Kill the engine's process and all processes that it started, and remove the scratch directory.
+
+        Only the first call does something: another process may have the id afterwards. A process that had ended by
+        itself is logged with its exit code, the negative number of a signal.
+        """
+        if self._is_ended:
+            return
+        self._is_ended = True
         self.control.close()
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
         with contextlib.suppress(ChildProcessError):
-            os.waitpid(self.pid, 0)
+            _, status = os.waitpid(self.pid, 0)
+            if (code := os.waitstatus_to_exitcode(status)) != -signal.SIGKILL:
+                log.warning("the engine of SQL++ has ended by itself", pid=self.pid, exit_code=code)
         self._scratch.remove()
 
 

@@ -299,6 +299,7 @@ class SparkEngine:
             raise timed_out_error() from None
         except (ConnectionError, asyncio.IncompleteReadError):
             ended = True
+            log.warning("the engine of SQL++ ended in the middle of a statement", job=job.id, pid=engine.process.pid)
             self._engines.end(engine)
             raise engine_lost_error(job) from None
         finally:

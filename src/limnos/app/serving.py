@@ -30,6 +30,7 @@ from limnos.config.loading import LoadedSettings
 from limnos.config.settings import Settings
 from limnos.http.admission_protocol import AdmissionProtocol
 from limnos.http.connection import FastPathProtocol
+from limnos.model.struct_types import build_struct_types
 from limnos.telemetry.logs import get_logger
 
 log = get_logger("limnos.server")
@@ -138,6 +139,7 @@ async def _serve(
 ) -> None:
     settings = loaded.settings
     built = build(settings, loaded.origins)
+    build_struct_types()
     is_inner_needed = certificates is not None or settings.server.workers > 1
     inner = _InnerSocket(sockets[0], is_needed=is_inner_needed)
     background_tasks: list[asyncio.Task[None]] = []

@@ -13,6 +13,7 @@ from typing import ClassVar
 import msgspec
 
 from limnos.client.values import Decision
+from limnos.model.struct_types import json_decoder
 
 _BY_NUMBER = {
     1001: "bad-request",
@@ -233,7 +234,7 @@ def error_from(status: int, body: bytes, *, request_id: str | None, retry_after:
 
 def _inner(body: bytes) -> _ErrorDetail:
     try:
-        parsed = msgspec.json.decode(body, type=_ErrorBody)
+        parsed = json_decoder(_ErrorBody).decode(body)
     except msgspec.DecodeError:
         return _lance_inner(body)
     if parsed.error is not None:
@@ -251,7 +252,7 @@ def _inner(body: bytes) -> _ErrorDetail:
 def _lance_inner(body: bytes) -> _ErrorDetail:
     """Parse Lance's error body. Its error codes are less specific than the HTTP status."""
     try:
-        return _ErrorDetail(message=msgspec.json.decode(body, type=_LanceErrorBody).detail)
+        return _ErrorDetail(message=json_decoder(_LanceErrorBody).decode(body).detail)
     except msgspec.DecodeError:
         return _ErrorDetail()
 

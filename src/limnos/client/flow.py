@@ -15,6 +15,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from limnos.client.errors import NoSpaceError, UnavailableError, UnexpectedAnswerError
+from limnos.model.struct_types import json_decoder
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -90,7 +91,7 @@ def segments(*names: str) -> str:
 def decode(reply: Reply, shape: type[T]) -> T:
     """Decode the JSON of a reply. Raises UnexpectedAnswerError if it has another form."""
     try:
-        return msgspec.json.decode(reply.body, type=shape)
+        return json_decoder(shape).decode(reply.body)
     except msgspec.DecodeError as error:
         raise UnexpectedAnswerError(
             f"the server's answer could not be read ({error}); check that the URI is that of a Limnos server "

@@ -35,6 +35,7 @@ from limnos.engine.failures import (
     timed_out_error,
 )
 from limnos.engine.sessions import StatementSessions
+from limnos.model.struct_types import build_struct_types
 from limnos.spark.confined_process import confine_spark_process
 from limnos.spark.network import limit_java_network
 from limnos.sqlpp.jobs import EngineJob
@@ -123,6 +124,7 @@ def _begin(start: wire.EngineStart, task: Future[StatementSessions]) -> None:
     from limnos.engine.sessions import StatementSessions  # noqa: PLC0415 - after the rights are taken away
 
     try:
+        build_struct_types()
         sessions = StatementSessions(start)
         sessions.begin(limit_java_network(start.uri, master=start.master))
         _, most = resource.getrlimit(resource.RLIMIT_DATA)

@@ -61,6 +61,10 @@ class _LoadedTable(msgspec.Struct, rename="kebab"):
     config: dict[str, str] = {}
 
 
+_LOADED_TABLE: Final = msgspec.json.Decoder(_LoadedTable)
+"""A constant, because several threads decode: `model.struct_types`."""
+
+
 class _File(NamedTuple):
     """A data or delete file in a manifest, with its column bounds by field id."""
 
@@ -106,7 +110,7 @@ class TableClient:
             status, body = self._get(target, credential)
             if status != http.HTTPStatus.OK:
                 raise UnsupportedFile(f"the server answers {status}")
-            return _snapshot_of(msgspec.json.decode(body, type=_LoadedTable), ref.pin)
+            return _snapshot_of(_LOADED_TABLE.decode(body), ref.pin)
         except (OSError, http.client.HTTPException, msgspec.DecodeError) as error:
             raise UnsupportedFile(str(error)) from error
 

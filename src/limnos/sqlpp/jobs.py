@@ -8,7 +8,7 @@ plans, and the type of a dataset is text printed from a tree.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Literal, cast
+from typing import Final, Literal, cast
 
 import msgspec
 from msgspec import Struct
@@ -157,7 +157,11 @@ def encode(job: EngineJob) -> bytes:
 
 def decode(data: bytes) -> EngineJob:
     """Decode a job. Raises msgspec.DecodeError."""
-    return msgspec.msgpack.decode(data, type=EngineJob)
+    return _DECODER.decode(data)
+
+
+_DECODER: Final = msgspec.msgpack.Decoder(EngineJob)
+"""A constant, because several threads decode: `model.struct_types`."""
 
 
 @lru_cache(1024)

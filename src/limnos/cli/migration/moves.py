@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 import msgspec
 
 from limnos.cli.migration.states import MOVED_TO, Name, ObjectError, TableState, ViewState, relation
+from limnos.model.struct_types import build_struct_types
 from limnos.names import display
 from limnos.names.errors import InvalidName
 from limnos.names.parts import check_part
@@ -284,6 +285,7 @@ class Move:
             path = (*namespace, name)
             return path, source, _try(lambda: self.target.catalog.table(path)) if name in target_names else None
 
+        build_struct_types()
         with ThreadPoolExecutor(READERS) as pool:
             for some in _chunks(names, CHUNK):
                 yield from pool.map(load, some)

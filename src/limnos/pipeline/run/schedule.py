@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
+from limnos.model.struct_types import build_struct_types
 from limnos.pipeline.run.result import EndReason
 from limnos.pipeline.run.stop import RunStopped, StopSignal
 
@@ -43,6 +44,7 @@ def run_schedule(
     done: set[str] = set()
     failed: dict[str, BaseException] = {}
     under_way: dict[Future[None], str] = {}
+    build_struct_types()
     with ThreadPoolExecutor(max_workers=at_once, thread_name_prefix="step") as pool:
         while True:
             if not failed and stop.reason is None:

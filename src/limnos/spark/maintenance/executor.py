@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from uuid import uuid4
 
 from limnos.client.errors import ClientError, UnavailableError
+from limnos.model.struct_types import build_struct_types
 
 if TYPE_CHECKING:
     from limnos.client.operation.maintenance_values import LeasedOperation, LeasedOperations
@@ -130,6 +131,7 @@ class MaintenanceExecutor:
         answer for `AWAY_S` seconds.
         """
         busy_at = self._clock()
+        build_struct_types()
         pool = ThreadPoolExecutor(self._threads, thread_name_prefix="maintenance")
         try:
             while self.summary.count < OPERATIONS_MAX:
