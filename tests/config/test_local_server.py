@@ -61,8 +61,10 @@ def test_files_that_others_can_write_are_refused(data: Path, name: str) -> None:
         read_local_server(data)
     file.chmod(0o600)
     file.rename(data / "real")
-    with pytest.raises(NoLocalServer, match=f"{name} cannot be read"):
+    missing = "no server runs with the data directory" if name == ADDRESS_FILE else f"{name} cannot be read"
+    with pytest.raises(NoLocalServer, match=missing) as absent:
         read_local_server(data)
+    assert absent.value.is_absent == (name == ADDRESS_FILE)
     file.symlink_to(data / "real")
     with pytest.raises(NoLocalServer, match=f"{name} cannot be read"):
         read_local_server(data)

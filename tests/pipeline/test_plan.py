@@ -19,6 +19,7 @@ from limnos.pipeline.checkpoints import INPUTS
 from limnos.pipeline.declaration import Pipeline
 from limnos.pipeline.definitions import DEFINITION, UNRECORDED, declared_parts, encode
 from limnos.pipeline.file import read
+from limnos.pipeline.lance_outputs import lance_problems
 from limnos.pipeline.plan import CheckResult, check, plan
 from limnos.pipeline.problems import InvalidPipeline
 from limnos.pipeline.table_conflicts import find_declaration as pipelines_known
@@ -157,6 +158,29 @@ def test_missing_input_table_suggests_nearest_name(server: LiveServer, admin: Cl
             f" mean 'main.{namespace}.orders'?"
         )
     ]
+
+
+def test_missing_input_table_is_not_answered_with_tables_made_from_it(admin: Client, namespace: str) -> None:
+    """Neither the step's own table is proposed nor one that is made from it: that would be a circle."""
+    pipeline = _pipeline(f"""
+        {namespace}.orders1: {{sql: SELECT * FROM {namespace}.orders}}
+        {namespace}.orders2: {{sql: SELECT * FROM {namespace}.orders1}}
+        {namespace}.orders3: {{sql: SELECT * FROM {namespace}.orders2}}
+        """)
+
+    (problem,) = _problem_texts(check(pipeline, client=admin))
+    assert problem.endswith(f"main.{namespace}.orders, which does not exist, or you may not see it")
+
+
+def test_lance_output_without_its_library_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A check says what to install, so that a run does not fail after its first steps."""
+    pipeline = _pipeline("a.v: {catalog: lance, sql: SELECT 1 AS i}")
+    monkeypatch.setattr("limnos.pipeline.lance_outputs.importlib.util.find_spec", lambda _: None)
+
+    (problem,) = lance_problems(pipeline, frozenset({"lance"}), reads={})
+    assert problem.message.startswith("a.v writes a Lance table, and Lance's library is not installed here: ")
+    assert "[lance]" in problem.message
+    assert list(lance_problems(pipeline, frozenset(), reads={})) == []
 
 
 def test_columns_of_sources_without_schema_are_reported_as_unchecked(admin: Client, namespace: str) -> None:

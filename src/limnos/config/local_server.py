@@ -19,7 +19,14 @@ TOKEN_FILE: Final = "admin.token"  # noqa: S105 - a file name
 
 
 class NoLocalServer(Exception):
-    """No server of this user runs with the data directory. The message says what is wrong with which file."""
+    """No server of this user runs with the data directory. The message says what is wrong with which file.
+
+    `is_absent` if no server runs with the directory, whoever calls.
+    """
+
+    def __init__(self, message: str, *, is_absent: bool = False) -> None:
+        super().__init__(message)
+        self.is_absent = is_absent
 
 
 def write_address(data: Path, url: str) -> int | None:
@@ -39,10 +46,13 @@ def write_address(data: Path, url: str) -> int | None:
 
 def read_local_server(data: Path) -> tuple[str, str]:
     """Return the URL of the server that runs with a data directory, and its admin's token. Raises NoLocalServer."""
+    none = NoLocalServer(f"no server runs with the data directory {data}", is_absent=True)
+    if not os.path.lexists(data / ADDRESS_FILE):
+        raise none
     with closing(_open(data / ADDRESS_FILE)) as file:
         with suppress(BlockingIOError):
             fcntl.flock(file.descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            raise NoLocalServer(f"no server runs with the data directory {data}")
+            raise none
         url = file.text()
     with closing(_open(data / TOKEN_FILE)) as file:
         return url, file.text()

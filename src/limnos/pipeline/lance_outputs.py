@@ -6,11 +6,13 @@ Compares declarations with the formats of catalogs. Must not know Spark or Lance
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
 from limnos.client import Client
 from limnos.client.errors import DeniedError, NotFoundError
+from limnos.model.extras import install_hint
 from limnos.model.kinds import GENERIC_PROVIDER
 from limnos.names import display
 from limnos.pipeline.declaration import Parts, Pipeline, StepDeclaration, WriteMode
@@ -58,7 +60,11 @@ def lance_problems(
 
     `catalogs` are those with Lance tables; `reads` are the tables that each step reads.
     """
+    is_library_missing = importlib.util.find_spec("lance") is None
     for step in pipeline.steps:
+        if is_library_missing and step.table[0] in catalogs:
+            message = f"{step.name} writes a Lance table, and Lance's library is not installed here"
+            yield Problem(f"{message}: {install_hint('lance')}", step.at)
         yield from _key_problems(step, is_lance=step.table[0] in catalogs)
         for table in sorted(each for each in reads.get(step.name, ()) if each[0] in catalogs):
             yield Problem(

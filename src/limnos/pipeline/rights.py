@@ -64,10 +64,10 @@ def absent_tables(
 ) -> Iterator[Problem]:
     """Yield a problem for each table that is read, that no step creates, and that does not exist or is invisible."""
     results = {step.table for step in pipeline.steps}
-    known = sorted(
-        display.render(table) for table in {*results, *(table for table, one in lookups.items() if one.metadata)}
-    )
+    existing = {table for table, one in lookups.items() if one.metadata}
     for step in pipeline.steps:
+        usable = (results | existing) - _tables_made_from(step.table, reads, pipeline=pipeline)
+        known = sorted(map(display.render, usable))
         for table in sorted(reads[step.name].tables - results):
             if lookups[table].kind == "absent":
                 name = display.render(table)
@@ -75,6 +75,14 @@ def absent_tables(
                     f"{step.name} reads {name}, which does not exist, or you may not see it{nearest_word(name, known)}"
                 )
                 yield Problem(message, step.at)
+
+
+def _tables_made_from(table: Parts, reads: Mapping[str, StepReads], *, pipeline: Pipeline) -> set[Parts]:
+    """Return a step's table and the tables of all steps that read it, directly or through others."""
+    made = {table}
+    while further := {one.table for one in pipeline.steps if reads[one.name].tables & made} - made:
+        made |= further
+    return made
 
 
 def missing_rights(

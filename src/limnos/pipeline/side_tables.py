@@ -48,9 +48,12 @@ def _keeps_rows_aside(source: declaration.DeclaredSource) -> bool:
 
 
 def names_source(step: declaration.StepDeclaration, source: str) -> bool:
-    """Return whether a step names a source. Of a query, every occurrence of the word counts."""
-    if isinstance(step.body, declaration.Load):
-        return step.body.source == source
+    """Return whether a step or a rule of it names a source. Of a query, every occurrence of the word counts."""
+    texts = [rule.query for rule in step.expectations if rule.query is not None]
+    if isinstance(step.body, declaration.Load) and step.body.source == source:
+        return True
+    if isinstance(step.body, declaration.PythonStep) and source in step.body.inputs.values():
+        return True
     if isinstance(step.body, declaration.Sql):
-        return re.search(rf"(?<!\w){re.escape(source)}(?!\w)", step.body.text, re.IGNORECASE) is not None
-    return source in step.body.inputs.values()
+        texts.append(step.body.text)
+    return any(re.search(rf"(?<!\w){re.escape(source)}(?!\w)", text, re.IGNORECASE) for text in texts)

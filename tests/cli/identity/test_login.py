@@ -276,6 +276,7 @@ def test_local_login_sends_the_token_to_the_running_server_only(
 
     assert (done.code, fake.asked) == (1, [])
     assert "limnos server start" in str(done.error["hint"])
+    assert "as the user" not in str(done.error["hint"])
 
 
 @pytest.mark.parametrize("words", [("ana", "--local"), ("--local", "--device"), ()])

@@ -129,6 +129,32 @@ def test_findings_of_a_pipeline_are_listed_with_their_runs(fake: FakeServer, lim
     assert (row["broken"], row["run"]) == (2, "r-1")
 
 
+@pytest.mark.parametrize(
+    "fields, result",
+    [
+        ({"action": "fail", "held": True, "broken": 0}, "holds"),
+        ({"action": "fail", "held": True, "broken": 2}, "2 tolerated"),
+        ({"action": "fail", "held": False, "broken": 2}, "2 broken, the run failed"),
+        ({"action": "fail", "held": False, "broken": 0}, "the run failed"),
+        ({"action": "warn", "held": False, "broken": 2}, "2 broken, a warning"),
+        ({"action": "quarantine", "held": True, "broken": 2}, "2 in quarantine"),
+        ({"action": "quarantine", "held": False, "broken": 2}, "2 broken, the run failed"),
+        ({"action": "drop", "held": True, "broken": 2}, "2 dropped"),
+    ],
+)
+def test_finding_says_what_became_of_the_rows(
+    fake: FakeServer, limnos: Run, fields: dict[str, object], result: str
+) -> None:
+    """A narrow table has the step, the rule and its result in words; the run's id is left out first."""
+    found = {**FOUND, **fields, "run": "r" * 36, "run_state": "failed"}
+    fake.on("GET", f"{PIPES}/nyc/findings?limit=100", {"findings": [found]})
+
+    lines = limnos("pipeline", "findings", "nyc", "--output", "table").out.splitlines()
+
+    assert lines[0].split()[:3] == ["step", "rule", "result"]
+    assert result in lines[1]
+
+
 def test_a_pipeline_is_dropped(fake: FakeServer, limnos: Run) -> None:
     """`pipeline drop --yes` drops a pipeline."""
     fake.on("DELETE", f"{PIPES}/nyc", {"dropped": "nyc"})

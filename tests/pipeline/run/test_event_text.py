@@ -46,6 +46,19 @@ def test_violated_rule_is_reported_once() -> None:
     assert lines == [f"FAILED  b\n        {messages[0]}; {messages[1]}\n        {messages[2]}"]
 
 
+def test_rows_that_are_kept_aside_are_reported() -> None:
+    """A finished step says which rules kept rows out of its table; rules that nothing breaks are not mentioned."""
+    lines: list[str] = []
+    findings = (
+        {"held": True, "broken": 1, "message": "known: 1 of 4 rows (25%) violate it; they are in quarantine"},
+        {"held": True, "broken": 0, "message": "unique id: holds for all of 3 rows"},
+    )
+
+    plain_lines(lines.append)(RunEvent(run="r", step="b", state="done", rows=3, findings=findings))
+
+    assert lines == ["done    b  3 rows\n        known: 1 of 4 rows (25%) violate it; they are in quarantine"]
+
+
 def test_plain_log_omits_task_counts() -> None:
     """A log has a line per change of state, without task counts; violated rules are below their step."""
     lines: list[str] = []

@@ -7,7 +7,15 @@ import dataclasses
 import json
 from dataclasses import replace
 
-from limnos.pipeline.declaration import Pipeline, Sql, StepDeclaration, WriteDeclaration, WriteMode
+from limnos.pipeline.declaration import (
+    DeclaredSource,
+    Files,
+    Pipeline,
+    Sql,
+    StepDeclaration,
+    WriteDeclaration,
+    WriteMode,
+)
 from limnos.pipeline.declaration_json import encode_declaration
 from limnos.pipeline.outcomes import ExpectationFinding, ReadPin, StagedVersion, StepBranch, StepOutcome
 from limnos.pipeline.run import record_json
@@ -56,6 +64,24 @@ def test_step_digest_depends_on_its_body() -> None:
     assert record_json.step_digest(PIPELINE, STEP) != record_json.step_digest(PIPELINE, other)
 
 
+def test_step_digest_depends_on_the_sources_that_the_step_names() -> None:
+    """Another source of the pipeline does not change a step."""
+    read, unread = (
+        DeclaredSource(name=name, kind=Files(path=f"{name}.csv", format="csv")) for name in ("orders", "other")
+    )
+    step = replace(STEP, body=Sql(text="SELECT * FROM orders"))
+    digests = [
+        record_json.step_digest(replace(PIPELINE, sources=sources), step)
+        for sources in (
+            (read, unread),
+            (read, replace(unread, kind=Files(path="new.csv", format="csv"))),
+            (replace(read, kind=Files(path="new.csv", format="csv")), unread),
+        )
+    ]
+
+    assert digests[0] == digests[1] != digests[2]
+
+
 def test_pins_round_trip() -> None:
     """Pins of tables with snapshots, and of views with definitions, are decoded to the same values."""
     pins = {
@@ -77,7 +103,7 @@ def test_outcome_round_trip_omits_findings() -> None:
     )
     outcome = StepOutcome(branches=(BRANCH,), pins=pins, findings=(finding,), rows=3, bytes=9, seconds=1.0)
 
-    record = json.loads(json.dumps(record_json.encode_outcome(outcome)))
+    record = json.loads(json.dumps(record_json.encode_outcome(outcome, digest="d1")))
 
     assert "sample" not in record["findings"][0]
     again = record_json.outcome_of(
@@ -103,6 +129,6 @@ def test_staged_versions_survive_the_record() -> None:
     branch = dataclasses.replace(BRANCH, staged=staged)
     outcome = StepOutcome(branches=(branch,), pins=(), findings=(), rows=1, bytes=1, seconds=0.0)
 
-    encoded = json.loads(json.dumps(record_json.encode_outcome(outcome)["outputs"]))
+    encoded = json.loads(json.dumps(record_json.encode_outcome(outcome, digest="d1")["outputs"]))
 
     assert record_json.branch_of(encoded[0]) == branch

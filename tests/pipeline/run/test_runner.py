@@ -151,6 +151,31 @@ def test_resume_reruns_changed_step_and_its_dependents(rig: PipelineRig) -> None
     assert sorted(name for name, _ in again.engine.carried) == [f"{rig.space}.b", f"{rig.space}.c"]
 
 
+def test_second_resume_keeps_steps_that_the_first_one_changed(rig: PipelineRig) -> None:
+    """A step that a resume has made from a changed file is kept by the next resume with the same file."""
+    rig.engine.before = failing("b")
+    ended = rig.run(rig.pipeline(a="", b="a"))
+
+    pipeline = rig.pipeline(a="", b="a")
+    steps = [replace(step, comment="mended") if step.table[-1] == "a" else step for step in pipeline.steps]
+    carried = []
+    for what in (failing("b"), None):
+        again = rig.renewed()
+        if what is not None:
+            again.engine.before = what
+        second = resume(
+            replace(pipeline, steps=tuple(steps)),
+            again.means(),
+            run_id=ended.run,
+            directory=Path(),
+            options=RunOptions(lease_s=2),
+        )
+        carried.append([name for name, _ in again.engine.carried])
+
+    assert second.state == "published", second.message
+    assert carried == [[f"{rig.space}.a", f"{rig.space}.b"], [f"{rig.space}.b"]]
+
+
 def test_resume_reruns_readers_of_expired_pin(rig: PipelineRig) -> None:
     """If the pinned snapshot of a finished step's source has expired, that step and its dependents run again."""
     rig.run(rig.pipeline(source=""))

@@ -335,7 +335,7 @@ def _lines(
         for each in one.reads:
             at = f" at {each.snapshot}" if each.snapshot is not None else ""
             yield f"     reads {each.kind} {each.name}{at}: {each.why}"
-        yield from (f"     stores such rows in {display.render(table)}" for table in one.aside)
+        yield from (f"     keeps rows that it leaves out in {display.render(table)}" for table in one.aside)
         if one.step.name in previews:
             yield from _preview_lines(previews[one.step.name])
 

@@ -7,7 +7,7 @@ The commands that run pipelines are in `pipeline_checks` and `pipeline_runs`, wh
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 from cyclopts import App, Parameter
@@ -127,13 +127,27 @@ def _show_steps(steps: Sequence[RunStep]) -> None:
 
 
 def _show_findings(findings: Sequence[RunFindingInfo], *, output_format: Format, empty: str = "") -> None:
-    rows = [msgspec.structs.asdict(each) for each in findings]
+    rows = [msgspec.structs.asdict(each) | {"result": _result(each), "run_id": each.run} for each in findings]
     if output_format == "json" or empty or rows:
         if output_format == "table" and not empty:
             print()
-        columns = ["step", "rule", "held", "broken", "checked", "tolerated", "action", "at", "run", "message"]
-        used = [name for name in columns if name != "run" or any(row["run"] for row in rows)]
+        if output_format == "json":
+            rows = [msgspec.structs.asdict(each) for each in findings]
+        columns = ["step", "rule", "result", "checked", "at", "run_id", "tolerated", "message"]
+        used = [name for name in columns if name != "run_id" or any(row["run"] for row in rows)]
         show_rows(rows, used, output_format=output_format, empty=empty)
+
+
+_KEPT_ASIDE: Final = {"quarantine": "in quarantine", "drop": "dropped"}
+"""What became of rows that break a rule with an action, in words."""
+
+
+def _result(finding: RunFindingInfo) -> str:
+    """Return what a rule has found: `holds`, or the number of rows that break it and what became of them or the run."""
+    if finding.held:
+        return f"{finding.broken:,} {_KEPT_ASIDE.get(finding.action, 'tolerated')}" if finding.broken else "holds"
+    effect = "a warning" if finding.action == "warn" else "the run failed"
+    return f"{finding.broken:,} broken, {effect}" if finding.broken else effect
 
 
 @app.command

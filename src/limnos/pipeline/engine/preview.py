@@ -120,10 +120,10 @@ class _Previewer:
         try:
             frame = self._frame(step)
         except _UnknownColumns as error:
-            self._why[step.table] = f"{step.name}: {error}"
+            self._why[step.table] = str(error)
             return StepPreview(step=step.name, unknown=str(error))
         except Exception as error:  # noqa: BLE001  (an error of Spark or of a step's function)
-            self._why[step.table] = f"{step.name} is refused"
+            self._why[step.table] = f"step {step.name} is refused"
             return StepPreview(step=step.name, refused=_first_line(error))
         if is_lance:  # its columns are those of the version that replaces it, or are compared by the run
             self._keep(step.table, frame)
@@ -199,7 +199,7 @@ class _Previewer:
         """
         name = parts if len(parts) == 1 else self._full(parts)
         if name in self._why:
-            raise _UnknownColumns(f"its inputs are not known: {self._why[name]}")
+            raise _UnknownColumns(self._why[name])
         if name in self._views:
             return self._views[name]
         if len(name) > 1:
@@ -214,8 +214,8 @@ class _Previewer:
         if isinstance(kind, declaration.Stream) and kind.table is not None:
             return self._text(kind.table)
         if source.schema is None:
-            self._why[(name,)] = f"the columns of source {display.render((name,))}, which has no 'schema'"
-            raise _UnknownColumns(f"its inputs are not known: {self._why[(name,)]}")
+            self._why[(name,)] = f"source {display.render((name,))} has no 'schema'"
+            raise _UnknownColumns(self._why[(name,)])
         return self._keep((name,), self._spark.createDataFrame([], source.schema))
 
 

@@ -77,7 +77,11 @@ def line_of(event: RunEvent) -> str:
     lines = ["  ".join(parts)]
     if event.message:
         lines.append(f"        {event.message}")
-    broken = [str(each["message"]) for each in event.findings if not each.get("held") and each.get("message")]
+    broken = [
+        str(each["message"])
+        for each in event.findings
+        if each.get("message") and (each.get("broken") or not each.get("held"))
+    ]
     lines += [f"        {words}" for words in broken if words not in (event.message or "").split("; ")]
     return "\n".join(dict.fromkeys(lines))
 

@@ -18,15 +18,17 @@ from limnos.pipeline.declaration import Parts, Pipeline, StepDeclaration
 from limnos.pipeline.declaration_json import plain
 from limnos.pipeline.modules import code_of
 from limnos.pipeline.outcomes import BuiltStep, ExpectationFinding, ReadPin, StagedVersion, StepBranch, StepOutcome
+from limnos.pipeline.side_tables import names_source
 
 
 def step_digest(pipeline: Pipeline, step: StepDeclaration) -> str:
-    """Return a digest of a step and all sources of the pipeline, including the code of their Python functions.
+    """Return a digest of a step and the sources that it names, including the code of their Python functions.
 
     A different digest means that the step has changed.
     """
-    sources = [plain(source) for source in pipeline.sources]
-    named = (step.body, step.embed, *(source.kind for source in pipeline.sources))
+    named_sources = [source for source in pipeline.sources if names_source(step, source.name)]
+    sources = [plain(source) for source in named_sources]
+    named = (step.body, step.embed, *(source.kind for source in named_sources))
     functions = [getattr(one, "callable", None) for one in named]
     code = [None if function is None else code_of(function) for function in functions]
     text = json.dumps([plain(dataclasses.replace(step, tags=())), code, sources], sort_keys=True, default=str)
@@ -90,12 +92,12 @@ class OutcomeRecord(TypedDict, total=False):
     phases_s: dict[str, float]
 
 
-def encode_outcome(outcome: StepOutcome) -> OutcomeRecord:
+def encode_outcome(outcome: StepOutcome, *, digest: str) -> OutcomeRecord:
     """Encode the outcome of a step as the JSON of a run's record."""
     return {
         "rows": outcome.rows,
         "bytes": outcome.bytes,
-        "outputs": _outputs(outcome),
+        "outputs": _outputs(outcome, digest=digest),
         "inputs": [_input(pin) for pin in outcome.pins],
         "findings": encode_findings(outcome.findings),
         "phases_s": encode_phases(outcome.phases),
@@ -113,9 +115,13 @@ def encode_findings(findings: Iterable[ExpectationFinding]) -> list[dict[str, ob
     return [{name: value for name, value in each.items() if value is not None} for each in result]
 
 
-def _outputs(outcome: StepOutcome) -> list[dict[str, object]]:
-    """Encode the branches. The step's lineage is stored with the first, which is the step's own table."""
+def _outputs(outcome: StepOutcome, *, digest: str) -> list[dict[str, object]]:
+    """Encode the branches. The step's lineage and the digest of its declaration are stored with the first, which is the
+    step's own table.
+    """
     results = [_output(branch) for branch in outcome.branches]
+    if results:
+        results[0]["digest"] = digest
     if results and outcome.lineage is not None:
         results[0]["lineage"] = lineage.encode_lineage(outcome.lineage)
     return results

@@ -119,9 +119,12 @@ def _unfinished_steps(seen: Run, names: frozenset[str]) -> frozenset[str]:
 
 
 def _changed_steps(seen: Run, pipeline: Pipeline, *, names: frozenset[str]) -> frozenset[str]:
-    """Return the steps whose declaration differs from the declaration at the run's start, by digest."""
+    """Return the steps whose declaration differs from the one that made their branches, by digest: that of the newest
+    attempt that finished the step, or that of the run's start.
+    """
     known = seen.options.get("digests")
-    digests = known if isinstance(known, Mapping) else {}
+    made = {step.name: step.outputs[0].get("digest") for step in seen.steps if step.outputs}
+    digests = {**(known if isinstance(known, Mapping) else {}), **{name: one for name, one in made.items() if one}}
     return frozenset(
         step.name
         for step in pipeline.steps

@@ -233,7 +233,10 @@ class AttemptRunner:
 
     def _record(self, name: str, state: str, *, outcome: StepOutcome | None = None, message: str | None = None) -> None:
         """Record a step's state at the server. Raises RunStopped if another attempt has taken over."""
-        facts: record_json.OutcomeRecord = {} if outcome is None else record_json.encode_outcome(outcome)
+        facts: record_json.OutcomeRecord = {}
+        if outcome is not None:
+            digest = record_json.step_digest(self.work.pipeline, self._steps[name])
+            facts = record_json.encode_outcome(outcome, digest=digest)
         now_ms = time.time_ns() // 1_000_000
         try:
             self.patience.call(

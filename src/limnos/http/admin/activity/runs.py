@@ -115,6 +115,10 @@ class StepOutputReport(AdminRequestBody, frozen=True, kw_only=True):
     columns_to_drop: tuple[str, ...] = ()
     lineage: dict[str, object] | None = None
     """The lineage of the step's rows, in the runner's format. The publisher of the run reports it."""
+    digest: str | None = None
+    """The digest of the declaration that made the rows, with which a resume compares the step. Only the first output of
+    a step has it.
+    """
     staged: list[StagedVersionReport] | None = None
     """The versions of a Lance table that publishing commits."""
 
