@@ -351,6 +351,15 @@ WRONG = {
     HEAD + "sources: {x: {stream: {files: a.csv}}}\nsteps: {a.t: {sql: SELECT 1}}": [
         "p.yaml:3:23: a stream of files needs 'schema': there may be no file yet to infer it from"
     ],
+    HEAD + 'schedule: {cron: "0 25 * * MON-FRI"}\nsteps: {a.t: {sql: SELECT 1}}': [
+        (
+            "p.yaml:3:11: '0 25 * * MON-FRI' is not a cron expression: Bad hour; write minute, hour, day of month, month"
+            " and day of week, like '0 6 * * MON-FRI'"
+        )
+    ],
+    HEAD + 'schedule: {cron: "0 5 * * *", time_zone: CEST}\nsteps: {a.t: {sql: SELECT 1}}': [
+        "p.yaml:3:11: 'CEST' is not a time zone; write a name like Europe/Paris"
+    ],
     HEAD + "python_files: [no.py]\nsteps: {a.t: {sql: SELECT 1}}": ["p.yaml:1:1: there is no 'no.py' in ."],
     HEAD + "steps: {}": [
         (

@@ -248,6 +248,31 @@ def test_missing_catalog_is_reported_to_administrator(admin: Client) -> None:
     ]
 
 
+def test_misspelled_catalog_of_a_step_is_reported_at_the_step(admin: Client) -> None:
+    """The nearest catalog that the caller sees is proposed."""
+    pipeline = _pipeline("a.t: {sql: SELECT 1 AS i}\na.v: {catalog: lanse, sql: SELECT 1 AS i}")
+
+    assert _problem_texts(check(pipeline, client=admin)) == [
+        "p.yaml:5:3: there is no catalog 'lanse' in this metalake; did you mean 'lance'?"
+    ]
+
+
+@pytest.mark.parametrize(
+    "schema, words",
+    [
+        ("id biginteger, d decimal(9,2)", "column id has an unknown type 'biginteger'; did you mean 'bigint'?"),
+        ("id bigint, s struct<a: int, b: int>, x nosuchthing", "column x has an unknown type 'nosuchthing'"),
+        ("id bigint, name string text", "'schema' is not a list of columns"),
+    ],
+)
+def test_unknown_type_of_a_column_is_named(admin: Client, schema: str, words: str) -> None:
+    """The column is named, and the nearest type is proposed."""
+    head = f"sources: {{rides: {{files: data/*.csv, schema: '{schema}'}}}}\n"
+
+    (problem,) = _problem_texts(check(_pipeline("a.x: {load: rides}", head=head), client=admin))
+    assert words in problem
+
+
 def test_table_declared_by_another_pipeline_is_refused(admin: Client, ana: Client, namespace: str) -> None:
     """A table, or its quarantine table, that another pipeline declares is refused with that pipeline's name, until that
     pipeline no longer declares it. Users who may not see that pipeline get no problem.

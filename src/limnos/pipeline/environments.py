@@ -241,4 +241,4 @@ def _advice(pipeline: Pipeline, name: str) -> str:
     names = [one.name for one in pipeline.environments]
     if not names:
         return ": the file has no key 'environments'"
-    return nearest_word(name, names) or f"; there are {', '.join(names[:10])}"
+    return nearest_word(name, names) or f"; the file has {', '.join(names[:10])}, and prod is what it declares"

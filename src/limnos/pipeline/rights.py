@@ -192,12 +192,13 @@ def _nearest_parent(client: Client, table: Parts) -> Parts:
     return table[:1]
 
 
-def unseen_catalog_problem(client: Client, catalog: str) -> Problem | MissingRight:
+def unseen_catalog_problem(client: Client, catalog: str, *, visible: Iterable[str]) -> Problem | MissingRight:
     """Describe why a pipeline's catalog is not visible: the caller may not load it, or it does not exist."""
     explanation = client.access.explain("catalog_load", (catalog,))
     if not explanation.decision.allowed:
         return MissingRight(table=(catalog,), needed_for="see, if it exists,", grants=_lines(explanation))
-    return Problem(f"there is no catalog '{catalog}' in this metalake: create it, or name another one")
+    near = nearest_word(catalog, sorted(visible))
+    return Problem(f"there is no catalog '{catalog}' in this metalake{near or ': create it, or name another one'}")
 
 
 def unwritable_catalogs(pipeline: Pipeline, providers: Mapping[str, str | None]) -> Iterator[Problem]:

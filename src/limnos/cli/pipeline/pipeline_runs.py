@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
@@ -181,11 +181,21 @@ def _perform(file: Path, request: Mapping[str, object], *, dry_run: bool, common
     command = _command()
     if dry_run:
         dry: Sequence[StepIntent] = command.dry_run(file, **request)
-        columns = ["step", "after", "reads", "writes"]
-        show_rows([asdict(each) for each in dry], columns, output_format=common.output_format)
+        if common.output_format == "table":
+            print(visible("\n".join(line for each in dry for line in _intent_lines(each))))
+        else:
+            columns = ["step", "after", "reads", "writes"]
+            show_rows([asdict(each) for each in dry], columns, output_format=common.output_format)
         return 0
     ended: RunResult = command.run_file(file, listener=_listener(common), **request)
     return ended.exit_code
+
+
+def _intent_lines(intent: StepIntent) -> Iterator[str]:
+    """Return what a step would do as lines, like those of a plan."""
+    yield f"{intent.step}{' after ' if intent.after else ''}{', '.join(intent.after)}"
+    yield from (f"     reads {each}" for each in intent.reads)
+    yield f"     writes {intent.writes}"
 
 
 def _report_backfill(result: BackfillResult) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from limnos.pipeline.declaration import (
     Load,
@@ -39,6 +40,13 @@ _LITERALS = {
 }
 _PLAIN_COLUMN = re.compile(r"[A-Za-z_]\w*")
 _SELECT = "SELECT * FROM {} WHERE "
+
+
+_TYPES: Final = (
+    *("bigint", "binary", "boolean", "date", "decimal", "double"),
+    *("float", "int", "smallint", "string", "timestamp", "tinyint"),
+)
+"""Simple types of Spark, for proposals."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,12 +97,22 @@ class ColumnChecker:
                 continue
             columns = self.analyzer.schema(schema)
             if columns is None:
-                yield Problem(
-                    f"source {source.name}: 'schema' is not a list of columns; write 'id bigint, name string'",
-                    source.at,
-                )
+                fault = self._unknown_type(schema) or "'schema' is not a list of columns"
+                yield Problem(f"source {source.name}: {fault}; write 'id bigint, name string'", source.at)
             else:
                 self.known[source.name,] = columns
+
+    def _unknown_type(self, schema: str) -> str | None:
+        """Return which column of a list has a type that Spark does not know; None if the list is wrong in another way.
+
+        A comma within a type, as in `decimal(9,2)`, separates no columns.
+        """
+        for column in re.findall(r"(?:[^,(<]|\([^)]*\)|<[^,]*(?:,[^,]*)*>)+", schema):
+            name, _, type_ = column.strip().partition(" ")
+            if re.fullmatch(r"[A-Za-z_]+", type_.strip()) and self.analyzer.schema(column) is None:
+                near = nearest_word(type_.strip().lower(), _TYPES)
+                return f"column {name} has an unknown type '{type_.strip()}'{near}"
+        return None
 
     def _columns(self, step: StepDeclaration) -> Columns:
         body = step.body

@@ -193,7 +193,9 @@ def _passes_new_rows(plan: Java, *, names: frozenset[str], shared: dict[int, boo
 def _passes_through_join(plan: Java, *, left: bool, right: bool) -> bool:
     kind: str = plan.joinType().toString()
     if left and right:
-        raise _NotIncremental("the query joins tables that have both changed")
+        raise _NotIncremental(
+            "the query joins two inputs of which new rows are read: tables that have both changed, or files"
+        )
     if kind not in (_LEFT if left else _RIGHT):
         raise _NotIncremental(
             f"the query has a join ({kind}) by which new rows of one table change rows derived from the other"

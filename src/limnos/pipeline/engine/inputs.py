@@ -29,6 +29,7 @@ from limnos.pipeline.engine.sources import MalformedRows
 from limnos.pipeline.engine.sources.fingerprints import EACH_MAX
 from limnos.pipeline.engine.spark_failures import failure_of
 from limnos.pipeline.engine.user_code import place_in_function
+from limnos.pipeline.failures import StepError
 from limnos.pipeline.outcomes import BuiltStep, ReadPin
 from limnos.pipeline.reads import all_reads, tables
 from limnos.pipeline.run.parameters import arguments
@@ -339,11 +340,21 @@ def call_function(
         raise
     except Exception as error:
         failure = failure_of(error)
+        kind = type(error).__name__
+        if not isinstance(error, StepError) and not failure.message.startswith(("[", kind)):
+            failure.message = f"{kind}: {failure.message}"
         if (place := place_in_function(error, function)) is not None:
             failure.message = f"{place}\n{failure.message}"
         raise failure from error
     if not isinstance(frame, DataFrame):
-        raise BadRequest(
-            f"Step {step.name}: {body.function} returned {type(frame).__name__}, and a step must return a DataFrame."
-        )
+        raise BadRequest(f"Step {step.name}: {body.function} returned {_what_it_is(frame)}.")
     return frame
+
+
+def _what_it_is(value: object) -> str:
+    """Return what a function returned in place of a DataFrame of Spark, and what it must return."""
+    if value is None:
+        return "nothing, and a step must return a Spark DataFrame: is a `return` missing?"
+    module, name = type(value).__module__.partition(".")[0], type(value).__name__
+    whole = name if module == "builtins" else f"{module}.{name}"
+    return f"{whole}, and a step must return a Spark DataFrame, as of spark.createDataFrame(…)"

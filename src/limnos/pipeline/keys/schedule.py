@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keys of `schedule`: when a server runs the pipeline.
 
-Must not know due times: the server checks the cron expression and the time zone.
+Must not compute due times. The server checks the cron expression and the time zone again, because it may know other
+time zones.
 """
 
 from __future__ import annotations
+
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from limnos.pipeline.compound_schemas import Record, RecordKey
 from limnos.pipeline.declaration import ScheduleRule
@@ -19,7 +24,27 @@ ZONE = Text(word="a time zone", pattern=r"[A-Za-z0-9_+/-]{1,64}", rule="write a 
 
 
 def _schedule(values: Values, site: NodeSite) -> ScheduleRule:
-    return ScheduleRule(cron=values["cron"], time_zone=values.get("time_zone", "UTC"), at=site.at)
+    rule = ScheduleRule(cron=values["cron"], time_zone=values.get("time_zone", "UTC"), at=site.at)
+    if (fault := _cron_fault(rule.cron)) is not None:
+        site.add(f"'{rule.cron}' is not a cron expression: {fault}; {CRON.rule}")
+    try:
+        ZoneInfo(rule.time_zone)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        site.add(f"'{rule.time_zone}' is not a time zone; {ZONE.rule}")
+    return rule
+
+
+def _cron_fault(text: str) -> str | None:
+    """Return what is wrong with a cron expression; None if it is valid, or if nothing is installed to check it."""
+    if find_spec("cronsim") is None:
+        return None
+    from cronsim import CronSim, CronSimError  # noqa: PLC0415 - of the extra `server`
+
+    try:
+        CronSim(text, datetime.now(UTC))
+    except (CronSimError, ValueError, AssertionError) as error:
+        return str(error) or "a field is wrong"
+    return None
 
 
 SCHEDULE = Record(

@@ -333,8 +333,12 @@ class AttemptRunner:
         if self.work.attempt > 1 or any(tries > 1 for tries in self._tries.values()):
             self._clear(keep_tables=True)
         names = ", ".join(self._steps)
+        environment = self.work.pipeline.environment
+        where = "" if environment is None else f" in environment {environment.name}"
         report_lineages(self.client, self._outcomes, pipeline=self.work.pipeline.name, run=self.work.run)
-        return self._ended("published", EndReason.DONE, message=f"published {names}", revision=published.revision)
+        return self._ended(
+            "published", EndReason.DONE, message=f"published {names}{where}", revision=published.revision
+        )
 
     def _not_published(self, moved: tuple[MovedOutput, ...], *, missing_names: list[str]) -> RunResult:
         words = "; ".join(missing_names or [each.who for each in moved])

@@ -364,7 +364,10 @@ def intents(
         StepIntent(
             step=step.name,
             after=tuple(sorted(needs[step.name] & set(names))),
-            reads=tuple(_read(table, pins.get(table)) for table in sorted(reads[step.name])),
+            reads=(
+                *(_read(table, pins.get(table)) for table in sorted(reads[step.name])),
+                *(f"source {each.name}" for each in pipeline.sources if names_source(step, each.name)),
+            ),
             writes=f"{'.'.join(step.table)} ({step.write.mode.value}{_origin(promotion, step.name)})",
         )
         for step in ordered
