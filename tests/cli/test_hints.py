@@ -7,6 +7,7 @@ import pytest
 
 from limnos.cli import flags
 from limnos.cli.command_tree import app
+from limnos.cli.failures import ExitCode, failure_of
 from limnos.cli.hints import TypedCommand, hint_for, hint_for_argument
 from limnos.client.errors import ConflictError, DeniedError, NotFoundError, UnavailableError
 from tests.cli.test_docs import commands_of
@@ -86,6 +87,22 @@ def test_hint_for_full_metalake_lists_its_catalogs() -> None:
 def test_hints_for_absent_and_slow_servers_differ(sent: bool, expected: str) -> None:
     """The hint for a server that does not listen differs from that for a server that is too slow."""
     assert expected in str(hint_for(UnavailableError("x", sent=sent), TypedCommand()))
+
+
+def test_missing_extra_of_the_server_is_no_passing_failure() -> None:
+    """A server without an engine is not answered by another attempt, and the exit code is not that of a busy server."""
+    message = (
+        "ASX3109: A statement over data (query) needs an engine, and this server has none: pip install 'limnos[spark]'"
+    )
+    error = UnavailableError(message, sent=True)
+
+    failure = failure_of(error, TypedCommand(["sql", "-c", "select 1;"]))
+
+    assert failure is not None
+    assert (failure.exit_code, failure.message) == (ExitCode.FAILED, message)
+    assert failure.hint == (
+        "have the server's administrator install it where the server runs, then start the server again"
+    )
 
 
 def test_hint_without_decision_refers_to_callers_identity() -> None:

@@ -13,6 +13,8 @@ import pytest
 
 from limnos import __version__
 from limnos.cli import operations
+from limnos.cli.grammar import spelled
+from limnos.cli.operations import OPERATIONS, VERBS
 from limnos.cli.output import format_of
 from limnos.client.flow import OWN
 from tests.cli.conftest import Run
@@ -291,6 +293,14 @@ def test_help_names_every_command(run: Run) -> None:
 
     assert [name for name in operations.COMMANDS if f" {name} " not in page] == []
     assert "limnos server start" in page
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_of_a_verb_names_every_kind(run: Run, verb: str) -> None:
+    """The help of each verb lists all operations of it, those of users, roles, groups and tokens among them."""
+    page = run(verb, "--help").out
+
+    assert [spelled(each) for each in OPERATIONS if each.verb == verb and spelled(each) not in page] == []
 
 
 def test_command_help_has_arguments_and_example(run: Run) -> None:

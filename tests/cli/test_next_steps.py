@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+from pathlib import Path
 
 import pytest
 
+from limnos.cli import profiles
 from limnos.cli.hints import TypedCommand, hint_for, hint_for_argument
+from limnos.cli.profiles import Profile
 from limnos.client.errors import (
     ClientError,
     NotFoundError,
@@ -59,6 +63,37 @@ def typed(line: str) -> TypedCommand:
 def test_next_step_names_the_command_that_was_meant(line: str, error: ClientError, hint: str) -> None:
     """The next step is about the typed object, wherever its place in the command is."""
     assert hint in (hint_for(error, typed(line)) or "")
+
+
+def test_unknown_token_names_server_and_profile(
+    run: Run, fake: FakeServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A token that the server does not know is answered with the server, and the profile or flag that has the token."""
+    refusal = {
+        "error": {"code": "unauthenticated", "message": "The token is not valid: create one with 'limnos create …"}
+    }
+    for _ in range(2):
+        fake.on("GET", "/api/limnos/v1/whoami", refusal, status=401)
+    session = Profile(uri=fake.uri, user="ana", token="lim_1_old", ends_at=2**40, refresh_token=None)
+    profiles.write(os.environ, profiles.read(os.environ).put("old", session))
+    token = tmp_path / "ana.token"
+    token.write_text("lim_1_other")
+
+    of_profile, of_file = run("whoami", "--output", "json"), run("whoami", "--token-file", str(token))
+
+    assert of_profile.error["message"] == (
+        f"{fake.uri} does not know the session of profile old: it is of another server or store, or it was revoked"
+    )
+    assert "does not know the token of --token-file" in str(of_file.error["message"])
+    assert str(of_profile.error["hint"]).startswith("'limnos login --local'")
+
+
+def test_missing_role_has_the_exit_code_of_missing_objects(limnos: Run, fake: FakeServer) -> None:
+    """A role, user or group that does not exist ends a command with 3, whatever the status of the server's answer."""
+    missing = {"code": 1003, "type": "NoSuchRoleException", "message": "Role r does not exist in metalake lake"}
+    fake.on("PUT", "/api/metalakes/lake/permissions/users/bob/grant", missing, status=400)
+
+    assert limnos("grant", "role", "r", "--to", "bob").code == 3
 
 
 def test_address_without_scheme_is_completed() -> None:

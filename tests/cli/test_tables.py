@@ -45,6 +45,21 @@ def test_texts_are_cut_before_columns_are_left_out() -> None:
     assert "started_at" in narrow.left_out
 
 
+def test_column_with_one_value_is_left_out_first() -> None:
+    """Of two columns of equal priority the one that is the same in each row goes first, and `did` never goes."""
+    rows = [
+        {"at": STARTED, "user": "ana", "did": f"take-lineage-{row}", "kind": "table", "detail": f"tag {row}"}
+        for row in range(3)
+    ]
+    columns = {column: column for column in rows[0]}
+
+    narrow = tables.layout(rows, columns, width=56)
+    narrowest = tables.layout(rows, columns, width=50)
+
+    assert narrow.left_out == ("kind",)
+    assert "did" not in narrowest.left_out
+
+
 def test_narrow_columns_return_where_a_wide_one_is_left_out() -> None:
     """A long name in a column of high priority does not take the columns after it along: those that fit are there."""
     rows = [{**row, "pipeline": "a_pipeline_with_a_very_long_name_for_hourly_loads_of_nyc_flights"} for row in ROWS]

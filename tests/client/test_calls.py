@@ -712,6 +712,8 @@ def test_move_returns_the_full_target_path(fake: FakeServer, client: Client) -> 
         (lambda c: c.namespaces.move("main", "main.a"), "at least two parts"),
         (lambda c: c.tables.load("main.a"), "give catalog.namespace.table"),
         (lambda c: c.namespaces.load("main"), "give catalog.namespace"),
+        (lambda c: c.models.register("ml.a.m.v2"), "'ml.a.m.v2' is too long for a model: give catalog.schema.model"),
+        (lambda c: c.filesets.create("files.a"), "'files.a' is too short for a fileset: give catalog.schema.fileset"),
         (lambda c: c.owners.get("main.a", kind="view"), "give catalog.namespace.table"),
     ],
 )

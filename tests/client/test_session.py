@@ -50,6 +50,25 @@ def test_user_is_sent_as_basic(fake: FakeServer) -> None:
     assert fake.asked[0].headers["User-Agent"] == f"limnos/{__version__}"
 
 
+def test_token_of_a_file_is_sent_without_its_line_break(fake: FakeServer) -> None:
+    """White space around a token is left out, as that of a file's last line."""
+    fake.on("GET", WHO, {"user": "ana"})
+
+    with Client(fake.uri, token=" s3cret\n") as client:
+        client.whoami()
+
+    assert fake.asked[0].headers["Authorization"] == "Bearer s3cret"
+
+
+@pytest.mark.parametrize("token", ["", " ", "s3\ncret", "s3 cret", "s3crét"])
+def test_token_that_no_header_has_is_refused_without_it(token: str) -> None:
+    """A token that cannot be sent is refused before a request, and the message does not have it."""
+    with pytest.raises(ArgumentError, match="the token is empty, or has a space") as refused:
+        Client("http://127.0.0.1:8090", token=token)
+
+    assert "s3" not in str(refused.value)
+
+
 def test_token_is_sent_as_bearer(fake: FakeServer) -> None:
     """A token is sent as Bearer."""
     fake.on("GET", WHO, {"user": "ana"})

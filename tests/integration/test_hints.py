@@ -43,12 +43,14 @@ def furnished(server: LiveServer) -> None:
         "create namespace hints.a",
         "create namespace hints.a.b",
         "user add nil",
+        "user add eve",
         "role create hinted",
         "create catalog brim",
         "create namespace brim.x",
     ):
         assert main([*shlex.split(line), *flags]) == 0, line
     make_table(server, "a", "t", catalog="hints")
+    assert main(["grant", "--preset", "reader", "hints", "--to", "user:eve", *flags]) == 0
 
 
 @pytest.mark.usefixtures("furnished")
@@ -63,6 +65,7 @@ def furnished(server: LiveServer) -> None:
         (
             "describe hints.a.t --user nil",
             [
+                "limnos list --user nil",
                 "limnos request access hints.a.t --user nil",
                 "limnos access explain table_load hints.a.t --user nil",
             ],
@@ -70,6 +73,7 @@ def furnished(server: LiveServer) -> None:
         (
             "describe hints.a --user nil",
             [
+                "limnos list --user nil",
                 "limnos request access hints.a --kind namespace --user nil",
                 "limnos access explain namespace_load_iceberg hints.a --user nil",
             ],
@@ -77,6 +81,7 @@ def furnished(server: LiveServer) -> None:
         (
             "ls hints.a --user nil --kind namespace",
             [
+                "limnos list --user nil",
                 "limnos request access hints --user nil",
                 "limnos access explain namespace_list hints --user nil",
             ],
@@ -84,12 +89,19 @@ def furnished(server: LiveServer) -> None:
         (
             "mv hints.a.t hints.a.u --kind table --user nil",
             [
+                "limnos list --user nil",
                 "limnos request access hints.a.t --preset writer --user nil",
                 "limnos access explain table_rename hints.a.t --kind table --user nil",
             ],
         ),
-        ("drop hints.a.t --kind table --user nil", ["limnos access explain table_drop hints.a.t --user nil"]),
-        ("drop hints --user nil", ["limnos access explain catalog_drop hints --kind catalog --user nil"]),
+        (
+            "drop hints.a.t --kind table --user nil",
+            ["limnos list --user nil", "limnos access explain table_drop hints.a.t --user nil"],
+        ),
+        (
+            "drop hints --user nil",
+            ["limnos list --user nil", "limnos access explain catalog_drop hints --kind catalog --user nil"],
+        ),
         ("create catalog more --user nil", ["limnos access explain catalog_create --user nil"]),
         ("user add x --user nil", ["limnos access explain user_manage --user nil"]),
         ("role create x --user nil", ["limnos access explain role_create --user nil"]),
@@ -129,6 +141,51 @@ def test_hint_is_a_command_that_runs(typed: Typed, line: str, expected: list[str
     for command in expected:
         refused = 7 if "access explain" in command else 0  # `access explain` explains a refusal
         assert typed(command.removeprefix("limnos ")).code == refused, command
+
+
+@pytest.mark.usefixtures("furnished")
+@pytest.mark.parametrize(
+    "line,expected",
+    [
+        ("show a.t", "limnos show hints.a.t"),
+        ("show t", "limnos show hints.a.t"),
+        ("show lake.hints.a.t", "limnos show hints.a.t"),
+        ("show hints/a/t", "limnos show hints.a.t"),
+        ("list lake/hints", "limnos list hints"),
+        ("show hint.a", "limnos show hints.a"),
+        ("head hints.b.t", "limnos list hints"),
+        ("list hints.a.t", "limnos show hints.a.t"),
+        ("files hints.a.t", "limnos show hints.a.t"),
+        ("reports hints.a", "limnos list hints.a"),
+        ("show table hints.a.t.n", "limnos show hints.a.t"),
+        ("show hints.a.t.n", "limnos show hints.a.t"),
+        ("delete table hints.a --yes", "limnos list hints.a"),
+        ("list lake", "limnos list"),
+    ],
+)
+@pytest.mark.parametrize("user", ["", " --user eve"])
+def test_wrong_path_is_answered_by_what_it_is(typed: Typed, line: str, expected: str, user: str) -> None:
+    """A path of another kind, without its catalog or with the metalake's name is answered by what it is, or by the
+    nearest visible path, for a reader as for the admin: no answer advises to ask for access.
+    """
+    failed = typed(f"{line}{user}")
+
+    assert failed.code in {2, 3, 4}, failed
+    assert COMMAND.findall(str(failed.error["hint"])) == [f"{expected}{user}"], failed.error
+    assert "authorized" not in str(failed.error["message"])
+    assert typed(f"{expected}{user}".removeprefix("limnos ")).code == 0
+
+
+@pytest.mark.usefixtures("furnished")
+def test_hidden_and_missing_paths_have_the_same_answer(typed: Typed) -> None:
+    """A user who may know of no object gets one answer for an existing and for a missing path, and it says that access
+    is worth a request only if the object exists.
+    """
+    hidden, missing = typed("show hints.a.t --user nil"), typed("show hinte.a.t --user nil")
+
+    assert str(missing.error["message"]).replace("hinte", "hints") == hidden.error["message"]
+    assert str(missing.error["hint"]).replace("hinte", "hints") == hidden.error["hint"]
+    assert "asks for access, if you were told that it exists" in str(hidden.error["hint"])
 
 
 @pytest.mark.usefixtures("furnished")

@@ -108,6 +108,8 @@ class CommonFlags:
         """Build the client. Raises the errors of `credential`, and UsageError for a timeout that is no time."""
         if not 0 < self.timeout < math.inf:
             raise UsageError("--timeout takes a number of seconds above 0", hint="write for example --timeout 30")
+        source, profile = self.credential_source(os.environ), self.profile_name(os.environ)
+        lookups.used_server.set(lookups.UsedServer(self.server_url, source, None if source else profile))
         token, user = self.credential(os.environ)
         opener = partial(
             open_client, self.server_url, token=token, user=user, metalake=self.metalake, ca_file=self.ca_path

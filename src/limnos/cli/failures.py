@@ -7,13 +7,15 @@ Must not know any command.
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from limnos.cli.errors import StoppedError, UsageError
 from limnos.cli.exit_codes import ExitCode
-from limnos.cli.hints import TypedCommand, hint_for, hint_for_argument, is_anonymous
+from limnos.cli.hints import TypedCommand, hint_for, hint_for_argument, is_anonymous, needs_extra, unknown_token
 from limnos.cli.output import Format, to_json, visible
+from limnos.cli.visible_paths import hint_for_name, path_answer
 from limnos.client.errors import ArgumentError, ClientError
 from limnos.model import errors as taxonomy
 from limnos.model.extras import extra_of, install_hint
@@ -53,6 +55,8 @@ _BY_KIND = {
 }
 
 
+_NO_PRINCIPAL = re.compile(r"(?:User|Group|Role) \S+ does not exist in ")
+"""The beginning of messages about a missing user, group or role."""
 _NOT_SIGNED_IN = "you are not signed in: this command sent no credential"
 
 
@@ -81,7 +85,7 @@ def failure_of(error: Exception, typed: TypedCommand) -> CommandFailure | None:
         code = _BY_KIND.get(error.code, ExitCode.FAILED)
         return CommandFailure(exit_code=code, code=error.code, message=error.message, hint=error.hint)
     if isinstance(error, InvalidName):
-        hint = "write a path as catalog.namespace.table and put parts with special characters in `back-quotes`"
+        hint = hint_for_name(typed)
         return CommandFailure(exit_code=ExitCode.USAGE, code="illegal-name", message=error.message, hint=hint)
     if isinstance(error, taxonomy.LimnosError):
         return _from_taxonomy(error)
@@ -167,13 +171,20 @@ def render(failure: CommandFailure, output_format: Format) -> str:
 
 def _from_client(error: ClientError, typed: TypedCommand) -> CommandFailure:
     details = {"status": error.status or None, "request_id": error.request_id, "decision": error.decision}
+    answer = path_answer(error, typed)
+    is_unsigned = is_anonymous(error) and not _names_user(typed)
+    message = _NOT_SIGNED_IN if is_unsigned else _of_reads(typed.located(error.message), typed)
+    exit_code = _BY_KIND.get(error.kind, ExitCode.FAILED)
+    if exit_code is ExitCode.FAILED and _NO_PRINCIPAL.match(error.message):
+        exit_code = ExitCode.NOT_FOUND  # Gravitino's status for it is 400 in some calls and 404 in others
+    if needs_extra(error):
+        exit_code = ExitCode.FAILED
+    message = unknown_token(error) or message
     return CommandFailure(
-        exit_code=_BY_KIND.get(error.kind, ExitCode.FAILED),
+        exit_code=exit_code,
         code=error.code,
-        message=_NOT_SIGNED_IN
-        if is_anonymous(error) and not _names_user(typed)
-        else _of_reads(typed.located(error.message), typed),
-        hint=hint_for(error, typed),
+        message=message if answer is None else answer.message or message,
+        hint=hint_for(error, typed) if answer is None else answer.hint,
         details=details,
     )
 

@@ -49,6 +49,8 @@ _SAME_COMMANDS: Final = (
     {"show", "describe", "get", "info", "view", "desc", "explain", "status"},
     {"run", "start", "exec", "execute", "now"},
     {"cancel", "stop", "kill", "abort"},
+    {"grant", "approve", "accept", "confirm"},
+    {"decline", "reject", "refuse"},
     {"check", "test", "verify", "validate"},
 )
 """Words for the same command in different groups."""
@@ -117,7 +119,10 @@ def check_sentence(tokens: Sequence[str]) -> None:
     proposal = proposal_for(words) or grant_for(words)
     if proposal is not None and not any(flag in proposal.command for flag in flags if flag.startswith("-")):
         hint = propose([*proposal.command, *flags])
-        raise UsageError(proposal.note or f"there is no command '{' '.join(words[:2])}'", hint=f"{hint}{proposal.more}")
+        name = " ".join(words[:2])
+        is_known = len(words) > 1 and (words[0].lower(), KIND_WORDS.get(words[1].lower())) in BY_VERB_AND_KIND
+        plain = f"'limnos {name}' is typed otherwise" if is_known else f"there is no command '{name}'"
+        raise UsageError(proposal.note or plain, hint=f"{hint}{proposal.more}")
 
 
 def _split_quoted(tokens: Sequence[str]) -> list[str]:
@@ -165,7 +170,7 @@ def _command(tokens: Sequence[str], *, is_help: bool) -> list[str]:
     if lowered[0] == "import":
         return ["import", *_with_new_name(_without(tokens, words[:1]))]
     if lowered[0] in COMMANDS:
-        if len(words) == 1 and not rest and lowered[0] in GROUPS:
+        if len(words) == 1 and not rest and lowered[0] in GROUPS and not is_help:
             return [lowered[0], "--help"]
         if lowered[0] in GROUPS and not is_help and lowered[0] not in _ALONE:
             raise _unknown_in_group(lowered, words, flags=rest)

@@ -104,6 +104,8 @@ open docs, docs, manual, documentation = console {-} | the server has the docume
 unshare, ungrant, withdraw, take = revoke PRIVILEGE --on {} --from ROLE
 assign, assign role, add-role, grant-role, role grant, role assign, role add, user grant = grant role {1:ROLE} --to {2:USER}
 role revoke, role remove, role unassign, user revoke = revoke role {1:ROLE} --from {2:USER}
+privileges catalog grant, privileges namespace grant, privileges table grant, privileges view grant = grant --preset reader PATH --to role:ROLE {-} | what a role of another catalog may do is a preset here: reader, writer or admin
+privileges catalog revoke, privileges namespace revoke, privileges table revoke, privileges view revoke = revoke --preset reader PATH --from role:ROLE {-} | what a role of another catalog may do is a preset here: reader, writer or admin
 mask, hide, anonymize, redact = create restriction NAME {} --mask COLUMN=ACTION
 filter, rls, row-level security, row policy = create restriction NAME {} --filter "region = 'EU'"
 ren, move, rename-table, relocate = rename
@@ -192,7 +194,6 @@ service account, service-account, client-secret, robot = create secret
 \\dv = list views
 \\du, \\dg = list users
 \\l, \\l+ = list catalogs
-\\d, \\d+ = show
 \\z, \\dp = access holders
 \\c, \\connect = list {} | there is no current catalog: give whole paths, as main.raw.nyc
 \\q, \\? , \\h = --help {-} | 'limnos sql' is a shell; this program runs one command

@@ -38,7 +38,7 @@ def verb_page(verb: str) -> str:
     rows = [each for each in OPERATIONS if each.verb == verb]
     width = max(len(spelled(each)) for each in rows)
     lines += [f"  {spelled(each):<{width}}  {_same(each)}".rstrip() for each in rows]
-    return "\n".join(lines)
+    return "\n".join([*lines, "", f"'limnos {verb} KIND --help' explains the arguments of one."])
 
 
 def _same(operation: Operation) -> str:

@@ -6,13 +6,14 @@ A test runs every command that is named here. A failure without a known next ste
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Sequence
 from typing import Final
 
 from limnos.cli.flags import takes_value
-from limnos.cli.lookups import AccessOffer, access_offer, close_path
+from limnos.cli.lookups import AccessOffer, access_offer, close_path, known_path, used_server
 from limnos.cli.output import flag_values
 from limnos.cli.signatures import signature_of
 from limnos.client.errors import ClientError, DeniedError, NotFoundError, UnauthenticatedError, UnavailableError
@@ -119,6 +120,11 @@ class TypedCommand:
         return next(iter(flag_values(self.tokens, flag)), None)
 
     @property
+    def metalake(self) -> str:
+        """The metalake of the command's paths."""
+        return next(iter(flag_values(self.tokens, "--metalake")), os.environ.get("LIMNOS_METALAKE", "lake"))
+
+    @property
     def target(self) -> tuple[str, ...]:
         """The new path of the object: TARGET of `rename`, `--to` of `undrop`, else `path`; empty if it is malformed."""
         if self.words[:1] == ("rename",):
@@ -182,6 +188,21 @@ SIGN_IN = (
 """How to sign in."""
 
 
+def needs_extra(error: ClientError) -> bool:
+    """Return whether the server lacks an extra that is to be installed: no later request succeeds without it."""
+    return "pip install 'limnos[" in error.message
+
+
+def unknown_token(error: ClientError) -> str | None:
+    """Return the message for a token that the server does not know: which server, and whose token; None for other
+    errors, and before a command uses a server.
+    """
+    used = used_server.get()
+    if used is None or not error.message.startswith("The token is not valid: "):
+        return None
+    return f"{used.uri} does not know {used.credential}: it is of another server or store, or it was revoked"
+
+
 def is_anonymous(error: ClientError) -> bool:
     """Return whether a server refused a request because it had no credential."""
     return ANONYMOUS in error.message or error.message.startswith("Authenticate: ")
@@ -189,12 +210,20 @@ def is_anonymous(error: ClientError) -> bool:
 
 def hint_for(error: ClientError, typed: TypedCommand) -> str | None:
     """Return the hint for a failed call, usually a command to run next; None without one."""
+    if (acts_as := _acts_as(error, typed)) is not None:
+        return acts_as
     if isinstance(error, UnavailableError):
         if "WRONG_VERSION_NUMBER" in error.message:
             return "the server there speaks http, not https: write http:// in --uri or LIMNOS_URI"
+        if needs_extra(error):
+            return "have the server's administrator install it where the server runs, then start the server again"
         if error.sent:
             return "try again in a moment; the server's log says more"
-        return "start a server with 'limnos server start', or give its URL with --uri or LIMNOS_URI"
+        start = "start a server with 'limnos server start', or give its URL with --uri or LIMNOS_URI"
+        used = used_server.get()
+        if used is None or used.profile is None:
+            return start
+        return f"{start}; {used.uri} is of profile {used.profile}, and 'limnos list profiles' lists the others"
     if isinstance(error, UnauthenticatedError) or is_anonymous(error):
         if any(each.partition("=")[0] == "--user" for each in typed.tokens):
             if (instead := _of_a_user(typed)) is not None:
@@ -214,6 +243,25 @@ def hint_for(error: ClientError, typed: TypedCommand) -> str | None:
     if isinstance(error, NotFoundError) or "does not exist" in error.message:
         return _not_found_hint(error, typed)
     return _by_code(error, typed)
+
+
+def _acts_as(error: ClientError, typed: TypedCommand) -> str | None:
+    """Return the hint after `--as` was refused, without that flag; None for other failures."""
+    user = next(iter(flag_values(typed.tokens, "--as")), "")
+    if not user:
+        return None
+    if error.message.startswith("--as "):
+        return f"leave out '--as {shlex.quote(user)}': only service admins act as other users"
+    if not error.message.startswith((f"User {user} does not exist", f"Current user {user} doesn't exist")):
+        return None
+    own = TypedCommand(_without_flag(typed.tokens, "--as"))
+    return f"'{own.command('list', 'users')}' lists the existing ones"
+
+
+def _without_flag(tokens: Sequence[str], flag: str) -> list[str]:
+    """Return a command line without a flag and its value."""
+    pairs = zip(["", *tokens], tokens, strict=False)
+    return [token for before, token in pairs if flag not in {token, before} and not token.startswith(f"{flag}=")]
 
 
 def _of_a_user(typed: TypedCommand) -> str | None:
@@ -267,7 +315,8 @@ def _ask(offer: AccessOffer, typed: TypedCommand) -> str:
     words += ["--preset", offer.preset] if offer.preset != "reader" else []
     words += ["--kind", offer.kind] if offer.kind not in {"table", "catalog"} else []
     owner = f" ({offer.owned} is owned by {offer.owner})" if offer.owner else ""
-    return f"'{typed.command(*words)}' asks for access{owner}"
+    asks = f"'{typed.command(*words)}' asks for access{owner}"
+    return asks if offer.owned == offer.path else f"{asks}, if you were told that it exists"
 
 
 def _decision_parts(error: DeniedError) -> tuple[str, str, str]:
@@ -320,6 +369,8 @@ def _not_found_hint(error: ClientError, typed: TypedCommand) -> str:
         return f"'{typed.command('list', '--kind', 'metalake')}' lists the existing ones"
     if kind != "catalog" and len(path) > 1:
         above = path[:-1] if len(path) == 2 or typed.words[0] != "list" else path[:1]
+        if (known := known_path(above)) is not None and known.length > 0:
+            above = above[: known.length]
         return f"'{typed.command('list', display.render(above))}' lists the existing objects"
     return f"'{typed.command('list')}' lists the existing objects"
 
@@ -332,6 +383,9 @@ def _closer(typed: TypedCommand) -> str | None:
         return None
     if (near := close_path(path)) is None:
         return None
+    if typed.words[:1] == ("delete",):
+        shows = typed.command("show", display.render(near))
+        return f"the nearest is {display.render(near)}: '{shows}' shows it"
     again = [display.render(near) if token in {spelled, ".".join(path)} else token for token in typed.tokens]
     return f"did you mean '{shlex.join(['limnos', *again])}'?"
 
@@ -377,7 +431,32 @@ def _trash_hint(error: ClientError, typed: TypedCommand) -> str | None:
     return None
 
 
+_ACTIONS: Final = {
+    word: action
+    for action, words in {
+        "read": "select read scan query load",
+        "commit": "write insert update delete modify append commit table_write",
+        "drop": "drop",
+        "create": "create",
+        "rename": "alter rename move",
+    }.items()
+    for word in words.split()
+}
+"""Words that people type for actions on a table, and the end of the action's name."""
+
+
+def _of_unknown_action(error: ClientError, typed: TypedCommand) -> str | None:
+    """Return the command with the action that a word of SQL means for a table; None for other errors."""
+    unknown = re.match(r"Unknown action '(\w+)'", error.message)
+    if unknown is None or (end := _ACTIONS.get(unknown[1].lower())) is None:
+        return None
+    again = [f"table_{end}" if token == unknown[1] else token for token in typed.tokens]
+    return f"'{TypedCommand(again).again()}', for a table"
+
+
 def _by_code(error: ClientError, typed: TypedCommand) -> str | None:
+    if (action := _of_unknown_action(error, typed)) is not None:
+        return action
     path = display.render(typed.path) if typed.path else ""
     if error.code == "already-exists":
         path = display.render(typed.target) if typed.target else ""

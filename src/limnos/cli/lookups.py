@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests after a failure: what a refused caller may ask for and of whom, and the object to which a wrong path is
-close.
+close, or what a path is.
 
 They refuse nothing, so the audit has one record of the refusal. A request that fails, or that takes long, is no answer:
 the failure is then reported without it.
@@ -26,6 +26,27 @@ NAMES_MAX: Final = 500
 """The number of siblings among which a close name is looked for."""
 reopen: ContextVar[Callable[[], Client] | None] = ContextVar("reopen", default=None)
 """Opens another client of the server of the failed command, as the same user; None before a command has one."""
+
+
+class UsedServer(NamedTuple):
+    """The server of a command, the flag or variable with the caller's credential, else the profile that has it. Either
+    is None without one.
+    """
+
+    uri: str
+    source: str | None
+    profile: str | None
+
+    @property
+    def credential(self) -> str:
+        """The credential, as a message names it."""
+        return f"the token of {self.source}" if self.source else f"the session of profile {self.profile}"
+
+
+used_server: ContextVar[UsedServer | None] = ContextVar("used_server", default=None)
+"""The server that the command uses; None before a command has one."""
+_CATALOGS_MAX: Final = 20
+"""The number of catalogs in which a path without its catalog is looked for."""
 _ASKED_FOR: Final = frozenset({kind.word for kind in PRESET_KINDS} - {"metalake"})
 """The kinds of objects to which access can be asked for."""
 
@@ -106,3 +127,53 @@ def close_path(parts: Sequence[str]) -> tuple[str, ...] | None:
     except (ClientError, ArgumentError, InvalidName):
         return None
     return None
+
+
+class KnownPath(NamedTuple):
+    """How much of a path a caller may know: the number of its first parts, and the kinds of the objects there. Nothing
+    is known of the rest: it is missing, or hidden from the caller.
+    """
+
+    length: int
+    kinds: tuple[str, ...]
+
+
+def known_path(parts: Sequence[str]) -> KnownPath | None:
+    """Return how much of a path the caller may know; None if the server does not say, or if the path is in a catalog
+    of an external system, which may have objects that the server does not list.
+    """
+    from limnos.client import ArgumentError, ClientError
+
+    if (opener := reopen.get()) is None or not parts:
+        return None
+    try:
+        with opener() as client:
+            for length in range(len(parts), 0, -1):
+                known = client.access.objects(parts[:length])
+                if known.objects:
+                    return KnownPath(length, tuple(each.kind for each in known.objects))
+                if not known.complete:
+                    return None
+    except (ClientError, ArgumentError, InvalidName):
+        return None
+    return KnownPath(0, ())
+
+
+def path_below_a_catalog(parts: Sequence[str]) -> tuple[str, ...] | None:
+    """Return the one visible object that a path without its catalog, or its last part alone, names; None if there is
+    none, or if there are several.
+    """
+    from limnos.client import ArgumentError, ClientError
+
+    if (opener := reopen.get()) is None or not parts:
+        return None
+    try:
+        with opener() as client:
+            catalogs = client.catalogs.names()[:_CATALOGS_MAX]
+            below = [(each, *parts) for each in catalogs if client.access.objects((each, *parts)).objects]
+            if not below:
+                hits = client.searches.find(parts[-1]).hits
+                below = [tuple(each.path) for each in hits if tuple(each.path[-len(parts) :]) == tuple(parts)]
+    except (ClientError, ArgumentError, InvalidName):
+        return None
+    return below[0] if len(below) == 1 else None

@@ -80,6 +80,10 @@ def execute(typed: Sequence[str], *, output_format: Format | None = None, raises
         if failure is None:
             return _report(error, tokens, output_format=output_format)
         return _fail(failure, tokens, output_format=output_format)
+    finally:
+        if (lookups := sys.modules.get("limnos.cli.lookups")) is not None:
+            lookups.reopen.set(None)
+            lookups.used_server.set(None)
     return result
 
 

@@ -7,6 +7,8 @@ become ours or are left out, words that only name a kind are left out, and missi
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Final
@@ -43,6 +45,23 @@ _AS_ARGUMENT: Final = frozenset(
     ]
 )
 """Flags of other tools whose value is an argument here."""
+_PLACES_OF: Final = {
+    "--role": ("ROLE",),
+    "--role-name": ("ROLE",),
+    "--catalog-role": ("ROLE",),
+    "--principal-role": ("ROLE",),
+    "--user": ("USER",),
+    "--user-name": ("USER",),
+    "--username": ("USER",),
+    "--principal": ("USER",),
+    "--assignee": ("USER",),
+    "--group": ("USER", "GROUP"),
+    "--group-name": ("USER", "GROUP"),
+    "--catalog": ("PATH",),
+    "--table": ("PATH",),
+    "--namespace": ("PATH",),
+}
+"""Flags of other tools, and the places of proposals for their values."""
 _KIND_NAMES: Final = frozenset({"ns", "db", "tbl", "serviceaccount", "privileges", "privilege", "member", "if", "not"})
 """Words that stand before a name in other tools, and are no kind here."""
 _NOISE: Final = frozenset({*KIND_WORDS, *FILLERS, *_KIND_NAMES, "exists", "get", "details", *VERBS, *VERB_ALIASES})
@@ -56,6 +75,7 @@ def proposed(tokens: Sequence[str], *, resolve: Callable[[Sequence[str]], list[s
 
     `resolve` reads a command line, as the grammar does. Flags that the command does not have are named after it.
     """
+    tokens = _filled(tokens)
     plain = quoted(tokens)
     if _depth.get() == _DEPTH_MAX or not tokens or tokens[0].startswith("-"):
         return plain
@@ -71,6 +91,25 @@ def proposed(tokens: Sequence[str], *, resolve: Callable[[Sequence[str]], list[s
     if signature is None or resolved[-1] == "--help":
         return plain
     return _fitted(tokens, resolved, signature=signature)
+
+
+def _filled(tokens: Sequence[str]) -> list[str]:
+    """Return a command line in which values of flags stand at the places that have their names: other tools name each
+    argument by a flag, as in `role grant --role reader --user ana`.
+    """
+    _, flags = take_words(tokens)
+    result = list(tokens)
+    for flag, value in itertools.pairwise(flags):
+        for place in _PLACES_OF.get(flag.replace("_", "-"), ()):
+            at = next((at for at, token in enumerate(result) if re.search(rf"(?:^|:){place}$", token)), None)
+            if at is None or value.startswith("-"):
+                continue
+            prefix = "group:" if flag.startswith("--group") and place == "USER" else ""
+            result[at] = result[at].removesuffix(place) + prefix + value
+            start = next(at for at, token in enumerate(result) if token == flag)
+            del result[start : start + 2]
+            break
+    return result
 
 
 def fitting_flag(flag: str, flags: frozenset[str]) -> str | None:

@@ -17,7 +17,17 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 _LINES: Final = """
-create|new token NAME, token create|new|add NAME = create token --for NAME
+create|new token NAME, token create|new|add NAME = create token --for NAME | the user of a token is an option
+\\d|\\d+ = list
+\\d|\\d+ NAME = show NAME
+alter role NAME rename to NEW = create role NEW | a role keeps its name, which grants and the audit have: create the new role with the same grants, delete the former one
+alter group NAME rename to NEW = create group NEW | a group keeps its name, which grants and the audit have: create the new group with the same users and roles, delete the former one
+alter user NAME rename to NEW = create user NEW | a user keeps its name, which tokens and the audit have: create the new user, grant it the same roles, delete the former one
+alter catalog NAME rename to NEW = rename catalog NAME NEW
+alter metalake NAME rename to NEW = rename metalake NAME NEW
+alter tag NAME rename to NEW = rename tag NAME NEW
+delete|drop|remove secret NUMBER = delete secret USER NUMBER | a secret is deleted with the name of its user: 'limnos list secrets USER' has its number
+show|list freshness PATH = show PATH | last_change is the time of the latest commit to a table; checks of data are expectations of a pipeline
 alter user NAME disable|disabled|off, user deactivate|offboard|ban|suspend|block NAME, deactivate|offboard|suspend user NAME = user disable NAME
 alter user NAME enable|enabled|on, user activate|reactivate|unban NAME, activate|reactivate user NAME = user enable NAME
 alter table|view|schema|namespace|database PATH [set] owner to [user] NAME, alter table|view|schema|namespace|database PATH set owner NAME = set PATH --owner NAME
@@ -39,10 +49,12 @@ restore|recover DATABASE = server restore DATABASE | a copy of the store is rest
 group rename NAME NEW = create group NEW | a group keeps its name, which grants and the audit have: create the new group with the same users and roles, delete the former one
 user rename NAME NEW = create user NEW | a user keeps its name, which tokens and the audit have: create the new user, grant it the same roles, delete the former one
 role rename NAME NEW = create role NEW | a role keeps its name, which grants and the audit have: create the new role with the same grants, delete the former one
-group members|users NAME, list members|users of|in NAME, list members NAME, list group members NAME, members of NAME = show group NAME
+group members|users NAME, list members|users of|in [group] NAME, list members NAME, list group members NAME, members of [group] NAME = show group NAME
+list users of|in|with role NAME, users with role NAME = show role NAME
 user groups|roles NAME, list groups|roles of NAME, groups|roles of NAME = show user NAME
 access why|check PATH = access explain table_read PATH
 access ask|request PATH, request access to|on PATH = request access PATH
+what can USER read|see|access|do|use = access reach --for USER
 access can|why|check USER PATH = access explain table_read PATH --for USER
 [access] can|check USER read|select PATH = access explain table_read PATH --for USER
 [access] can|check USER write|insert|update PATH = access explain table_commit PATH --for USER
@@ -71,7 +83,7 @@ cp|copy|get|put SOURCE GVFS, cp|copy|get|put GVFS SOURCE = files CATALOG.NAMESPA
 model|models register PATH, register model PATH = create model PATH
 model|models register NAME, register model NAME = create model CATALOG.NAMESPACE.NAME
 list access requests, access requests = list requests
-history|snapshots|log PATH, show history|snapshots|log [of|for] PATH = show PATH | this shows the number of snapshots, the console's page of the table lists them; 'limnos audit --path PATH' shows who changed it
+history|snapshots|log|versions PATH, show|list history|snapshots|log|versions [of|for] PATH = show PATH | this shows the number of snapshots, the console's page of the table lists them; 'limnos audit --path PATH' shows who changed it
 config get|show|list|view [KEY], get config [KEY] = server config | this lists the settings of a server on this machine, with the place where each is set
 top = list nodes | this lists the server's nodes; 'limnos list runs' has the runs of pipelines, 'limnos head TABLE' a table's first rows
 audit log|logs|trail|list|show = audit
@@ -105,6 +117,7 @@ _FORMS: Final = {
     "FILE": re.compile(r".*[./].*"),
     "DATABASE": re.compile(r".*\.(?:db|sqlite3?|bak|backup)"),
     "GVFS": re.compile(r"gvfs://.*"),
+    "NUMBER": re.compile(r"[0-9]+"),
     "RUN": re.compile(r"[0-9a-f]*[0-9][0-9a-f-]*"),
     "ACTION": re.compile(r"[a-z]+(?:_[a-z]+)+"),
 }
@@ -188,7 +201,7 @@ def _matches(line: Sequence[str], words: Sequence[str], *, values: dict[str, str
 def typed_lines() -> list[list[str]]:
     """Return each line of the table with all of its words and an example for each argument, for tests."""
     examples = {"PATH": "main.raw.t", "TARGET": "main.raw.u", "FILE": "p.yaml", "DATABASE": "lake.db"}
-    examples |= {"RUN": "1044", "ACTION": "table_read"}
+    examples |= {"RUN": "1044", "NUMBER": "7", "ACTION": "table_read"}
     examples |= {"GVFS": "gvfs://fileset/main/raw/f", "CATALOG": "finance"}
     return [
         [
@@ -207,7 +220,9 @@ def _statement(words: Sequence[str]) -> Proposal | None:
     if words[0].lower() == "count" and len(words) == 2 and "." in words[1]:
         text = f"select count(*) from {words[1]}"  # noqa: S608 - proposed, not run
     text = _PROFILED.sub("explain ", text)
-    note = "statements are run by 'limnos sql', in SQL++"
+    note = (
+        "a statement stands after -c" if words[0].lower() == "sql" else "statements are run by 'limnos sql', in SQL++"
+    )
     if words[0].lower() == "truncate" and len(words) == 2 and "." in words[1]:
         text = f"delete from {words[1]}"  # noqa: S608 - proposed, not run
         note = "rows are deleted by engines and SQL++, the table by 'limnos delete'"

@@ -7,6 +7,7 @@ The parser's own texts are not shown, except the choices of a value.
 from __future__ import annotations
 
 import difflib
+import itertools
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,7 +25,8 @@ from cyclopts.exceptions import (
 from limnos.cli.errors import UsageError
 from limnos.cli.flags import GUESSED_FLAGS
 from limnos.cli.grammar import close_words, guess_error, propose, typed_as
-from limnos.cli.guesses import command_for
+from limnos.cli.guesses import FILLERS, command_for
+from limnos.cli.output import flag_values
 from limnos.cli.sentences import quoted
 from limnos.cli.signatures import COMMON
 from limnos.cli.token_words import take_words
@@ -161,6 +163,10 @@ def _too_many(extra: str, command: _Command) -> UsageError:
         return UsageError(
             message, hint=propose([*command.tokens[: at - 1], before + extra[0], *command.tokens[at + 1 :]])
         )
+    plain = [word for word in words if word.lower() not in FILLERS]
+    if len(plain) < len(words) and command.words[0] in {"list", "show", "tree", "head", "files"}:
+        joins = next(word for word in words if word.lower() in FILLERS)
+        return UsageError(f"'{joins}' is one word too many", hint=propose([*command.words, *plain, *flags]))
     if "=" in extra and "=" in before:
         tokens = [*command.tokens[:at], "--property", *command.tokens[at:]]
         return UsageError(f"each property has its own --property: '{extra}'", hint=propose(tokens))
@@ -168,6 +174,7 @@ def _too_many(extra: str, command: _Command) -> UsageError:
         last = words[-1] if words else extra
         form = template[1] if "." in last and len(template) > 1 else template[0]
         texts = {"{0}": words[0] if words else "", "{1}": last, "{+}": " ".join(words)}
+        texts |= {"{2}": words[1] if len(words) > 1 else "", "{catalog}": last.partition(".")[0]}
         return UsageError(message, hint=propose([*(texts.get(word, word) for word in form.split()), *flags]))
     if command.words[0] in {"show", "list", "delete", "set", "tree", "head", "protect"} and len(words) > 1:
         return _of_path(message, command, words=words, flags=flags)
@@ -189,6 +196,9 @@ def _of_path(message: str, command: _Command, *, words: Sequence[str], flags: Se
     if command.words == ["show"] and all(word.isdigit() for word in rest):
         text = f"{message}: 'show' takes no version, and shows the newest one with the number of versions"
         return UsageError(text, hint=propose([*command.words, first, *flags]))
+    if len(words) == 2 and "." in rest[0] and "." not in first and "`" not in first + rest[0]:
+        text = f"'limnos {' '.join(command.words)}' knows no '{first}'"  # a name of a catalog has no space
+        return UsageError(text, hint=propose([*command.words, *rest, *flags]))
     joined = " ".join(words)
     path = joined if "`" in joined else ".".join(f"`{part}`" if " " in part else part for part in joined.split("."))
     as_one = propose([*command.words, path, *flags])
@@ -223,10 +233,11 @@ _PLACES: Final = {
     "role delete": ("revoke role {0} --from {1}",),
     "rename": ("rename {0} {1}",),
     "lineage up": ("lineage up {0}",),
-    "changes": ("changes --catalog {1}",),
+    "changes": ("changes --catalog {1}", "changes --catalog {catalog}"),
+    "access explain": ("access explain {0} {2} --for {1}",),
 }
 """Where the last word belongs that a command has no place for; the second form is for a path. `{0}` is the first
-argument, `{1}` the last, `{+}` all of them.
+argument, `{2}` the second, `{1}` the last, `{catalog}` the catalog of that one, `{+}` all of them.
 """
 
 
@@ -375,9 +386,33 @@ def _missing(error: MissingArgumentError, command: _Command) -> UsageError:
     tokens = error.argument.tokens if error.argument is not None else ()
     name = error.keyword or next((token.keyword for token in tokens if token.keyword), None)
     if name is not None:
-        return UsageError(f"{name} needs a value", hint=propose([*command.typed_tokens, _value_name(name)]))
+        return _without_value(name, command)
+    if (named := _named_by_flag(command)) is not None:
+        return named
     label = "an argument" if error.argument is None else error.argument.name
     return UsageError(f"{label} is missing", hint=f"'{command.usage}'")
+
+
+def _without_value(name: str, command: _Command) -> UsageError:
+    """Return the error for a flag without its value, or with a negative one, which stands for a flag."""
+    tokens = command.typed_tokens
+    after = next((token for before, token in itertools.pairwise(tokens) if before == name), "")
+    if after[1:2].isdigit():
+        again = [after[1:] if token == after else token for token in tokens]
+        return UsageError(f"{name} takes no negative value, as '{after}'", hint=propose(again))
+    return UsageError(f"{name} needs a value", hint=propose([*tokens, _value_name(name)]))
+
+
+def _named_by_flag(command: _Command) -> UsageError | None:
+    """Return the error for a name that stands after a flag, as in `user create --user bob`; None for another one."""
+    flag = f"--{command.typed_name[-1]}"
+    value = next(iter(flag_values(command.rest, flag)), "")
+    if not value or take_words(command.rest)[0]:
+        return None
+    rest = " ".join([shlex.quote(token) for token in command.rest])
+    rest = rest.replace(f"{flag}={shlex.quote(value)}", "").replace(f"{flag} {shlex.quote(value)}", "")
+    again = propose([*command.typed_name, value, *shlex.split(rest)])
+    return UsageError(f"the name stands without a flag, not after {flag}", hint=again)
 
 
 def _wrong_value(error: CoercionError, token: Token, *, command: _Command) -> UsageError:
@@ -385,10 +420,20 @@ def _wrong_value(error: CoercionError, token: Token, *, command: _Command) -> Us
     choices = [str(each) for each in get_args(error.target_type)] if get_origin(error.target_type) is Literal else []
     takes = f"one of {', '.join(choices)}" if choices else _VALUE_WORDS.get(error.target_type, "another value")
     meant = _MEANT.get(token.value.lower(), "")
+    if label == "--preset" and token.value.lower() in {"owner", "ownership", "own"}:
+        return _owner_instead(command)
     near = [meant] if meant in choices else close_words(token.value, choices, cutoff=0.7)
     again = f"'{command.again(token.value, near[0])}'" if near else f"'{command.name} --help' explains its arguments"
     source = "" if token.source in {"", "cli"} else f" from {token.source}"
     return UsageError(f"{label} takes {takes}, not '{token.value}'{source}", hint=again)
+
+
+def _owner_instead(command: _Command) -> UsageError:
+    """Return the error for a preset `owner`: an object has one owner, which another command sets."""
+    words, _ = take_words(command.rest)
+    path = next(iter([*flag_values(command.rest, "--on"), *words]), "PATH")
+    holder = next(iter(flag_values(command.rest, "--to")), "OWNER").removeprefix("user:")
+    return UsageError("an object has one owner, which is no preset", hint=propose(["set", "owner", path, holder]))
 
 
 _MEANT: Final = {

@@ -32,6 +32,11 @@ SQL_PRIVILEGES: Final = {
 _LINE: Final = re.compile(
     r"(?P<what>.+?) on (?P<place>\S+(?: \S+)?) (?P<way>to|from) (?P<who>\S+(?: \S+)?)", re.IGNORECASE
 )
+_ALL_OF: Final = re.compile(
+    r"\bon (?:all|any|future) \w+ (?:in|of) (?=(?:schema|namespace|database|catalog|metalake) \S|\S+ (?:to|from) )",
+    re.IGNORECASE,
+)
+"""`on all tables in schema main.hr`: privileges on a namespace count for all objects below it."""
 _NOTE: Final = "'{}' takes options where SQL has words, and privileges are held by roles"
 
 
@@ -42,7 +47,7 @@ def grant_for(words: Sequence[str]) -> Proposal | None:
     verb = words[0].lower() if words else ""
     if verb not in {"grant", "revoke"}:
         return None
-    match = _LINE.fullmatch(" ".join(words[1:]))
+    match = _LINE.fullmatch(_ALL_OF.sub("on ", " ".join(words[1:])))
     if match is None or (match["way"].lower() == "to") != (verb == "grant"):
         return None
     *kinds, path = match["place"].split()

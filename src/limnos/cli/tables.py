@@ -2,8 +2,8 @@
 """The layout of tables on a terminal: which columns fit, and how wide each one is.
 
 Must not know the commands or the output formats. Ids, times and names are never wrapped or cut. Long texts are cut,
-then columns of low priority are left out, and those of them return that fit after all. If even the necessary columns do
-not fit, each row is printed as a block of lines.
+then columns are left out, those with one value and those of low priority first, and those of them return that fit after
+all. If even the necessary columns do not fit, each row is printed as a block of lines.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ TEXTS: Final = frozenset(
 NECESSARY: Final = frozenset(
     {
         "action",
+        "did",
         "error",
         "id",
         "job",
@@ -92,7 +93,9 @@ def layout(rows: Sequence[Cells], columns: Mapping[str, str], *, width: int | No
         candidates = [column for column in shown_columns[1:] if column not in NECESSARY]
         if not candidates:
             return TableText(tuple(_blocks(rows, columns, width=width or 0)))
-        left_out.append(max(candidates, key=lambda column: (column in SPARE, shown_columns.index(column))))
+        same = {column for column in candidates if len({row[column] for row in rows}) == 1} if len(rows) > 1 else set()
+        order = {column: (column in same, column in SPARE, at) for at, column in enumerate(candidates)}
+        left_out.append(max(candidates, key=order.__getitem__))
         shown_columns.remove(left_out[-1])
     for column in reversed(left_out):  # a narrow column fits where a wider one of higher priority did not
         restored = [each for each in columns if each in {*shown_columns, column}]

@@ -48,6 +48,21 @@ def table_parts(path: str | Sequence[str]) -> Parts:
     return parts if len(parts) == 2 else parts_of(parts, least=3)
 
 
+def schema_object_parts(path: str | Sequence[str], *, kind: str) -> tuple[str, str, str]:
+    """Parse the path of an object of a kind whose schemas do not nest: catalog, schema and name.
+
+    Raises ArgumentError for a shorter or longer path, and the errors of `names.display.parse`.
+    """
+    parts = tuple(display.parse(path)) if isinstance(path, str) else tuple(path)
+    if len(parts) != 3:
+        spelled, size = display.render(parts), "short" if len(parts) < 3 else "long"
+        raise ArgumentError(
+            f"'{spelled}' is too {size} for a {kind}: give catalog.schema.{kind}; its schemas do not nest"
+        )
+    catalog, schema, name = parts
+    return catalog, schema, name
+
+
 def metalake_url(metalake: str, *names: str) -> str:
     """Return the Gravitino path of an object of a metalake, such as `/api/metalakes/lake/tags/pii`."""
     return f"{API}/metalakes{segments(metalake, *names)}"

@@ -159,6 +159,7 @@ class _ServerTarget:
             raise ArgumentError(f"'{uri}' is not the address of a server; write for example http://127.0.0.1:8090")
         if token is not None and user is not None:
             raise ArgumentError("give a token or a user, not both")
+        token = None if token is None else _checked_token(token)
         if user is not None and (not user or ":" in user):
             raise ArgumentError(f"'{user}' is not a user name: it must not be empty or contain ':'")
         self.uri = uri.rstrip("/")
@@ -196,6 +197,16 @@ def _tls_context(ca_file: str | Path) -> ssl.SSLContext:
     return context
 
 
+def _checked_token(token: str) -> str:
+    """Return a token without the space around it, as of a file's last line. Raises ArgumentError, without the token,
+    for one that no header can have.
+    """
+    token = token.strip()
+    if not token or not token.isascii() or not token.isprintable() or " " in token:
+        raise ArgumentError("the token is empty, or has a space, a line break or a letter that no token has")
+    return token
+
+
 def _credential(token: str | None, user: str | None) -> dict[str, str]:
     if token is not None:
         return {"Authorization": f"Bearer {token}"}
@@ -230,6 +241,8 @@ def _unavailable_error(uri: str, error: httpx2.TransportError) -> UnavailableErr
         return UnavailableError(f"no server answers at {uri} ({str(error) or type(error).__name__})", sent=False)
     if isinstance(error, httpx2.TimeoutException):
         return UnavailableError(f"the server at {uri} did not answer in time", status=504)
+    if isinstance(error, httpx2.LocalProtocolError):  # its text may have a header's value
+        return UnavailableError(f"the request to {uri} could not be written", sent=False)
     return UnavailableError(f"the connection to {uri} broke before the response was complete ({error})")
 
 

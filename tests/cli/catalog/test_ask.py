@@ -55,6 +55,32 @@ def ask(served: ServedNode, capsys: pytest.CaptureFixture[str]) -> Ask:
     return call
 
 
+@pytest.mark.parametrize("query", ["describe tables", "DESC tables;", "show columns from tables"])
+def test_description_of_a_table_lists_its_columns(ask: Ask, query: str) -> None:
+    """`describe tables` describes the table of this name, where DuckDB lists tables."""
+    assert {"path", "restricted"} <= {row["column_name"] for row in ask(query)}
+
+
+@pytest.mark.parametrize(
+    "query,message,hint",
+    [
+        ("select nam from nodes", 'Candidate bindings: "name"', '"describe nodes" columns'),
+        ("select * from node", 'Did you mean "nodes"?', '"show tables"'),
+        ('select path from nodes where kind = "table"', '"table" is a column', "in single quotes: 'table'"),
+        ("who owns main.raw.t?", "not a question in words", "'limnos show owner main.raw.t'; "),
+        ("what can ana read", "not a question in words", "'limnos access reach --for ana'; "),
+        ("which tables have no owner?", "not a question in words", "'limnos ask \"select path from nodes limit 10\"'"),
+        ("selct path from nodes", "syntax error", "limnos ask 'select path from nodes'"),
+    ],
+)
+def test_refused_query_is_answered_by_what_is_near(ask: Ask, query: str, message: str, hint: str) -> None:
+    """A wrong name is answered with DuckDB's proposals, a text in double quotes and a question with what to type."""
+    (error,) = [each["error"] for each in ask(query, code=2)]
+
+    assert message in error["message"]
+    assert hint in error["hint"]
+
+
 def test_query_joins_and_counts(ask: Ask) -> None:
     """A query over several tables has the rows that all of their rows give."""
     rows = ask("select n.path, owner from nodes n join owners o using (id) where n.kind = 'namespace' order by 1")

@@ -29,6 +29,25 @@ def test_a_refusal_has_an_exit_code_of_its_own(
     assert done.result["decision"]["allowed"] is (code == 0)
 
 
+def test_alternatives_of_a_missing_right_are_no_further_needs(fake: FakeServer, limnos: Run) -> None:
+    """In the table of reasons, a right that is enough instead of the one above it has the word `or`."""
+    table = {"kind": "table", "name": "main.raw.t"}
+    factors = [
+        {"kind": "missing", "privilege": "USE_CATALOG", "object": {"kind": "catalog", "name": "main"}, "clause": 0},
+        {"kind": "missing", "privilege": "SELECT_TABLE", "object": table, "clause": 1},
+        {"kind": "missing", "privilege": "OWNER", "object": table, "clause": 1},
+    ]
+    fake.on("POST", EXPLAIN, {"decision": {**REFUSED["decision"], "factors": factors}, "suggestions": []})  # type: ignore[dict-item]
+
+    rows = limnos("access", "explain", "table_load", "main.raw.t", "--output", "table").out.splitlines()[-3:]
+
+    assert [row.split()[:2] for row in rows] == [
+        ["missing", "USE_CATALOG"],
+        ["missing", "SELECT_TABLE"],
+        ["or", "OWNER"],
+    ]
+
+
 def test_actions_are_listed_without_a_server(limnos: Run) -> None:
     """Every action is listed with the kinds of objects that it applies to. Without an action or the flag, the hint
     names the flag.

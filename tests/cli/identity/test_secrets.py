@@ -28,7 +28,20 @@ def test_saved_secret_is_in_a_private_file_and_not_printed(fake: FakeServer, lim
     assert "lim_7_words" in print_result.out
     assert "lim_7_words" not in save_result.out + save_result.err
     assert (file.read_text(), file.stat().st_mode & 0o777) == ("lim_7_words\n", 0o600)
-    assert len(fake.asked) == 2
+    assert fake.calls.count(f"POST {SECRETS}") == 2
+
+
+def test_secret_of_an_unknown_user_has_a_note(fake: FakeServer, limnos: Run) -> None:
+    """A secret for a name that is no user of the metalake is created with a note that says how to add the user."""
+    fake.on("POST", SECRETS, MADE)
+    fake.on("GET", "/api/metalakes/lake/users/etl", {"code": 0, "user": {"name": "etl", "roles": [], "audit": {}}})
+
+    known = limnos("create", "secret", "etl")
+    fake.routes.pop(("GET", "/api/metalakes/lake/users/etl"))
+    unknown = limnos("create", "secret", "etl")
+
+    assert (known.code, unknown.code, "no user of" in known.err) == (0, 0, False)
+    assert "note: etl is no user of metalake lake: 'limnos create user etl' adds it" in unknown.err
 
 
 def test_secrets_are_listed_and_ended(fake: FakeServer, limnos: Run) -> None:

@@ -7,6 +7,7 @@ conditions select. The query itself reads nothing else: no files, and no network
 
 from __future__ import annotations
 
+import difflib
 import re
 import shlex
 from collections.abc import Iterator, Mapping
@@ -18,7 +19,10 @@ import msgspec
 from limnos.cli.common import DEFAULTS, CommonFlags
 from limnos.cli.extras import import_extra
 from limnos.cli.failures import UsageError
+from limnos.cli.grammar import propose
+from limnos.cli.guesses import command_for
 from limnos.cli.output import show_rows
+from limnos.cli.sentences import proposal_for, quoted
 from limnos.client.activity.system_tables import time_condition
 
 if TYPE_CHECKING:
@@ -45,6 +49,13 @@ _READS: Final = frozenset({"SELECT", "EXPLAIN"})
 """DuckDB's types of statements that only read, those of `show` and `describe` among them."""
 _DATA: Final = re.compile(r"\b(?:from|join)\s+([\w`]+(?:\.[\w`]+){1,})", re.IGNORECASE)
 """The path of a table of the lake, as a query names it."""
+_DESCRIBED: Final = re.compile(
+    r"\s*(?:describe|desc|show\s+columns\s+(?:from|in))\s+\"?(\w+)\"?\s*;?\s*", re.IGNORECASE
+)
+"""A query for the columns of one table."""
+_NO_COLUMN: Final = re.compile(r'Referenced column "([^"]*)" not found')
+_STARTS: Final = frozenset({"select", "from", "with", "values", "describe", "explain", "summarize", "pragma", "table"})
+"""The words with which a query begins, if it is one of SQL."""
 _FOR_EMPTY_TABLES: Final = "statistics_propagation,empty_result_pullup"
 """Optimizers that leave out the scans of empty tables."""
 _CONFIG: Final = {
@@ -88,6 +99,9 @@ def answer(
     import pyarrow as pa
 
     tables = {table.name: table for table in client.system_tables.list()}
+    if (described := _DESCRIBED.fullmatch(query)) is not None and described[1].lower() in tables:
+        # DuckDB's DESCRIBE TABLES lists tables
+        query = f"DESCRIBE SELECT * FROM {_quoted(described[1].lower())}"  # noqa: S608 - a known name, quoted
     try:
         connection.execute("SET TimeZone = 'UTC'")
         for table in tables.values():
@@ -109,13 +123,30 @@ def answer(
                 hint=f"{_command('head', path[1])} shows rows of it, {_command('show', path[1])} its columns; "
                 "'limnos sql' runs statements of SQL++",
             ) from error
-        raise UsageError(
-            str(error).splitlines()[0],
-            hint='\'limnos ask "show tables"\' lists the tables, and "describe nodes" columns',
-        ) from error
+        raise _refused_query(query, str(error)) from error
     names = _distinct(result.column_names)
     cells = [_cells(column) for column in result.columns]
     return names, [dict(zip(names, row, strict=True)) for row in zip(*cells, strict=True)]
+
+
+def _refused_query(query: str, refusal: str) -> UsageError:
+    """Return the error for a query that DuckDB refused: its message with the names that it proposes, and the next step,
+    which is the command for a plain question.
+    """
+    message = " ".join(line.strip() for line in refusal.partition("\nLINE ")[0].splitlines() if line.strip())
+    hint = '\'limnos ask "show tables"\' lists the tables, and "describe nodes" columns'
+    column = _NO_COLUMN.search(refusal)
+    if column is not None and f'"{column[1]}"' in query:
+        return UsageError(f'"{column[1]}" is a column in SQL', hint=f"a text stands in single quotes: '{column[1]}'")
+    words = query.strip().rstrip("?;").split()
+    if refusal.startswith("Parser Error") and words and words[0].lower() not in _STARTS:
+        if close := difflib.get_close_matches(words[0].lower(), _STARTS, n=1, cutoff=0.8):
+            return UsageError(message, hint=quoted(["ask", " ".join([*close, *words[1:]])]))
+        meant = proposal_for(words)
+        command = command_for(words, least=2) if meant is None else (list(meant.command), "")
+        ours = propose(command[0]) if command is not None else "'limnos ask \"select path from nodes limit 10\"'"
+        return UsageError("'limnos ask' takes a query of SQL, not a question in words", hint=f"{ours}; {hint}")
+    return UsageError(message, hint=hint)
 
 
 def _command(*words: str) -> str:

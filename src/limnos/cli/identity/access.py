@@ -276,6 +276,9 @@ def simulate(
     to: Annotated[
         str | None, Parameter(name=("--to", "--from"), help="Who gets or loses it: `user:ana`, `role:r`.")
     ] = None,
+    to_group: Annotated[
+        str | None, Parameter(name=("--to-group", "--from-group"), help="The group that gets or loses the role.")
+    ] = None,
     on: Annotated[str | None, Parameter(help="The object of privileges, as `main.raw.nyc`.")] = None,
     on_metalake: Annotated[
         bool, Parameter(negative="", help="The metalake itself instead of an object in it.")
@@ -304,6 +307,7 @@ def simulate(
             *what,
             preset=preset,
             to=to,
+            to_group=to_group,
             on=on,
             on_metalake=on_metalake,
             kind=kind,
@@ -316,6 +320,7 @@ def simulate(
             *what,
             preset=preset,
             from_=to,
+            from_group=to_group,
             on=on,
             on_metalake=on_metalake,
             kind=kind,
@@ -364,12 +369,21 @@ def _factor_row(decision: Decision, index: int) -> Row:
     }
 
 
+def _is_alternative(decision: Decision, index: int) -> bool:
+    """Return whether a missing right is another one for the one in the row above: either is enough."""
+    factor, above = decision.factors[index], decision.factors[index - 1]
+    return index > 0 and factor.kind == above.kind == "missing" and factor.clause == above.clause
+
+
 def _print(explanation: Explanation) -> None:
     decision = explanation.decision
     print(visible(f"{_verdict(decision)}: {decision.sentence or decision.action}"))
     if decision.factors:
         print()
-        rows = [_factor_row(decision, index) for index in range(len(decision.factors))]
+        rows = [
+            {**_factor_row(decision, index), "kind": "or" if _is_alternative(decision, index) else factor.kind}
+            for index, factor in enumerate(decision.factors)
+        ]
         show_rows(rows, ["kind", "privilege", "object", "role", "group"], output_format="table")
     if explanation.suggestions:
         print("\nnote:" if decision.allowed else "\nwhat would change it:")

@@ -51,12 +51,14 @@ def access(
 
 
 def _kind(client: Client, path: str, *, count: int) -> str:
-    """Return the kind of an object; `table` for one that the caller does not see, of a path of one part `catalog`."""
+    """Return the kind of an object. Of one that the caller does not see, it is the kind of such a path by its length:
+    `catalog`, `namespace` or `table`.
+    """
     try:
         known = client.access.objects(path).objects
     except (NotFoundError, DeniedError):
         known = ()
-    return known[0].kind if known else "catalog" if count == 1 else "table"
+    return known[0].kind if known else ("catalog", "namespace", "table")[min(count, 3) - 1]
 
 
 @app.command(name="list")

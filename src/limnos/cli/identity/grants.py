@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from limnos.client import Client
 
 T = TypeVar("T")
+_PRESET_WORDS = {"reader": "reader", "writer": "writer", "admin": "admin", "all": "admin"}
+"""Words that people type where privileges stand, and the presets that are meant."""
 OnFlag = Annotated[str | None, Parameter(help="The object, as `main.raw.nyc`; objects below it are included.")]
 OnMetalakeFlag = Annotated[bool, Parameter(negative="", help="The metalake itself instead of an object in it.")]
 WhatIfFlag = Annotated[
@@ -63,6 +65,10 @@ class _GrantCommand:
     @property
     def preposition(self) -> str:
         return "to" if self.verb == "grant" else "from"
+
+    def spelled(self, *words: str) -> str:
+        """Return the command with other words, for a hint: a question stays one."""
+        return shlex.join(["limnos", self.verb, *words, *(["--what-if"] if self.is_question else [])])
 
 
 def grant(
@@ -238,10 +244,12 @@ def _without_prefix(command: _GrantCommand) -> _GrantCommand:
             command, holder=None if is_group else holder.name, group=holder.name if is_group else command.group
         )
     if holder.kind != "role":
+        preset = next((word for name in command.names if (word := _PRESET_WORDS.get(name.lower()))), "reader")
+        path = command.on or next((name for name in command.names if "." in name), "PATH")
+        typed = command.spelled("--preset", preset, path, f"--{command.preposition}", str(command.holder))
         raise UsageError(
             f"privileges are held by roles, not by a {holder.kind}",
-            hint=f"a preset goes to a {holder.kind}: limnos {command.verb} --preset reader {command.on or 'PATH'}"
-            f" --{command.preposition} {command.holder}",
+            hint=f"a preset goes to a {holder.kind}: {typed}",
         )
     return replace(command, holder=holder.name)
 
@@ -251,9 +259,9 @@ def _check_roles(command: _GrantCommand) -> None:
         raise UsageError("a role is granted as a whole: --on, --on-metalake, --kind and --deny are for privileges")
     if (command.holder is None) == (command.group is None):
         flag = f"--{command.preposition}"
-        roles = command.names[1:]
+        roles = [name for name in command.names[1:] if name.lower() not in {"to", "from", "user"}]
         holder = roles[-1] if len(roles) > 1 else "USER"
-        typed = shlex.join(["limnos", command.verb, "role", *(roles[:-1] or roles), flag, holder])
+        typed = command.spelled("role", *(roles[:-1] or roles), flag, holder)
         raise UsageError(
             f"name one holder of the role: {flag} USER or {flag}-group GROUP", hint=f"'{typed}', if that is a user"
         )
@@ -276,12 +284,20 @@ def _privilege(text: str, command: _GrantCommand) -> str:
     if word in known or word in ALIASES:
         return word
     flag = f"--{command.preposition}"
+    paths = [command.on] if command.on else [name for name in command.names if "." in name]
+    if word == "secret":
+        number = next((name for name in command.names if name.isdigit()), "ID")
+        raise UsageError("a secret is deleted, not revoked", hint=f"'limnos delete secret USER {number}'")
+    preset = _PRESET_WORDS.get(word, "")
+    if preset and paths and not command.deny:
+        typed = command.spelled("--preset", preset, paths[0], flag, command.holder or "HOLDER")
+        raise UsageError(f"'{text}' is no privilege: the preset {preset} has what one needs", hint=f"'{typed}'")
     if (meant := SQL_PRIVILEGES.get(word)) is not None:
-        named = shlex.join([meant, "--on", command.on or "PATH", flag, command.holder or "ROLE"])
-        raise UsageError(f"'{text}' is not a privilege", hint=f"'limnos {command.verb} {named}'")
+        typed = command.spelled(meant, "--on", command.on or "PATH", flag, command.holder or "ROLE")
+        raise UsageError(f"'{text}' is not a privilege", hint=f"'{typed}'")
     if command.on is None and len(command.names) <= 2 and "." not in text:
         role, holder = command.names[0], command.holder or (command.names[1:] or ("USER",))[0]
-        typed = shlex.join(["limnos", command.verb, "role", role, flag, holder])
+        typed = command.spelled("role", role, flag, holder)
         raise UsageError(f"'{text}' is not a privilege", hint=f"'{typed}', if it is a role")
     near = difflib.get_close_matches(word, known, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"privileges are {', '.join(known)}"

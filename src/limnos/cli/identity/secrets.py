@@ -6,6 +6,10 @@ A secret is printed once, or written to a file that only its owner can read, and
 
 from __future__ import annotations
 
+import shlex
+import sys
+from typing import TYPE_CHECKING
+
 import msgspec
 from cyclopts import App
 
@@ -13,6 +17,10 @@ from limnos.cli.catalog.tree import require
 from limnos.cli.common import DEFAULTS, CommonFlags, YesFlag, confirm
 from limnos.cli.identity.tokens import ExpiresIn, SaveFlag, check_free, lifetime_of, note_earlier_end, write_secret
 from limnos.cli.output import show_done, show_fields, show_rows
+from limnos.client.errors import ClientError, NotFoundError
+
+if TYPE_CHECKING:
+    from limnos.client import Client
 
 app = App(name="secret", help="Secrets of service accounts: users that are programs.")
 
@@ -32,12 +40,27 @@ def create(
     check_free(save)
     with common.client() as client:
         secret = client.service_accounts.create_secret(user, expires_in_s=lifetime_s)
+        _note_unknown_user(client, user, metalake=common.metalake)
     note_earlier_end(secret.expires_at, asked_s=lifetime_s, what="secret")
     fields = msgspec.structs.asdict(secret)
     if save is not None:
         write_secret(save, secret.client_secret)
         fields |= {"client_secret": None, "file": str(save)}
     show_fields(fields, output_format=common.output_format)
+
+
+def _note_unknown_user(client: Client, user: str, *, metalake: str) -> None:
+    """Print a note if the metalake does not have the user: without it the secret gives no right there."""
+    try:
+        client.users.get(user)
+    except NotFoundError:
+        adds = shlex.join(["limnos", "create", "user", user])
+        print(
+            f"note: {user} is no user of metalake {metalake}: '{adds}' adds it, so that it gets rights",
+            file=sys.stderr,
+        )
+    except ClientError:  # the secret exists, and is printed
+        return
 
 
 @app.command

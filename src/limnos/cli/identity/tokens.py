@@ -33,7 +33,10 @@ ForUserFlag = Annotated[
     str | None, Parameter(name="--for", help="Another user; needs the privilege to manage their tokens.")
 ]
 ExpiresIn = Annotated[
-    str | None, Parameter(help="Lifetime, as `12h`, `30d` or `8w`; without it the token does not expire.")
+    str | None,
+    Parameter(
+        help="Lifetime, as `12h`, `30d` or `8w`; at the latest until the end of the session or token that creates it."
+    ),
 ]
 SaveFlag = Annotated[Path | None, Parameter(help="Write the secret to a new file of mode 600, and do not print it.")]
 

@@ -14,7 +14,7 @@ from cyclopts import App, Parameter
 
 from limnos.cli.common import DEFAULTS, CommonFlags
 from limnos.cli.failures import UsageError
-from limnos.cli.output import Format, show_done, show_rows, table_options
+from limnos.cli.output import Format, TableOptions, show_done, show_rows, table_options
 from limnos.client.values import AuditLine
 from limnos.model.audit import OTHER
 from limnos.names import display
@@ -92,6 +92,8 @@ def audit(
     lines = sorted(newest[:limit], key=lambda line: line.at, reverse=True)
     rows = [_row(line, common.output_format) for line in lines]  # refusals are recorded before changes
     columns = ["at", "user", "outcome", "did", "kind", "path", "detail", "right", "client", "request_id"]
+    if what is not None and common.output_format == "table" and table_options.get() == TableOptions():
+        columns = [each for each in columns if each not in {"kind", "path"} or len({row[each] for row in rows}) > 1]
     show_rows(rows, columns, output_format=common.output_format, empty="no lines")
 
 

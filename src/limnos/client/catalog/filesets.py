@@ -12,7 +12,7 @@ import msgspec
 
 from limnos.client.catalog.schemas import list_names, schema_url
 from limnos.client.flow import Flow, Resource, S, call, segments, verb
-from limnos.client.paths import parts_of
+from limnos.client.paths import parts_of, schema_object_parts
 from limnos.client.values import AuditInfo, Parts
 
 
@@ -42,7 +42,7 @@ class Filesets(Resource[S]):
     """Calls on the filesets of the client's metalake and on their files."""
 
     def _url(self, path: str | Sequence[str], *rest: str) -> str:
-        catalog, schema, name = parts_of(path, least=3)[:3]
+        catalog, schema, name = schema_object_parts(path, kind="fileset")
         return f"{schema_url(self.scope, catalog, schema)}{segments('filesets', name, *rest)}"
 
     @verb
@@ -67,7 +67,7 @@ class Filesets(Resource[S]):
         properties: Mapping[str, str] | None = None,
     ) -> Flow[Fileset]:
         """Create a fileset, owned by the caller. If no locations are given, its schema or catalog determines them."""
-        catalog, schema, name = parts_of(path, least=3)[:3]
+        catalog, schema, name = schema_object_parts(path, kind="fileset")
         body = {
             "name": name,
             "type": "external" if external else "managed",

@@ -12,7 +12,7 @@ import msgspec
 
 from limnos.client.catalog.schemas import list_names, schema_url
 from limnos.client.flow import Flow, Resource, S, call, request, segments, verb
-from limnos.client.paths import parts_of
+from limnos.client.paths import parts_of, schema_object_parts
 from limnos.client.values import AuditInfo, Parts
 
 
@@ -41,7 +41,7 @@ class Models(Resource[S]):
     """Calls on the machine-learning models of the client's metalake and on their versions."""
 
     def _url(self, path: str | Sequence[str], *rest: str) -> str:
-        catalog, schema, name = parts_of(path, least=3)[:3]
+        catalog, schema, name = schema_object_parts(path, kind="model")
         return f"{schema_url(self.scope, catalog, schema)}{segments('models', name, *rest)}"
 
     @verb
@@ -60,7 +60,7 @@ class Models(Resource[S]):
         self, path: str | Sequence[str], *, comment: str | None = None, properties: Mapping[str, str] | None = None
     ) -> Flow[Model]:
         """Create a model without versions, owned by the caller."""
-        catalog, schema, name = parts_of(path, least=3)[:3]
+        catalog, schema, name = schema_object_parts(path, kind="model")
         body = {"name": name, "comment": comment, "properties": dict(properties or {})}
         return call("POST", f"{schema_url(self.scope, catalog, schema)}/models", answer=Model, field="model", body=body)
 

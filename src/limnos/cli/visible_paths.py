@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Answers about paths that are refused or missing: what the path is, or the nearest path that the caller may know.
+
+A server answers a hidden object like a missing one, so a refusal alone does not show that the object exists. The answer
+here is made of what the caller may list. It advises to ask for access only where there may be an object of that kind.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from limnos.cli.hints import TypedCommand, hint_for
+from limnos.cli.lookups import KnownPath, close_path, known_path, path_below_a_catalog
+from limnos.cli.output import flag_values
+from limnos.client.errors import ClientError, DeniedError, NotFoundError
+from limnos.names import display
+from limnos.names.errors import InvalidName
+
+_MISSING: Final = re.compile(r"(Namespace|Table|View|Fileset|Model|Topic|Schema) does not exist\b")
+"""Messages that name the kind of a missing object."""
+_CONTAINERS: Final = frozenset({"catalog", "namespace", "schema"})
+_TARGETS: Final = frozenset({"create", "undrop", "trash", "request", "access", "bulk", "import"})
+"""Commands whose path is that of an object to be, of a deleted one, or one that is only asked about."""
+_READS: Final = {"files": ("fileset",), "list": ("catalog", "namespace"), "tree": ("catalog", "namespace")}
+"""The kinds that some commands take."""
+
+
+class PathAnswer(NamedTuple):
+    """The message about a path, and the next step. An empty message leaves the server's message."""
+
+    message: str
+    hint: str
+
+
+def path_answer(error: ClientError, typed: TypedCommand) -> PathAnswer | None:
+    """Return the answer to a refused call or a missing object whose path the caller knows in part or as another kind;
+    None for other failures.
+    """
+    is_missing = isinstance(error, NotFoundError) or "does not exist" in error.message
+    path = typed.path
+    if not path or typed.words[0] in _TARGETS or not (is_missing or isinstance(error, DeniedError)):
+        return None
+    if (known := known_path(path)) is None:
+        return None
+    if known.length == 0:
+        return _without_catalog(path, error, typed=typed)
+    if known.length < len(path):
+        return _in_part(path, known, typed=typed)
+    kinds = _kinds_of(error, typed)
+    return _of_other_kind(path, known.kinds, wrong=kinds, typed=typed) if kinds else None
+
+
+def _kinds_of(error: ClientError, typed: TypedCommand) -> Sequence[str]:
+    """Return the kinds of objects that a failed command is for; empty if they are not known."""
+    if kind := next(iter(flag_values(typed.tokens, "--kind")), ""):
+        return [kind]
+    if (kinds := _READS.get(typed.words[0], ())) and "--only" not in typed.tokens:
+        return kinds
+    missing = _MISSING.match(error.message)
+    if missing is not None and ".".join(typed.path[1:]) in error.message:
+        return [missing[1].lower().replace("schema", "namespace")]
+    decision = error.decision
+    if decision is None or decision.target_name != display.render(typed.path):
+        return ()
+    kind = getattr(decision.target, "kind", "")
+    return [kind] if kind else ()
+
+
+def _of_other_kind(
+    path: Sequence[str], kinds: Sequence[str], *, wrong: Sequence[str], typed: TypedCommand
+) -> PathAnswer | None:
+    """Return the answer for an object of another kind than the command takes; None if it has that kind."""
+    if set(kinds) & {each.replace("schema", "namespace") for each in wrong}:
+        return None
+    spelled = display.render(path)
+    message = f"{spelled} is {_with_article(kinds[0])}, not {_with_article(wrong[-1])}"
+    return PathAnswer(message, _shows(path, kinds, typed=typed))
+
+
+def _shows(path: Sequence[str], kinds: Sequence[str], *, typed: TypedCommand) -> str:
+    """Return the command that shows a visible object."""
+    spelled = display.render(path)
+    if typed.words[0] == "head" and "fileset" in kinds:
+        reads = typed.command("head", spelled, "--file", "FILE")
+        return f"'{typed.command('files', spelled)}' lists its files; '{reads}' shows rows of one"
+    if _CONTAINERS & {*kinds}:
+        return f"'{typed.command('list', spelled)}' lists what is in it"
+    rest = " and its columns" if kinds[0] in {"table", "view"} else ""
+    return f"'{typed.command('show', spelled)}' shows it{rest}"
+
+
+def _in_part(path: Sequence[str], known: KnownPath, *, typed: TypedCommand) -> PathAnswer | None:
+    """Return the answer for a path whose first parts are known: below an object that contains none, or that has a part
+    with a close name. Otherwise the nearest container; None if the path's last part alone is unknown.
+    """
+    above = path[: known.length]
+    if not _CONTAINERS & {*known.kinds}:
+        message = f"{display.render(above)} is {_with_article(known.kinds[0])}: no object is below it"
+        return PathAnswer(message, _shows(above, known.kinds, typed=typed))
+    if (near := close_path(path)) is not None:
+        return PathAnswer("", meant(typed, near))
+    return None
+
+
+def _without_catalog(path: Sequence[str], error: ClientError, *, typed: TypedCommand) -> PathAnswer:
+    """Return the answer for a path that begins with no catalog that the caller may know."""
+    message = f"there is no catalog '{path[0]}', or you may not know of it"
+    if (near := _near_path(path)) is not None:
+        begins = near[-len(path) :] == tuple(path) or near == tuple(path[1:])
+        reason = " A path begins with its catalog" if begins else ""
+        return PathAnswer(message, f"{meant(typed, near)}{reason}")
+    lists = f"'{typed.command('list')}' lists the catalogs that you may know"
+    if path[0] == typed.metalake:
+        return PathAnswer(f"{path[0]} is the metalake, and no catalog that you may know", lists)
+    if not isinstance(error, DeniedError):
+        return PathAnswer(message, lists)
+    message = f"you may know of no catalog '{path[0]}'; if there is one: {error.message}"
+    return PathAnswer(message, f"{lists}; {hint_for(error, typed)}")
+
+
+def hint_for_name(typed: TypedCommand) -> str:
+    """Return the next step after an illegal name: the path with dots, if it was typed with slashes."""
+    path = typed.path
+    if any("/" in part for part in path):
+        near = _near_path(path) or [part for each in path for part in each.split("/") if part]
+        return f"a path has dots, not slashes: {with_path(typed, near)}"
+    return "write a path as catalog.namespace.table and put parts with special characters in `back-quotes`"
+
+
+def _near_path(path: Sequence[str]) -> tuple[str, ...] | None:
+    """Return the visible path that is meant: without the metalake, with dots instead of slashes, with its catalog, or
+    with a close name.
+    """
+    spelled = tuple(part for each in path for part in each.split("/") if part)
+    for each in (path[1:], spelled, spelled[1:]):
+        if each and tuple(each) != tuple(path) and (known := known_path(each)) and known.length == len(each):
+            return tuple(each)
+    return path_below_a_catalog(path) or close_path(path)
+
+
+def meant(typed: TypedCommand, path: Sequence[str]) -> str:
+    """Return the typed command with the path that is meant. For a deletion it is a command that shows the object: no
+    answer proposes to delete another object than the one that was typed.
+    """
+    if typed.words[:1] == ("delete",):
+        spelled = display.render(path)
+        return f"the nearest is {spelled}: '{typed.command('show', spelled)}' shows it"
+    return f"did you mean {with_path(typed, path)}?"
+
+
+def with_path(typed: TypedCommand, path: Sequence[str]) -> str:
+    """Return the typed command in quotes with another path in the place of its path."""
+    spelled = display.render(path)
+    again = [spelled if _is_path(token, typed.path) else token for token in typed.tokens]
+    return f"'{TypedCommand(again).again()}'"
+
+
+def _is_path(token: str, path: Sequence[str]) -> bool:
+    try:
+        return not token.startswith("-") and tuple(display.parse(token)) == tuple(path)
+    except InvalidName:
+        return False
+
+
+def _with_article(kind: str) -> str:
+    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
