@@ -15,6 +15,7 @@ import pytest
 from limnos.cli.main import main
 from limnos.client import Client
 from limnos.client.errors import NotFoundError
+from limnos.model.kinds import GENERIC_PROVIDER
 from limnos.pipeline.checkpoints import INPUTS
 from limnos.pipeline.declaration import Pipeline
 from limnos.pipeline.definitions import DEFINITION, UNRECORDED, declared_parts, encode
@@ -177,10 +178,19 @@ def test_lance_output_without_its_library_is_a_problem(monkeypatch: pytest.Monke
     pipeline = _pipeline("a.v: {catalog: lance, sql: SELECT 1 AS i}")
     monkeypatch.setattr("limnos.pipeline.lance_outputs.importlib.util.find_spec", lambda _: None)
 
-    (problem,) = lance_problems(pipeline, frozenset({"lance"}), reads={})
+    (problem,) = lance_problems(pipeline, {"lance": GENERIC_PROVIDER}, reads={})
     assert problem.message.startswith("a.v writes a Lance table, and Lance's library is not installed here: ")
     assert "[lance]" in problem.message
-    assert list(lance_problems(pipeline, frozenset(), reads={})) == []
+    assert list(lance_problems(pipeline, {"lance": "lakehouse-iceberg"}, reads={})) == []
+
+
+def test_format_of_a_hidden_catalog_is_not_guessed() -> None:
+    """A user who may not see the catalog gets the missing right, and no problem of the file, which may be right."""
+    pipeline = _pipeline("a.v: {catalog: lance, sql: SELECT 1 AS i, vectors: {v: 2}}")
+
+    assert list(lance_problems(pipeline, {}, reads={})) == []
+    (problem,) = lance_problems(pipeline, {"lance": "lakehouse-iceberg"}, reads={})
+    assert "'vectors' is for Lance tables" in problem.message
 
 
 def test_columns_of_sources_without_schema_are_reported_as_unchecked(admin: Client, namespace: str) -> None:

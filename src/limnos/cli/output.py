@@ -216,7 +216,8 @@ def _print_csv(lines: Sequence[Sequence[str]]) -> None:
 
 
 def _print_table(rows: Sequence[Row], columns: Mapping[str, str]) -> None:
-    width = None if table_options.get().wide else terminal_width()
+    options = table_options.get()
+    width = None if options.wide or options.columns else terminal_width()  # columns that were chosen are shown whole
     texts = [{column: visible(_in_line(cell(row.get(column)))) for column in columns} for row in rows]
     headings = {column: visible(_in_line(heading)) for column, heading in columns.items()}
     table = tables.layout(texts, headings, width=width, ellipsis=drawable("…", "..."))

@@ -46,26 +46,29 @@ def lance_catalogs(pipeline: Pipeline, providers: Mapping[str, str | None]) -> f
 
 
 def require_lance_outputs(
-    pipeline: Pipeline, catalogs: frozenset[str], *, reads: Mapping[str, frozenset[Parts]]
+    pipeline: Pipeline, providers: Mapping[str, str | None], *, reads: Mapping[str, frozenset[Parts]]
 ) -> None:
     """Raise InvalidPipeline with the problems that `lance_problems` yields."""
-    if problems := tuple(lance_problems(pipeline, catalogs, reads=reads)):
+    if problems := tuple(lance_problems(pipeline, providers, reads=reads)):
         raise InvalidPipeline(problems)
 
 
 def lance_problems(
-    pipeline: Pipeline, catalogs: frozenset[str], *, reads: Mapping[str, frozenset[Parts]]
+    pipeline: Pipeline, providers: Mapping[str, str | None], *, reads: Mapping[str, frozenset[Parts]]
 ) -> Iterator[Problem]:
     """Yield a problem for each key that a step's table does not have in its format, and for each read of a Lance table.
 
-    `catalogs` are those with Lance tables; `reads` are the tables that each step reads.
+    `providers` has the catalogs that the caller may see: of tables in others the format is not known. `reads` are the
+    tables that each step reads.
     """
+    catalogs = lance_catalogs(pipeline, providers)
     is_library_missing = importlib.util.find_spec("lance") is None
     for step in pipeline.steps:
         if is_library_missing and step.table[0] in catalogs:
             message = f"{step.name} writes a Lance table, and Lance's library is not installed here"
             yield Problem(f"{message}: {install_hint('lance')}", step.at)
-        yield from _key_problems(step, is_lance=step.table[0] in catalogs)
+        if step.table[0] in providers:
+            yield from _key_problems(step, is_lance=step.table[0] in catalogs)
         for table in sorted(each for each in reads.get(step.name, ()) if each[0] in catalogs):
             yield Problem(
                 f"{step.name} reads {display.render(table)}, a Lance table, which runs write and do not read: read the "

@@ -141,7 +141,7 @@ def check(
     reads, unchecked, read_problems = _reads(pipeline, spark, catalogs=catalogs)
     problems += read_problems
     if client is not None:
-        problems += lance_problems(pipeline, lance, reads=tables(reads or {}))
+        problems += lance_problems(pipeline, providers, reads=tables(reads or {}))
     levels: tuple[tuple[StepDeclaration, ...], ...] = ()
     try:
         levels = order_steps(pipeline, tables(reads) if reads is not None else {})

@@ -7,7 +7,7 @@ import pytest
 
 from tests.http.driver import API, OWN, DriverAnswer, DriverNode, grant
 from tests.http.iceberg.test_restrictions import LAKE, of, restrict
-from tests.http.iceberg.wire import make_space, make_table, table_path
+from tests.http.iceberg.wire import ROOT, make_space, make_table, table_path
 
 pytestmark = pytest.mark.slow
 
@@ -40,7 +40,7 @@ def shop(lake: DriverNode) -> DriverNode:
 
 def status_of(answer: DriverAnswer) -> tuple[int, bool]:
     """Return the status of a drop, and whether its message names the table."""
-    return answer.status, b" t" in answer.body and b"table t" in answer.body
+    return answer.status, b"eu of table main.a.t" in answer.body
 
 
 @pytest.mark.parametrize("principal", ["users/bob", "groups/staff", "roles/r"])
@@ -108,6 +108,37 @@ def test_principals_of_dropped_objects_can_be_dropped(shop: DriverNode) -> None:
     assert restrict(shop, filter="id > 5", to={"groups": ["staff"]}).status == 200
     assert shop.delete(table_path("a", "t")).status == 204
 
+    assert shop.delete(f"{API}/lake/groups/staff").status == 409
+
+
+def test_principal_of_a_free_name_is_named_with_the_name(shop: DriverNode) -> None:
+    """A name that a table left for another namespace remembers its restriction, and the refusal says which name it is.
+    The name in the same namespace forgets it with the restriction of the table.
+    """
+    make_space(shop, "b")
+    assert restrict(shop, filter="id > 5", to={"groups": ["staff"]}).status == 200
+    for source, target in ((["a", "t"], ["a", "u"]), (["a", "u"], ["a", "t"])):
+        ends = {
+            key: {"namespace": path[:-1], "name": path[-1]}
+            for key, path in (("source", source), ("destination", target))
+        }
+        assert shop.ask("POST", f"{ROOT}/tables/rename", ends).status == 204
+    refused = shop.delete(f"{API}/lake/groups/staff")
+
+    assert refused.status == 409
+    assert "eu, which the free name main.a.u remembers" in refused.json()["message"]
+    shop.done("DELETE", of("eu"))
+    assert shop.delete(f"{API}/lake/groups/staff").status == 200
+
+
+def test_name_in_another_namespace_keeps_its_restriction(shop: DriverNode) -> None:
+    """Who removes the restriction where the table is now lifts nothing from the name that it left elsewhere."""
+    make_space(shop, "b")
+    assert restrict(shop, filter="id > 5", to={"groups": ["staff"]}).status == 200
+    ends = {"source": {"namespace": ["a"], "name": "t"}, "destination": {"namespace": ["b"], "name": "t"}}
+    assert shop.ask("POST", f"{ROOT}/tables/rename", ends).status == 204
+
+    shop.done("DELETE", of("eu", on="main.b.t"))
     assert shop.delete(f"{API}/lake/groups/staff").status == 409
 
 

@@ -57,8 +57,9 @@ def resume(
     needs = needs_of(pipeline, reads)
     chosen = options_of(seen.options, like=run_options)
     names = _names(seen, pipeline)
-    lance = lance_catalogs(pipeline, patience.call(lambda: require_own_tables(means.client, pipeline)))
-    require_lance_outputs(pipeline, lance, reads=reads)
+    providers = patience.call(lambda: require_own_tables(means.client, pipeline))
+    lance = lance_catalogs(pipeline, providers)
+    require_lance_outputs(pipeline, providers, reads=reads)
     patience.call(lambda: require_own_outputs(means.client, pipeline, names=names))
     run = patience.call(
         lambda: means.client.runs.resume(run_id, holder=lease_holder(), lease_s=chosen.lease_s, after=seen.attempt)

@@ -95,8 +95,9 @@ def start(
     if not names:
         return _nothing_selected(pipeline, means.listener)
     pipeline, reads = settled(pipeline, means, reads=reads, names=frozenset(names), patience=patience)
-    lance = lance_catalogs(pipeline, patience.call(lambda: require_own_tables(means.client, pipeline)))
-    require_lance_outputs(pipeline, lance, reads=reads)
+    providers = patience.call(lambda: require_own_tables(means.client, pipeline))
+    lance = lance_catalogs(pipeline, providers)
+    require_lance_outputs(pipeline, providers, reads=reads)
     request = _RunRequest(
         pipeline=pipeline,
         names=names,

@@ -13,8 +13,9 @@ from typing import Final
 from limnos.access.actions import Action
 from limnos.model.errors import InUse, PermissionDenied
 from limnos.model.kinds import Kind
-from limnos.model.restrictions import Restriction
+from limnos.names import display
 from limnos.services.request.request_view import RequestView
+from limnos.store.identity.restrictions import NamingRestriction
 from limnos.store.tx import Tx
 
 LISTED_MAX: Final = 5
@@ -41,7 +42,7 @@ def principal_bindings_check(
         return
     holders = {principal_id, *tx.principals.groups_of(principal_id)}
     roles = tx.roles.of_principals(holders)
-    if tx.roles.deny_any(roles) or any(not (holders | roles).isdisjoint(each.terms.to) for each in naming):
+    if tx.roles.deny_any(roles) or any(not (holders | roles).isdisjoint(each.restriction.terms.to) for each in naming):
         means = "disable the user instead" if kind is Kind.USER else "remove its members instead"
         raise PermissionDenied(
             f"Denials or read restrictions apply to {kind.word} {name} through its roles or groups, so dropping it"
@@ -62,17 +63,29 @@ def role_bindings_check(tx: Tx, role_id: int, *, name: str, metalake_id: int, li
         )
 
 
-def _refuse_named(tx: Tx, named_id: int, *, kind: Kind, name: str, metalake_id: int, lifts: bool) -> list[Restriction]:
+def _refuse_named(
+    tx: Tx, named_id: int, *, kind: Kind, name: str, metalake_id: int, lifts: bool
+) -> list[NamingRestriction]:
     """Raise InUse if a restriction applies to the principal by name. Returns the restrictions that name principals."""
     restrictions = tx.restrictions.naming_principals(metalake_id)
-    binding = [each for each in restrictions if named_id in each.terms.to]
+    binding = [each for each in restrictions if named_id in each.restriction.terms.to]
     if not binding:
         return restrictions
     means = "A user who may grant on their objects must change or remove them first"
     if lifts:
-        objects = [f"{each.name} of {tx.nodes.describe(each.object_id)}" for each in binding[:LISTED_MAX]]
+        objects = [_words(tx, each) for each in binding[:LISTED_MAX]]
         more = f" and {len(binding) - LISTED_MAX} more" if len(binding) > LISTED_MAX else ""
         means = f"Change or remove them first with 'limnos restriction': {', '.join(objects)}{more}"
     raise InUse(
         f"Read restrictions name {kind.word} {name}, and would apply to no user without it. {means}", kind=kind.word
     )
+
+
+def _words(tx: Tx, naming: NamingRestriction) -> str:
+    """Return a restriction with the object that it is set on, or with the path that remembers it for later objects."""
+    name, object_id = naming.restriction.name, naming.restriction.object_id
+    if naming.former_path is None:
+        path = tx.places.path_of(object_id).partition(".")[2]
+        return f"{name} of {tx.nodes.describe(object_id).partition(' ')[0]} {path}"
+    left = display.render(naming.former_path)
+    return f"{name}, which the free name {left} remembers: remove {name} from the object that left it, which forgets it"

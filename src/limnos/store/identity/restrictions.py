@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from json import dumps
 from operator import itemgetter
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -35,12 +35,12 @@ OF_ZONE = Sql(
     "SELECT object_id, name, terms, set_by, set_at FROM restriction WHERE zone = :zone ORDER BY object_id, name"
 )
 NAMING = Sql(
-    "SELECT r.object_id, r.name, r.terms, r.set_by, r.set_at FROM restriction r JOIN node c ON c.id = r.zone"
-    " AND c.parent_id = :metalake AND c.deleted = 0 JOIN node n ON n.id = r.object_id"
+    "SELECT r.object_id, r.name, r.terms, r.set_by, r.set_at, c.name, '' FROM restriction r JOIN node c ON"
+    " c.id = r.zone AND c.parent_id = :metalake AND c.deleted = 0 JOIN node n ON n.id = r.object_id"
     f" AND (n.deleted = 0 OR {KEPT.format('n.id')})"
     """ WHERE r.terms NOT LIKE '%"to":[]%'"""
-    " UNION ALL SELECT f.object_id, f.restriction, f.terms, f.set_by, f.set_at FROM former_restriction f"
-    " JOIN node c ON c.id = f.zone AND c.parent_id = :metalake AND c.deleted = 0"
+    " UNION ALL SELECT f.object_id, f.restriction, f.terms, f.set_by, f.set_at, c.name, f.path FROM"
+    " former_restriction f JOIN node c ON c.id = f.zone AND c.parent_id = :metalake AND c.deleted = 0"
     """ WHERE f.expires_at > :now AND f.terms NOT LIKE '%"to":[]%' ORDER BY 1, 2"""
 )
 AMEND = Sql("UPDATE restriction SET terms = :terms WHERE object_id = :id AND name = :name")
@@ -92,6 +92,17 @@ def _restrictions_of(rows: Iterable[Row]) -> CatalogRestrictions:
     return CatalogRestrictions(restrictions, denying)
 
 
+class NamingRestriction(NamedTuple):
+    """A restriction that names principals. `former_path` is the path that remembers it; None for one that is set."""
+
+    restriction: Restriction
+    former_path: tuple[str, ...] | None
+
+
+def _former_path(catalog: str, path: str) -> tuple[str, ...] | None:
+    return (catalog, *msgspec.json.decode(path, type=tuple[str, ...])) if path else None
+
+
 class RestrictionWrites(Writes):
     """Writes read restrictions (row filters, column masks) inside a transaction."""
 
@@ -120,9 +131,12 @@ class RestrictionWrites(Writes):
         """Read all restrictions of a catalog, also those of objects in the trash."""
         return [restriction_of(row) for row in self.tx.rows(OF_ZONE, {"zone": zone})]
 
-    def naming_principals(self, metalake_id: int) -> list[Restriction]:
-        """Read the restrictions in a metalake that apply to named principals, also those of objects in the trash."""
-        return [restriction_of(row) for row in self.tx.rows(NAMING, {"metalake": metalake_id, "now": self.tx.now_ms})]
+    def naming_principals(self, metalake_id: int) -> list[NamingRestriction]:
+        """Read the restrictions in a metalake that apply to named principals, also those of objects in the trash, and
+        those that paths remember.
+        """
+        rows = self.tx.rows(NAMING, {"metalake": metalake_id, "now": self.tx.now_ms})
+        return [NamingRestriction(restriction_of(row), _former_path(row[5], row[6])) for row in rows]
 
     def amend(self, restriction: Restriction, terms: RestrictionTerms) -> None:
         """Replace the terms of a restriction, which keeps its author. A catalog's other restrictions are unchanged."""

@@ -77,6 +77,11 @@ it.
 IN_ZONE = Sql(f"{_FOUND} WHERE f.zone = :zone AND {_VALID} ORDER BY f.path, f.object_id, f.restriction")
 FORGET_OBJECT = Sql("DELETE FROM former_restriction WHERE zone = :zone AND path = :path AND object_id = :id")
 FORGET_NAME = Sql("DELETE FROM former_restriction WHERE zone = :zone AND path = :path AND restriction = :restriction")
+LEFT = Sql("SELECT path FROM former_restriction WHERE zone = :zone AND object_id = :id AND restriction = :restriction")
+FORGET_LEFT = Sql(
+    "DELETE FROM former_restriction WHERE zone = :zone AND path = :path AND object_id = :id"
+    " AND restriction = :restriction"
+)
 FORGET_EXPIRED = Sql(
     "DELETE FROM former_restriction WHERE zone = :zone AND expires_at <= :now"
     " AND NOT EXISTS (SELECT 1 FROM node o WHERE o.id = former_restriction.object_id AND o.deleted = 0)"
@@ -209,9 +214,18 @@ class FormerNameWrites(Writes):
         return self._names(node.id, node.zone)
 
     def forget(self, node: Node, restriction: str) -> None:
-        """Forget a restriction of former objects of a node's path: it was set again, or removed."""
-        path = _path(self._names(node.id, node.zone))
-        self.tx.count(FORGET_NAME, {"zone": node.zone, "path": path, "restriction": restriction})
+        """Forget a restriction of former objects of a node's path: it was set again, or removed.
+
+        Names in the same namespace that the node itself has left forget it, too: who may lift it here may lift it
+        there. A name in another namespace remembers it.
+        """
+        names = self._names(node.id, node.zone)
+        path = _path(names)
+        params = {"zone": node.zone, "restriction": restriction}
+        self.tx.count(FORGET_NAME, {**params, "path": path})
+        for (left,) in self.tx.rows(LEFT, {**params, "id": node.id}):
+            if loads(left)[:-1] == names[:-1]:
+                self.tx.count(FORGET_LEFT, {**params, "id": node.id, "path": left})
 
     def _names(self, node_id: int, zone: int) -> list[str]:
         return [row[1] for row in self.tx.rows(PATH, {"id": node_id, "zone": zone})]
