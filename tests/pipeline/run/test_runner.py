@@ -18,6 +18,8 @@ from limnos.pipeline.declaration import Sql, StepDeclaration
 from limnos.pipeline.failures import DataBroken, StepAway, StepDenied, StepFailed
 from limnos.pipeline.outcomes import ExpectationFinding, StepBranch, StepOutcome
 from limnos.pipeline.problems import InvalidPipeline
+from limnos.pipeline.run.event_text import line_of
+from limnos.pipeline.run.events import RunEvent
 from limnos.pipeline.run.held_runs import discard, publish_held
 from limnos.pipeline.run.options import RunOptions
 from limnos.pipeline.run.result import EndReason, RunResult
@@ -544,11 +546,13 @@ def test_interrupt_cancels_the_run(rig: PipelineRig) -> None:
 def test_second_concurrent_run_of_pipeline_is_refused(rig: PipelineRig) -> None:
     """The second run is refused with the id and user of the first and advice, and writes nothing."""
     second: list[RunResult] = []
+    events: list[RunEvent] = []
 
     def meanwhile(step: StepDeclaration, context: StepContext) -> None:
         other = rig.renewed()
         second.append(other.run(rig.pipeline(a="")))
         assert other.engine.carried == []
+        events.extend(other.events)
 
     rig.engine.before = meanwhile
     first = rig.run(rig.pipeline(a=""))
@@ -556,6 +560,8 @@ def test_second_concurrent_run_of_pipeline_is_refused(rig: PipelineRig) -> None:
     assert first.state == "published", first.message
     assert (second[0].state, second[0].why, second[0].exit_code) == ("refused", EndReason.BUSY, 5)
     assert first.run in second[0].message
+    assert [(event.state, event.message) for event in events] == [("refused", second[0].message)]
+    assert line_of(events[0]) == f"run refused: {second[0].message}"
 
 
 def test_table_of_another_pipeline_is_refused_before_writing(rig: PipelineRig) -> None:

@@ -111,7 +111,10 @@ def start(
     if lacking := patience.call(lambda: grants_lacking_now(means.client, read=(), written=request.written)):
         words = "; ".join(f"`{line}`" if line.startswith("limnos ") else line for line in lacking)
         return _refused_result(
-            request, EndReason.DENIED, message=f"nothing was started: a privilege is missing; grant it with: {words}"
+            request,
+            means,
+            why=EndReason.DENIED,
+            message=f"nothing was started: a privilege is missing; grant it with: {words}",
         )
     patience.call(lambda: require_own_outputs(means.client, pipeline, names=frozenset(names)))
     declared = encode_declaration(pipeline)
@@ -120,11 +123,11 @@ def start(
     try:
         run, pins, outputs = _begin_run(request, means, directory=directory, patience=patience)
     except RunStopped as error:
-        return _refused_result(request, error.why, message=f"{error.message} before the run began")
+        return _refused_result(request, means, why=error.why, message=f"{error.message} before the run began")
     except ConflictError as error:
         if error.code != BUSY:
             raise
-        return _refused_result(request, EndReason.BUSY, message=error.message)
+        return _refused_result(request, means, why=EndReason.BUSY, message=error.message)
     work = AttemptWork(
         pipeline=pipeline,
         directory=directory,
@@ -420,8 +423,11 @@ def began_at(run: Run) -> datetime:
     return datetime.fromisoformat(run.started_at) if run.started_at else datetime.now(UTC)
 
 
-def _refused_result(request: _RunRequest, why: EndReason, *, message: str) -> RunResult:
-    """Return the result of a run that was refused before it began, with its reason."""
-    return RunResult(
+def _refused_result(request: _RunRequest, means: RunMeans, *, why: EndReason, message: str) -> RunResult:
+    """Return the result of a run that was refused before it began, with its reason, and tell the listener."""
+    refused = RunResult(
         run=request.run, pipeline=request.pipeline.name, attempt=0, state="refused", why=why, message=message
     )
+    further = {"why": why.value, "exit_code": refused.exit_code}
+    means.listener(RunEvent(run="", state="refused", message=message, further=further))
+    return refused
