@@ -159,7 +159,7 @@ def test_missing_privilege_stops_run_before_it_writes(stage: Stage, ana: SparkSe
 
     assert (ended.state, ended.why, ended.exit_code) == ("refused", EndReason.DENIED, 4), ended.message
     assert ended.message.endswith(f"grant it with: `limnos grant modify_table --on {stage.table('b')} --to ROLE`")
-    assert seen == []
+    assert seen == ["refused"]
     assert len(stage.admin.runs.list(pipeline=stage.space)) == 1
     assert (stage.rows("a"), stage.rows("b")) == ([0, 1, 2], [0, 10, 20])
 
