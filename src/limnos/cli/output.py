@@ -15,7 +15,7 @@ import os
 import shutil
 import sys
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Literal
@@ -104,12 +104,16 @@ def show_rows(
     output_format: Format,
     empty: str = "nothing",
     verbatim: bool = False,
+    beside: Collection[str] = (),
 ) -> None:
     """Print a list. `columns` are the keys of the table's columns; JSON has all keys. `--columns` selects others.
 
-    `verbatim`: the keys are user-defined names and are shown unchanged.
+    `verbatim`: the keys are user-defined names and are shown unchanged. `beside` are keys of other lists of the same
+    command: `--columns` may name them, and a list that has none of the named ones is not printed.
     """
-    chosen = _chosen_columns(rows, columns)
+    chosen = _chosen_columns(rows, columns, beside=beside)
+    if not chosen:
+        return
     if output_format == "json":
         print(to_json([{key: row.get(key) for key in chosen} for row in rows] if table_options.get().columns else rows))
     elif output_format == "csv":
@@ -194,15 +198,22 @@ def _in_line(text: str) -> str:
     return text.replace("\n", "\\n")
 
 
-def _chosen_columns(rows: Sequence[Row], columns: Sequence[str]) -> list[str]:
-    """Return the keys of the columns to print. Raises UsageError if `--columns` names a key that the rows lack."""
+def _chosen_columns(rows: Sequence[Row], columns: Sequence[str], *, beside: Collection[str]) -> list[str]:
+    """Return the keys of the columns to print. Raises UsageError if `--columns` names a key that neither the rows nor
+    `beside` have.
+    """
     requested = table_options.get().columns
     known = dict.fromkeys([*columns, *(key for row in rows for key in row)])
     if not requested or not rows:
         return [*columns]
     spelled = {key.replace("_", " ").casefold(): key for key in known}
     chosen = [spelled.get(each.replace("_", " ").replace("-", " ").casefold()) for each in requested]
-    missing = [each for each, key in zip(requested, chosen, strict=True) if key is None]
+    others = {key.replace("_", " ").casefold() for key in beside}
+    missing = [
+        each
+        for each, key in zip(requested, chosen, strict=True)
+        if key is None and each.replace("_", " ").replace("-", " ").casefold() not in others
+    ]
     if missing:
         names = ", ".join(key for key in known)
         raise UsageError(f"this list has no column '{missing[0]}'", hint=f"--columns takes some of: {names}")

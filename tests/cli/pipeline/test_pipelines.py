@@ -78,6 +78,22 @@ def test_a_run_is_shown_whole(fake: FakeServer, limnos: Run) -> None:
     assert all(word in table.out for word in ("steps 2.00", "reading 0.50, writing 1.25"))
 
 
+def test_columns_may_be_those_of_one_list_of_a_run(fake: FakeServer, limnos: Run) -> None:
+    """`--columns` of a run takes columns of its steps and of its findings. A list without any of them is left out; a
+    name of neither is refused.
+    """
+    steps_of_run = [{"name": "a.t", "state": "done", "attempt": 1}]
+    fake.on("GET", f"{RUNS}/r-1", {**RUN, "steps": steps_of_run, "findings": [FOUND]})
+
+    steps = limnos("show", "run", "r-1", "--columns", "name,attempt", "--output", "table")
+    neither = limnos("show", "run", "r-1", "--columns", "colour", "--output", "table")
+
+    assert steps.code == 0
+    assert "attempt" in steps.out
+    assert "rule" not in steps.out
+    assert neither.code == 2
+
+
 def test_table_output_shows_only_options_the_caller_set(fake: FakeServer, limnos: Run) -> None:
     """Tables are shown by name, without those that a step only might have written. Options that are not set, and data
     that a runner stores for a resume, are only in the JSON.

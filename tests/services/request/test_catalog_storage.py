@@ -8,7 +8,12 @@ import pytest
 from limnos.files import allow_everything, normalise
 from limnos.model.errors import BadRequest, OutsideRoots
 from limnos.model.records import CatalogRecord
-from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_within, check_server_location
+from limnos.services.request.catalog_storage import (
+    CatalogStorage,
+    _table_directory,
+    catalog_storage_within,
+    check_server_location,
+)
 from limnos.services.request.named_storages import NamedStorages
 
 UUID = "01234567-89ab-7cde-8f01-23456789abcd"
@@ -40,6 +45,19 @@ def test_requested_location_outside_the_roots_is_refused() -> None:
     assert where.normal_location("s3a://other/x/t/", UUID) == "s3://other/x/t"
     with pytest.raises(OutsideRoots):
         where.normal_location("/y/t", UUID)
+
+
+@pytest.mark.parametrize(
+    "location, directory",
+    [
+        ("s3://b/wh/t/metadata/00001-a.metadata.json", "s3://b/wh/t"),
+        ("s3://b/wh/t", "s3://b/wh/t"),
+        ("s3://b/metadata/t", "s3://b/metadata/t"),
+    ],
+)
+def test_root_to_allow_is_a_directory_of_a_table(location: str, directory: str) -> None:
+    """A server is not told to allow a single metadata file."""
+    assert _table_directory(location) == directory
 
 
 @pytest.mark.parametrize("made_up", ["../../etc", ".", "a/../../b", "%2e%2e"])

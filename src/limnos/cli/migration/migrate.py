@@ -282,7 +282,8 @@ def _print_locations(move: Move, properties: dict[str, str], *, catalog: str) ->
         flags = " ".join(f"--allowed-location {quote(each)}" for each in needed)
         note = (
             f"the tables lie below locations that catalog {catalog} may not use yet. Run:\n"
-            f"  limnos set {quote(catalog)} {flags}"
+            f"  limnos set {quote(catalog)} {flags}\n"
+            "If the server refuses that, its operator starts it with --allow-root and the same locations."
         )
         print(visible(note), file=sys.stderr)
 

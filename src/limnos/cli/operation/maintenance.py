@@ -27,6 +27,7 @@ from limnos.client.operation.maintenance_values import (
 )
 from limnos.client.paths import parts_of
 from limnos.model.number_texts import count_with_noun
+from limnos.names import display
 
 if TYPE_CHECKING:
     from limnos.client import Client
@@ -191,7 +192,8 @@ def run(
                 output_format=common.output_format,
             )
             return
-    message = f"operation {operation} was requested: see 'limnos list operations'"
+    catalog = display.render(display.parse(path)[:1])
+    message = f"operation {operation} was requested: see 'limnos list operations {catalog}'"
     show_done(message, {"operation": operation}, output_format=common.output_format)
 
 

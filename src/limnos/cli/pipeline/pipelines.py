@@ -21,6 +21,19 @@ from limnos.names import display
 app = App(name="pipeline")
 State = Literal["running", "cancelling", "lost", "held", "failed", "cancelled", "discarded", "published"]
 Limit = Annotated[int, Parameter(help="Maximum number to show.")]
+_STEP_COLUMNS: Final = (
+    "name",
+    "state",
+    "attempt",
+    "rows",
+    "bytes",
+    "started_at",
+    "ended_at",
+    "phases_s",
+    "output",
+    "message",
+)
+_FINDING_COLUMNS: Final = ("step", "rule", "result", "checked", "at", "run_id", "tolerated", "message")
 _RESUME_OPTIONS = ("digests", "new", "outputs", "pins")
 """Options of a run that are only needed to resume it."""
 
@@ -110,20 +123,8 @@ def _phases(seconds: Mapping[str, float]) -> str:
 def _show_steps(steps: Sequence[RunStep]) -> None:
     if steps:
         print()
-        columns = [
-            "name",
-            "state",
-            "attempt",
-            "rows",
-            "bytes",
-            "started_at",
-            "ended_at",
-            "phases_s",
-            "output",
-            "message",
-        ]
         rows = [msgspec.structs.asdict(step) | {"phases_s": _phases(step.phases_s)} for step in steps]
-        show_rows(rows, columns, output_format="table")
+        show_rows(rows, _STEP_COLUMNS, output_format="table", beside=_FINDING_COLUMNS)
 
 
 def _show_findings(findings: Sequence[RunFindingInfo], *, output_format: Format, empty: str = "") -> None:
@@ -133,9 +134,9 @@ def _show_findings(findings: Sequence[RunFindingInfo], *, output_format: Format,
             print()
         if output_format == "json":
             rows = [msgspec.structs.asdict(each) for each in findings]
-        columns = ["step", "rule", "result", "checked", "at", "run_id", "tolerated", "message"]
-        used = [name for name in columns if name != "run_id" or any(row["run"] for row in rows)]
-        show_rows(rows, used, output_format=output_format, empty=empty)
+        used = [name for name in _FINDING_COLUMNS if name != "run_id" or any(row["run"] for row in rows)]
+        beside = () if empty else _STEP_COLUMNS
+        show_rows(rows, used, output_format=output_format, empty=empty, beside=beside)
 
 
 _KEPT_ASIDE: Final = {"quarantine": "in quarantine", "drop": "dropped"}

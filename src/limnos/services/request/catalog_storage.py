@@ -131,10 +131,16 @@ class CatalogStorage(NamedTuple):
                 raise
             raise OutsideRoots(
                 f"{error.message} The server does not allow it either: it must be started with --allow-root"
-                f" {normalise(location)} (setting storage.allowed_roots).",
+                f" {_table_directory(normalise(location))}, or a directory above it (setting storage.allowed_roots).",
                 location=location,
             ) from error
         self.allowed.check_root(location)
+
+
+def _table_directory(location: str) -> str:
+    """Return the directory of the table whose metadata file is at a location; any other location as it is."""
+    directory, separator, _ = location.rpartition("/metadata/")
+    return directory if separator and location.endswith(".metadata.json") else location
 
 
 def split_own_locations(location: str, others: Iterable[str]) -> tuple[list[str], list[str]]:
