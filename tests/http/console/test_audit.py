@@ -34,10 +34,24 @@ def test_filter_by_path_narrows_the_records(admin: ConsoleVisitor) -> None:
     assert rows_of(admin.read("/console/audit?user=nobody")) < 1
 
 
-@pytest.mark.parametrize("query", ["outcome=nothing", "since=yesterday", "before=x"])
-def test_unreadable_filter_is_refused(admin: ConsoleVisitor, query: str) -> None:
-    """An invalid filter is answered with 400 and a page."""
-    assert admin.get(f"/console/audit?{query}").status == 400
+@pytest.mark.parametrize(
+    "query, words",
+    [
+        ("outcome=nothing", "Outcomes are"),
+        ("since=yesterday", "Write a time as"),
+        ("before=x", "start at the newest record"),
+        ("action=selekt", "There is no action"),
+    ],
+)
+def test_wrong_filter_stays_in_its_form(admin: ConsoleVisitor, query: str, words: str) -> None:
+    """An invalid filter, and a word that is no action, are answered with 400 and the page, which says what is wrong."""
+    answer = admin.get(f"/console/audit?user=bob&{query}")
+    page = answer.body.decode()
+
+    assert answer.status == 400
+    assert words in page
+    assert 'value="bob"' in page
+    assert "No line matches" not in page
 
 
 def test_user_without_audit_right_sees_only_own_records(lake: DriverNode) -> None:

@@ -51,21 +51,33 @@ class AuditLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AuditPage(msgspec.Struct, frozen=True, kw_only=True):
-    """The data of the audit page. `following` is the URL of the page with older records; empty at the end."""
+    """The data of the audit page. `following` is the URL of the page with older records; empty at the end. `fault` is
+    what is wrong with the filter; empty for a valid one.
+    """
 
     frame: Frame
     filters: dict[str, str]
     outcomes: tuple[str, ...]
     lines: tuple[AuditLine, ...]
     following: str
+    fault: str = ""
 
 
 async def audit_page(page_request: PageRequest) -> Response:
-    """Show the audit records of a metalake that the caller may read, the newest first."""
+    """Show the audit records of a metalake that the caller may read, the newest first.
+
+    A wrong filter stays in its form, with what is wrong.
+    """
     frame = await frame_of(page_request, "Audit", section="audit")
     filters = {name: (page_request.request.query(name) or "").strip() for name in _FIELDS}
-    audit_filter, before = _filter_of(filters), _moment_of(page_request)
-    page = await audit_latest(page_request.ctx, frame.metalake, filters=audit_filter, before=before, limit=LINES)
+    try:
+        audit_filter, before = _filter_of(filters), _moment_of(page_request)
+        page = await audit_latest(page_request.ctx, frame.metalake, filters=audit_filter, before=before, limit=LINES)
+    except BadRequest as error:
+        wrong = AuditPage(
+            frame=frame, filters=filters, outcomes=tuple(OUTCOMES), lines=(), following="", fault=error.message
+        )
+        return html_response(page_request.request, render("audit.html", wrong), status=400)
     records = page.lines
     lines = tuple(_line(page_request, frame.metalake, record=each) for each in records)
     following = ""

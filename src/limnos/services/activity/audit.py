@@ -22,7 +22,14 @@ from limnos.services.request.multi_catalog_reads import refuse_former
 from limnos.services.request.node_services import ROUTE_OPERATIONS
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
-from limnos.store.activity.audit import FAMILIES, AuditFilter, AuditMoment, latest_part_read, lines_part_read
+from limnos.store.activity.audit import (
+    FAMILIES,
+    NEWEST,
+    AuditFilter,
+    AuditMoment,
+    latest_part_read,
+    lines_part_read,
+)
 
 PAGE_MAX: Final = 1_000
 _SYNONYMS: Final = {
@@ -119,6 +126,8 @@ async def audit_latest(
             moment = part.following
             await asyncio.sleep(0)
         if (now := await _narrow_to_allowed(ctx, metalake, filters=filters)) == seen:
+            if not records and before == NEWEST and filters.action is not None:
+                _require_word(ctx, filters.action)
             return AuditLinesPage(records[:most], len(records) > most)
         seen = now  # the caller's rights changed while the records were read: read again under the new rights
 
