@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import gc
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -20,7 +19,7 @@ from bench.event_loop import loop_slices
 from bench.fairness import HOLDER, plant_company
 from bench.measure import prepare, say
 from bench.seed import Shape
-from bench.stores import Place
+from bench.stores import Place, filled_place
 from limnos.app.serving import settle_memory
 from tests.http.driver import node_at
 
@@ -123,11 +122,12 @@ def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 def main() -> int:
     """Measure and print."""
     arguments = options()
-    with tempfile.TemporaryDirectory(prefix="limnos-bench-", ignore_cleanup_errors=True) as folder:
-        place = Place((arguments.data or Path(folder)) / "sqlite", None)
-        if not place.data.exists():
-            prepare(place, Shape(arguments.nodes), database_pid=None)
-            plant_company(place, users=arguments.users, roles=arguments.roles, own_roles=arguments.held)
+
+    def fill(place: Place) -> None:
+        prepare(place, Shape(arguments.nodes), database_pid=None)
+        plant_company(place, users=arguments.users, roles=arguments.roles, own_roles=arguments.held)
+
+    with filled_place(arguments.data, fill, what=f"{arguments.nodes:,} nodes and {arguments.users:,} users") as place:
         measure_all(place, chosen=[each for each in arguments.only.split(",") if each], rounds=arguments.rounds)
     return 0
 

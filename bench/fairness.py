@@ -16,7 +16,6 @@ import itertools
 import json
 import statistics
 import sys
-import tempfile
 import threading
 import time
 from pathlib import Path
@@ -27,7 +26,7 @@ from bench.measure import prepare, say
 from bench.operations import PREFIX, table_path
 from bench.search import wait_until_idle
 from bench.seed import Forest, Shape, open_filler
-from bench.stores import Place, running_server
+from bench.stores import Place, filled_place, running_server
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
 
@@ -210,11 +209,12 @@ def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 def main() -> int:
     """Measure and print."""
     arguments = options()
-    with tempfile.TemporaryDirectory(prefix="limnos-bench-", ignore_cleanup_errors=True) as folder:
-        place = Place((arguments.data or Path(folder)) / "sqlite", None)
-        if not place.data.exists():
-            prepare(place, Shape(arguments.nodes), database_pid=None)
-            plant_company(place, users=arguments.users, roles=arguments.roles, own_roles=arguments.held)
+
+    def fill(place: Place) -> None:
+        prepare(place, Shape(arguments.nodes), database_pid=None)
+        plant_company(place, users=arguments.users, roles=arguments.roles, own_roles=arguments.held)
+
+    with filled_place(arguments.data, fill, what=f"{arguments.nodes:,} nodes and {arguments.users:,} users") as place:
         chosen = [
             each for each in requests_of(arguments.nodes) if not arguments.only or each.key in arguments.only.split(",")
         ]

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import http.client
 import sys
-import tempfile
 import threading
 import time
 from contextlib import contextmanager
@@ -22,7 +21,7 @@ from bench.cpu import TreeCpu
 from bench.operations import PREFIX, TEMPLATES
 from bench.search import Client
 from bench.seed import TEMPLATE, Forest, open_filler
-from bench.stores import Place, running_server
+from bench.stores import Place, filled_place, running_server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -134,12 +133,8 @@ def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 def main() -> int:
     """Plant, measure and print."""
     arguments = options()
-    with tempfile.TemporaryDirectory(prefix="limnos-bench-", ignore_cleanup_errors=True) as folder:
-        place = Place((arguments.data or Path(folder)) / "sqlite", None)
-        if not place.data.exists():
-            began = time.perf_counter()
-            plant(place, arguments.nodes)
-            print(f"planted {arguments.nodes:,} nodes in {time.perf_counter() - began:.0f} s", flush=True)
+    what = f"{arguments.nodes:,} nodes"
+    with filled_place(arguments.data, lambda place: plant(place, arguments.nodes), what=what) as place:
         measure(place, index_s=arguments.index_s)
     return 0
 

@@ -23,7 +23,7 @@ from bench.cpu import TreeCpu, descendants
 from bench.operations import PREFIX, TEMPLATES
 from bench.search import Client
 from bench.seed import TEMPLATE, Forest, open_filler
-from bench.stores import Place, running_server
+from bench.stores import Place, filled_place, running_server
 from bench.workers import LIMNOS
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
@@ -132,15 +132,13 @@ def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 def main() -> int:
     """Plant, run and print."""
     arguments = options()
-    with tempfile.TemporaryDirectory(prefix="limnos-bench-", ignore_cleanup_errors=True) as folder:
-        place = Place((arguments.data or Path(folder)) / "sqlite", None)
-        if not place.data.exists():
-            began = time.perf_counter()
-            plant(place, arguments.tables)
-            print(f"planted {arguments.tables:,} tables in {time.perf_counter() - began:.0f} s", flush=True)
-        with running_server(place, database_pid=None) as server:
-            for name in arguments.pipelines.split(","):
-                measure(server, name)
+    what = f"{arguments.tables:,} tables"
+    with (
+        filled_place(arguments.data, lambda place: plant(place, arguments.tables), what=what) as place,
+        running_server(place, database_pid=None) as server,
+    ):
+        for name in arguments.pipelines.split(","):
+            measure(server, name)
     return 0
 
 

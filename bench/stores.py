@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from typing import IO, TYPE_CHECKING
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 STORES = ("sqlite", "postgres")
 READY = "ready "
@@ -84,6 +85,21 @@ def running_server(
     log = place.data.with_name(place.data.name + ".log")
     with running(command, log=log, environment=environment) as (pid, host, port):
         yield Server(host, port, (pid,) if database_pid is None else (pid, database_pid), place)
+
+
+@contextmanager
+def filled_place(data: Path | None, fill: Callable[[Place], object], *, what: str) -> Iterator[Place]:
+    """Yield a place on SQLite that `fill` has filled with `what`.
+
+    With `data` it is below that directory, where it is filled once and kept; without, in a temporary one.
+    """
+    with tempfile.TemporaryDirectory(prefix="limnos-bench-", ignore_cleanup_errors=True) as folder:
+        place = Place((data or Path(folder)) / "sqlite", None)
+        if not place.data.exists():
+            began = time.perf_counter()
+            fill(place)
+            print(f"planted {what} in {time.perf_counter() - began:.0f} s", flush=True)
+        yield place
 
 
 @contextmanager

@@ -12,7 +12,6 @@ import argparse
 import json
 import random
 import sys
-import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -26,7 +25,7 @@ from bench.cpu import TreeCpu
 from bench.operations import PREFIX, TEMPLATES
 from bench.search import Client
 from bench.seed import TEMPLATE, Forest, open_filler
-from bench.stores import Place, running_server
+from bench.stores import Place, filled_place, running_server
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
 
@@ -171,14 +170,12 @@ def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 def main() -> int:
     """Plant, measure and print."""
     arguments = options()
-    with tempfile.TemporaryDirectory(prefix="limnos-bench-", ignore_cleanup_errors=True) as folder:
-        place = Place((arguments.data or Path(folder)) / "sqlite", None)
-        if not place.data.exists():
-            began = time.perf_counter()
-            plant(place, arguments.nodes)
-            print(f"planted {arguments.nodes:,} nodes in {time.perf_counter() - began:.0f} s", flush=True)
-        with running_server(place, database_pid=None) as server:
-            return 0 if measure(server) else 1
+    what = f"{arguments.nodes:,} nodes"
+    with (
+        filled_place(arguments.data, lambda place: plant(place, arguments.nodes), what=what) as place,
+        running_server(place, database_pid=None) as server,
+    ):
+        return 0 if measure(server) else 1
 
 
 if __name__ == "__main__":
