@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from limnos.app.node_builder import open_store
-from limnos.app.server import check, migrate
+from limnos.app.server import check, migrate, startup_notes
 from limnos.model.errors import CannotStart, StartWarning
 from limnos.model.kinds import ROOT_ID, Kind
 from tests.app.test_sealing_keys import settings_of
@@ -52,6 +52,15 @@ def test_check_warns_of_user_names_that_are_now_refused(tmp_path: Path) -> None:
         (r"The name of user 'adm\u0131n' of metalake lake would be refused by this release", "it looks like admin"),
     ]
     assert all("add a user with another name" in each.advice for each in start_warnings)
+
+
+def test_check_of_a_missing_directory_creates_nothing(tmp_path: Path) -> None:
+    """A check writes nothing that stays, and says that there is no store, because the directory may be misspelled."""
+    settings = settings_of(tmp_path / "new")
+
+    assert check(settings) == []
+    assert list(tmp_path.iterdir()) == []
+    assert any("there is no store" in note for note in startup_notes(settings))
 
 
 def test_check_warns_of_renamed_metalakes_of_the_settings(tmp_path: Path) -> None:

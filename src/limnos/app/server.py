@@ -11,6 +11,7 @@ import shlex
 import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -117,10 +118,17 @@ def check(settings: Settings) -> list[CannotStart]:
 
 
 def startup_notes(settings: Settings) -> list[str]:
-    """Return one sentence for each optional component that the server would start without, such as engine files, and
-    one if this machine cannot confine jobs.
+    """Return one sentence for each optional component that the server would start without, such as engine files, one
+    if this machine cannot confine jobs, and one if there is no store yet.
     """
-    return [*(engine_notes(settings) if has_engine(settings) else []), *job_notes(settings)]
+    database = database_of(settings)
+    is_first = "://" not in database and not Path(database).is_file()
+    first = [f"there is no store {database} yet: a start creates it; if one should be there, correct --data"]
+    return [
+        *(first if is_first else []),
+        *(engine_notes(settings) if has_engine(settings) else []),
+        *job_notes(settings),
+    ]
 
 
 def _damage(settings: Settings, unreadable: UnreadableDocuments) -> list[CannotStart]:
@@ -298,15 +306,21 @@ async def _read_store(settings: Settings, read: Callable[[Tx], T]) -> T:
 
 
 def _can_write(settings: Settings) -> None:
-    probe = make_data_directory(settings) / ".check"
+    """Write a file into the data directory. A directory that a check has made is removed again."""
+    is_new = not Path(settings.server.data).exists()
+    directory = make_data_directory(settings)
+    probe = directory / ".check"
     probe.touch()
     probe.unlink()
+    if is_new:
+        with suppress(OSError):
+            directory.rmdir()
 
 
 def _can_open(settings: Settings) -> None:
     database = database_of(settings)
-    if "://" not in database and not Path(database).parent.is_dir():
-        return  # the check of the data directory reports it
+    if "://" not in database and not Path(database).is_file():
+        return  # a start creates it; the check of the data directory reports a directory that cannot be written
     revision = current_revision(database)
     if revision == head_revision():
         warn_of_keys(settings, database)

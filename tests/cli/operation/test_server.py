@@ -153,6 +153,16 @@ def test_check_lists_problems(run: Run, rooms: SimpleNamespace) -> None:
     )
 
 
+def test_check_prints_problems_whole(run: Run, rooms: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As text, each problem has lines of its own, which a narrow terminal does not cut."""
+    monkeypatch.setenv("COLUMNS", "60")
+    rooms.problems = [CannotStart("no directory", why="it is a file", advice=f"name another one {'x' * 100}")]
+
+    lines = run("server", "check", "--output", "table").out.splitlines()
+
+    assert lines == ["error: no directory", "  why: it is a file", f"  next: name another one {'x' * 100}"]
+
+
 def test_check_reports_harmless_findings_as_notes(run: Run, rooms: SimpleNamespace) -> None:
     """A finding that does not prevent a start is a note beside the result, and the exit code is 0."""
     rooms.lacks = ["SQL++ over data needs an archive"]

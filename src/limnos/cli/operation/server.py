@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import App, Parameter
 
 from limnos.cli.extras import import_extra
-from limnos.cli.output import Format, format_of, show_rows
+from limnos.cli.output import Format, format_of, show_rows, visible
 from limnos.model.errors import CannotStart, StartWarning
 
 if TYPE_CHECKING:
@@ -125,11 +125,21 @@ def check(*, flags: ServerFlags = NO_FLAGS, output: OutputFlag = None) -> int:
         }
         for cannot_start in find_errors(settings)
     ]
-    show_rows(rows, ["problem", "why", "next", "stops"], output_format=_format_of(output), empty="no problems found")
+    output_format = _format_of(output)
+    if rows and output_format == "table":
+        print(visible("\n".join(line for row in rows for line in _problem_lines(row))))
+    else:
+        show_rows(rows, ["problem", "why", "next", "stops"], output_format=output_format, empty="no problems found")
     find_notes: Callable[[Settings], Sequence[str]] = import_extra(ROOM, extra="server").startup_notes
     for each in find_notes(settings):
         print(f"note: {each}", file=sys.stderr)
     return 1 if any(row["stops"] for row in rows) else 0
+
+
+def _problem_lines(row: Mapping[str, object]) -> Iterator[str]:
+    """Return a problem as lines that no terminal cuts."""
+    yield f"{'error' if row['stops'] else 'warning'}: {row['problem']}"
+    yield from (f"  {key}: {row[key]}" for key in ("why", "next") if row[key])
 
 
 @app.command
