@@ -206,7 +206,7 @@ class Application:
         task = None if at_once else self.watch(target.seconds)
         try:
             if target.handler is None:
-                raise unknown_target(target)
+                raise unknown_target(target, raw)
             if cached_response is not None and cacheable is not None:
                 at_once = False
                 if await self._is_still_valid(cached_response):

@@ -141,13 +141,23 @@ def refusal_response(target: RouteTarget, error: LimnosError, *, request_id: str
     return response
 
 
-def unknown_target(target: RouteTarget) -> LimnosError:
+_WRONG_BASES: Final = {
+    b"/v1/": "Iceberg REST is at /iceberg, as http://HOST:PORT/iceberg, and Lance REST at /lance",
+    b"/iceberg/v1/v1/": "Clients of Iceberg REST add /v1 themselves: give the address that ends in /iceberg",
+    b"/iceberg/config": "Clients of Iceberg REST add /v1 themselves: give the address that ends in /iceberg",
+    b"/iceberg/iceberg/": "The address has /iceberg twice: give the one that ends in /iceberg once",
+}
+"""Beginnings of unknown paths that a wrong address in a client's settings makes, and what to write there."""
+
+
+def unknown_target(target: RouteTarget, raw: bytes) -> LimnosError:
     """Return the error for a path without a route, or a route without this method."""
     if target.operation == UNKNOWN_METHOD:
         return UnsupportedOperation("This address does not support this method")
     if target.operation == ROOM_OFF:
         return NotFound(getattr(target.protocol, "refusal", ""), kind="route")
-    return NotFound("This address does not exist", kind="route")
+    advice = next((f". {text}" for base, text in _WRONG_BASES.items() if raw.startswith(base)), "")
+    return NotFound(f"This address does not exist{advice}", kind="route")
 
 
 METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
