@@ -18,7 +18,9 @@ REQUEST = {
     "kind": "table",
     "path": ["main", "a", "t"],
     "requested_at": "2026-11-27T07:56:38.316Z",
+    "reason": "the monthly report",
 }
+ANSWER = {"user": "ana", "kind": "table", "path": ["main", "a", "t"], "preset": "reader"}
 ACCESS_CALLS: list[tuple[str, Callable[[Client], object], str, str, object, object]] = [
     (
         "access-holders",
@@ -161,6 +163,30 @@ ACCESS_CALLS: list[tuple[str, Callable[[Client], object], str, str, object, obje
         f"{OWN}/metalakes/lake/access/requests",
         {"kind": "table", "path": ["main", "a", "t"], "preset": "writer"},
         {"requested": True},
+    ),
+    (
+        "request-access-for-a-reason",
+        lambda c: c.access_requests.create("main.a.t", kind="table", reason="the report"),
+        "POST",
+        f"{OWN}/metalakes/lake/access/requests",
+        {"kind": "table", "path": ["main", "a", "t"], "preset": "reader", "reason": "the report"},
+        {"requested": True},
+    ),
+    (
+        "withdraw-access-request",
+        lambda c: c.access_requests.withdraw(msgspec.convert(REQUEST, AccessRequest)),
+        "POST",
+        f"{OWN}/metalakes/lake/access/requests/withdraw",
+        {"kind": "table", "path": ["main", "a", "t"]},
+        {"withdrawn": True},
+    ),
+    (
+        "decline-access-request-with-a-note",
+        lambda c: c.access_requests.decline(msgspec.convert(REQUEST, AccessRequest), note="no"),
+        "POST",
+        f"{OWN}/metalakes/lake/access/requests/answer",
+        {**ANSWER, "answer": "decline", "note": "no"},
+        {"existed": False},
     ),
     (
         "grant-access-request",

@@ -148,6 +148,7 @@ BODIES: dict[str, object] = {
     "explain-access": {"action": "table_load", "path": ["main", "a", "t"], "kind": "table", "user": "ana"},
     "what-if-access": {"change": "assign", "roles": ["hands"], "user": "member"},
     "request-access": {"kind": "table", "path": ["main", "a", "t"]},
+    "withdraw-access-request": {"kind": "table", "path": ["main", "a", "never"]},
     "answer-access-request": {
         "answer": "grant",
         "user": "ana",

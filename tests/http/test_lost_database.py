@@ -208,6 +208,9 @@ WRITES: dict[str, Write] = {
     "request-access": Write(
         "POST", f"{OWN}/metalakes/lake/access/requests", {"kind": "table", "path": ["main", "a", "t"]}
     ),
+    "withdraw-access-request": Write(
+        "POST", f"{OWN}/metalakes/lake/access/requests/withdraw", {"kind": "table", "path": ["main", "a", "open"]}
+    ),
     "answer-access-request": Write(
         "POST",
         f"{OWN}/metalakes/lake/access/requests/answer",
@@ -419,6 +422,7 @@ def furnish(node: DriverNode) -> dict[str, str]:
     node.done(
         "PUT", f"{OWN}/metalakes/lake/objects/SCHEMA/main.a/restrictions/old", {"masks": {"city": "replace-with-null"}}
     )
+    node.done("POST", f"{OWN}/metalakes/lake/access/requests", {"kind": "table", "path": ["main", "a", "open"]})
     _furnish_runs(node)
     _furnish_leaves(node)
     declared_requests.furnish(node)

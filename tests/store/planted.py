@@ -190,7 +190,9 @@ _OTHERS: Final[Mapping[str, Mapping[str, Value]]] = {
     r"activity\.search_index:(INDEX_)?(PUT|DELETE)": {
         "rows": '[{"id": 900000001, "zone": 91, "name": "t4", "columns": "", "comment": "", "entry": ["t4", "", ""]}]'
     },
-    r"identity\.(access_requests|principals):.*|objects\.(dependencies|attachments|successors):.*": {"user": TABLE},
+    r"identity\.(access_answers|access_requests|principals):.*|objects\.(dependencies|attachments|successors):.*": {
+        "user": TABLE
+    },
     r"activity\.schedules:PUT": {"files": b"t", "due": 10**15, "next": 10**15},
     r"objects\.documents:.*": {"digest": 1},
     r".*:PRUNE_CLOCKS": {"before": 0},

@@ -64,6 +64,7 @@ ACCEPTED: Mapping[str, str] = {
     "activity.webhooks:ANY_DUE": FEW_ROWS,
     "activity.webhooks:DUE": FEW_ROWS,
     "exchange.imports:ALL": FEW_ROWS,
+    "identity.access_answers:TRIM": "sorts the answers to one user, which are 50 at most, and a further one",
     "identity.access_requests:NEWEST": "reads in the order of time, and sorts those of one millisecond",
     "exchange.system_tables:POLICED": "sorts the policies of one object after the other",
     "exchange.system_tables:TAGGED": "sorts the tags of one object after the other",

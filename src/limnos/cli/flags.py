@@ -24,9 +24,9 @@ _VALUED: Final = """
     --comment --conf --config --connect --cut-over --data --database --dataverse --depth --env --except --exclude
     --executor-wait --expires-in --file --filter --for --format --from --from-group --give-up --history --host-name
     --id --idle --ids --impl --into --jar --job --junit --key --kind --layout --lease --limit --listen --location
-    --mask --master --metalake --missing --name --on --only --outcome --output --owner --param --preset --profile
-    --property --provider --remove-property --replacement --repository --request --results --resume --rows --rule
-    --save --script --select --separator --since --snapshot --sqlpp --state --statement-timeout --step --storage
+    --mask --master --metalake --missing --name --note --on --only --outcome --output --owner --param --preset --profile
+    --property --provider --reason --remove-property --replacement --repository --request --results --resume --rows
+    --rule --save --script --select --separator --since --snapshot --sqlpp --state --statement-timeout --step --storage
     --tag --test --threads --through --timeout --to --to-group --token --token-file --type --untag --until --uri
     --user --wait --wait-s --warehouse --what --who --workers -c -f
 """
@@ -51,6 +51,9 @@ _GUESSED: Final = """
 --level, -L, --max-depth = --depth
 --fields, --select = --columns
 --description, --desc, --doc = --comment
+--message, --msg, --why, --because, --justification, --comment, -m = --reason|--note
+--reason = --note
+--note = --reason
 --prop, --properties, --option = --property
 --where = --filter
 -n = --rows|--limit

@@ -134,7 +134,7 @@ _KERNEL_GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "group": ("create", "delete", "list", "describe", "add", "remove"),
     "role": ("create", "delete", "list", "describe"),
     "access": ("explain", "who", "what", "diff", "simulate", "holders", "reach"),
-    "request": ("access", "list", "grant", "decline"),
+    "request": ("access", "list", "withdraw", "grant", "decline"),
     "owner": ("show", "set"),
     "tag": ("create", "delete", "list", "describe", "add", "remove"),
     "policy": ("create", "delete", "list", "describe", "enable", "disable", "add", "remove"),

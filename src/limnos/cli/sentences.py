@@ -4,8 +4,8 @@
 Unlike a word of `guesses`, a line here is matched from its first word to its last, so that no name or path that was
 typed gets lost or becomes another thing. Words in lower case are typed as they stand, in any case, `a|b` is either, and
 `[a]` may be missing. Words in upper case are arguments: PATH and TARGET have a dot or a back-quote, FILE a dot or a
-slash, DATABASE ends as a file of SQLite does, others are any word. The command repeats the arguments of its line; other
-words in upper case are places to fill.
+slash, SENTENCE a space, DATABASE ends as a file of SQLite does, `TEXT...` is all words to the end, others are any word.
+The command repeats the arguments of its line; other words in upper case are places to fill.
 """
 
 from __future__ import annotations
@@ -55,6 +55,12 @@ user groups|roles NAME, list groups|roles of NAME, groups|roles of NAME = show u
 access why|check PATH = access explain table_read PATH
 access ask|request PATH, request access to|on PATH = request access PATH
 what can USER read|see|access|do|use = access reach --for USER
+request|ask [for] access [to|on] NAME because|since TEXT... = request access NAME --reason TEXT | the reason is an option
+request|ask [for] access [to|on] NAME SENTENCE = request access NAME --reason SENTENCE | the reason is an option
+decline|refuse|deny|reject request ID because|since TEXT... = decline request ID --note TEXT | the note is an option
+decline|refuse|deny|reject request ID SENTENCE = decline request ID --note SENTENCE | the note is an option
+cancel|delete|revoke|remove|drop|rm|retract|abort|stop|end|undo [my] [access] request ID, request cancel|delete|revoke|remove|drop|rm|retract|abort|stop|end|undo ID, withdraw my|access request ID = withdraw request ID | this withdraws a request of your own; another's is declined by 'limnos decline request ID'
+withdraw RUN = withdraw request RUN
 access can|why|check USER PATH = access explain table_read PATH --for USER
 [access] can|check USER read|select PATH = access explain table_read PATH --for USER
 [access] can|check USER write|insert|update PATH = access explain table_commit PATH --for USER
@@ -120,6 +126,7 @@ _FORMS: Final = {
     "NUMBER": re.compile(r"[0-9]+"),
     "RUN": re.compile(r"[0-9a-f]*[0-9][0-9a-f-]*"),
     "ACTION": re.compile(r"[a-z]+(?:_[a-z]+)+"),
+    "SENTENCE": re.compile(r".*\s.*", re.DOTALL),
 }
 """The form of some arguments."""
 _ARGUMENT: Final = re.compile(r"[A-Z]+(?:_[A-Z]+)*")
@@ -187,6 +194,9 @@ def _matches(line: Sequence[str], words: Sequence[str], *, values: dict[str, str
         return _matches([first[1:-1], *rest], words, values=values) or _matches(rest, words, values=values)
     if not words:
         return False
+    if first.endswith("..."):
+        values[first.removesuffix("...")] = " ".join(words)
+        return True
     if first.isupper():
         form = _FORMS.get(first)
         if form is not None and form.fullmatch(words[0]) is None:
@@ -202,6 +212,7 @@ def typed_lines() -> list[list[str]]:
     """Return each line of the table with all of its words and an example for each argument, for tests."""
     examples = {"PATH": "main.raw.t", "TARGET": "main.raw.u", "FILE": "p.yaml", "DATABASE": "lake.db"}
     examples |= {"RUN": "1044", "NUMBER": "7", "ACTION": "table_read"}
+    examples |= {"SENTENCE": "for work", "TEXT...": "work"}
     examples |= {"GVFS": "gvfs://fileset/main/raw/f", "CATALOG": "finance"}
     return [
         [

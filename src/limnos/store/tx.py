@@ -36,6 +36,7 @@ from limnos.store.changes import CHANGE_NEW, CLOCK_MOVE, CLOCKS_MAX, ChangeDraft
 from limnos.store.exchange.imports import ImportWrites
 from limnos.store.faults import fault_point
 from limnos.store.idempotency import RequestOutcomeWrites
+from limnos.store.identity.access_answers import AccessAnswerWrites
 from limnos.store.identity.access_requests import AccessRequestWrites
 from limnos.store.identity.passwords import PasswordWrites
 from limnos.store.identity.principals import PrincipalWrites
@@ -139,6 +140,8 @@ class Tx(StoreTransaction):
     """Passwords of local users."""
     access_requests = ResourceWrites(AccessRequestWrites)
     """Open requests of users for access to objects."""
+    access_answers = ResourceWrites(AccessAnswerWrites)
+    """Answers to requests for access."""
     tokens = ResourceWrites(TokenWrites)
     """API tokens, sessions, and secrets of service accounts."""
     documents = ResourceWrites(DocumentWrites)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`request access`, `list`, `grant` and `decline`: what they send, and how a request is named."""
+"""`request access`, `list`, `withdraw`, `grant` and `decline`: what they send, and how a request is named."""
 
 from __future__ import annotations
 
@@ -11,6 +11,14 @@ from tests.client.fake import FakeServer
 
 URL = "/api/limnos/v1/metalakes/lake/access/requests"
 PAGE = f"{URL}?limit=100"
+OWN = f"{URL}?own=true"
+GRANTED = {
+    **REQUEST,
+    "state": "granted",
+    "answered_by": "dora",
+    "answered_at": "2026-11-28T07:56:38.316Z",
+    "note": "",
+}
 OTHER = {**REQUEST, "id": "3f9b000000000000", "user": "ben"}
 
 
@@ -63,3 +71,67 @@ def test_equal_beginnings_are_listed(fake: FakeServer, limnos: Run) -> None:
 
     assert refused.code == 2
     assert "aaaa000000000001, aaaa000000000002" in str(refused.error["message"])
+
+
+def test_request_has_a_reason_of_several_lines(fake: FakeServer, limnos: Run) -> None:
+    """The reason is sent as it was typed, and none without the flag."""
+    fake.on("POST", URL, {"requested": True})
+
+    limnos("request", "access", "main.a.t", "--kind", "table", "--reason", "two\nlines")
+
+    body = {"kind": "table", "path": ["main", "a", "t"], "preset": "reader", "reason": "two\nlines"}
+    assert fake.asked[-1].body == body
+
+
+def test_hostile_texts_do_not_control_a_terminal(fake: FakeServer, limnos: Run) -> None:
+    """A reason and a note with escape sequences or line ends are one cell of one row, in each format."""
+    hostile = "a\x1b[2J\u202e\nb"
+    fake.on("GET", PAGE, {"requests": [{**REQUEST, "reason": hostile}]})
+    fake.on("GET", OWN, {"requests": [{**GRANTED, "state": "declined", "note": hostile, "answered_by": "d\x1b]0;x"}]})
+
+    for command in (("list", "requests"), ("list", "requests", "--own")):
+        table, csv, json_ = (limnos(*command, "--output", each).out for each in ("table", "csv", "json"))
+        assert all("\x1b" not in each and "\u202e" not in each for each in (table, csv, json_))
+        assert (len(table.splitlines()), "a\\x1b[2J\\u202e\\nb" in table) == (2, True)
+
+
+def test_own_list_has_the_answers(fake: FakeServer, limnos: Run) -> None:
+    """`list requests --own` has state, user, time and note of each answer."""
+    fake.on("GET", OWN, {"requests": [{**OTHER, "state": "open"}, GRANTED]})
+
+    open_request, granted = limnos("list", "requests", "--own").result
+    table = limnos("list", "requests", "--own", "--output", "table").out
+
+    assert (open_request["state"], open_request["answered_by"], open_request["note"]) == ("open", "", "")
+    assert {**granted, "path": REQUEST["path"]} == GRANTED
+    assert all(word in table for word in ("open", "granted", "dora"))
+
+
+@pytest.mark.parametrize("typed", [("withdraw", "request"), ("request", "withdraw")])
+def test_own_open_request_is_withdrawn(fake: FakeServer, limnos: Run, typed: tuple[str, str]) -> None:
+    """The id is one of the caller's own open requests: for an answered one, and for one of others, nothing is sent."""
+    fake.on("GET", OWN, {"requests": [{**OTHER, "state": "open"}, GRANTED]})
+    fake.on("GET", PAGE, {"requests": [{**REQUEST, "id": "abcd000000000000"}]})
+    fake.on("POST", f"{URL}/withdraw", {"withdrawn": True})
+
+    answered, foreign = limnos(*typed, "3f9a"), limnos(*typed, "abcd")
+    assert (answered.code, answered.error["message"]) == (3, f"the request {REQUEST['id']} was granted by dora")
+    assert (foreign.code, foreign.error["message"]) == (3, "no open request of yours has the id 'abcd'")
+    assert all(call.startswith("GET") for call in fake.calls)
+
+    done = limnos(*typed, "3f9b", "--output", "table")
+
+    assert (done.code, fake.asked[-1].body) == (0, {"kind": "table", "path": ["main", "a", "t"]})
+    assert done.out == "withdrew your request for reader on table main.a.t\n"
+
+
+def test_decline_sends_a_note_and_says_if_it_was_late(fake: FakeServer, limnos: Run) -> None:
+    """A note is sent with the answer. A request that ended meanwhile is an error."""
+    fake.on("GET", PAGE, {"requests": [REQUEST]})
+    fake.on("POST", f"{URL}/answer", {"existed": False})
+
+    late = limnos("decline", "request", "3f9a", "--note", "ask Dora")
+
+    assert fake.asked[-1].body["note"] == "ask Dora"  # type: ignore[index]
+    assert (late.code, late.error["code"]) == (3, "not-found")
+    assert "not open any more" in str(late.error["message"])

@@ -491,7 +491,7 @@ def _webhook(node: DriverNode) -> str:
 
 
 def _access_requests() -> Iterator[RefusalCase]:
-    """Requests for access: to ask, to list, to answer."""
+    """Requests for access: to ask, to list, to withdraw, to answer."""
     asking = f"POST {LAKE}/access/requests"
     wish = {"kind": "table", "path": ["main", "there", "t"]}
     yield case(asking, "for an object", "lake", body=wish)
@@ -501,6 +501,14 @@ def _access_requests() -> Iterator[RefusalCase]:
     yield case(f"GET {LAKE}/access/requests", "to answer", "lake")
     yield case(f"GET {LAKE}/access/requests", "one's own", "lake", query="?own=true")
     yield case(f"GET {LAKE}/access/requests", "of no metalake", "nolake")
+    route = f"POST {LAKE}/access/requests/withdraw"
+    own = {"kind": "table", "path": ["main", "there", "t"]}
+    yield case(route, "for an object", "lake", body=own)
+    yield case(route, "for nothing", "lake", body={**own, "path": ["main", "there", "gone"]})
+    yield case(route, "for no catalog", "lake", body={**own, "path": ["none", "there", "t"]})
+    yield case(route, "for an object, without a request", "lake", body={"kind": "namespace", "path": ["main", "there"]})
+    yield case(route, "for nothing, without a request", "lake", body={**own, "path": ["main", "there", "nor"]})
+    yield case(route, "of no metalake", "nolake", body=own)
     route = f"POST {LAKE}/access/requests/answer"
     decline = {**wish, "answer": "decline", "user": "dummy", "preset": "reader"}
     yield case(route, "declined", "lake", body=decline)

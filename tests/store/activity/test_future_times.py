@@ -372,6 +372,8 @@ def test_index_positions_do_not_depend_on_the_clock(lab: StoreLab, world: StoreW
 
 
 RETENTION: Final = {
+    "access_answer.answered_at",
+    "access_request.asked_at",
     "idempotency.expires_at",
     "metrics_report.expires_at",
     "restricted_read.expires_at",

@@ -17,6 +17,7 @@ LEFT_OUT = {
     "former_object": "what successors take over from dropped objects: an import is a new metalake",
     "former_restriction": "what names of dropped objects remember: an import is a new metalake, docs/guides/export.md",
     "fileset_place": "what the records of filesets say, to be found by place: an import writes its own",
+    "access_answer": "answers to questions on this server, for thirty days",
     "access_request": "questions to the owners on this server, for thirty days",
     "idempotency": "outcomes for clients that ask this very store again",
     "import_object": "the state of an import under way",

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`request access | list | grant | decline`: ask for access to an object, and answer the requests of others."""
+"""`request access | list | withdraw | grant | decline`: ask for access to an object, and answer others' requests."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Final
 
 from cyclopts import App, Parameter
@@ -26,11 +27,18 @@ app = App(name="request", help="Ask for access to objects, and answer the reques
 
 @app.command
 def access(
-    path: str, /, *, preset: PresetName = "reader", kind: KindFlag = None, common: CommonFlags = DEFAULTS
+    path: str,
+    /,
+    *,
+    preset: PresetName = "reader",
+    reason: str = "",
+    kind: KindFlag = None,
+    common: CommonFlags = DEFAULTS,
 ) -> None:
     """Ask for access to an object. Who may grant it there sees the request; without an answer it ends after 30 days.
 
     You may ask for an object that you do not see. Your next request for the same object replaces this one.
+    'limnos list requests --own' has the answer.
 
     Parameters
     ----------
@@ -38,11 +46,13 @@ def access(
         The object, as `main.raw.nyc.flights`.
     preset
         What you need: `reader`, `writer` or `admin`.
+    reason
+        Why you need it, for those who answer: at most 500 characters, in one or more lines.
     """
     parts = display.parse(path)
     with common.client() as client:
         named = kind or _kind(client, path, count=len(parts))
-        client.access_requests.create(path, kind=named, preset=preset)
+        client.access_requests.create(path, kind=named, preset=preset, reason=reason)
     show_done(
         f"you asked for {preset} on {named} {path}; who may grant it sees your request",
         {"requested": preset, "kind": named, "path": path},
@@ -64,25 +74,73 @@ def _kind(client: Client, path: str, *, count: int) -> str:
 @app.command(name="list")
 def list_(
     *,
-    own: Annotated[bool, Parameter(negative="", help="Your own requests, which wait for an answer.")] = False,
+    own: Annotated[bool, Parameter(negative="", help="Your own requests, open and answered.")] = False,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """List the open requests that you may answer, the newest first."""
+    """List the open requests that you may answer, the newest first.
+
+    With `--own` your own requests: the open ones, and those that were granted or declined in the last 30 days.
+    """
     with common.client() as client:
         requests = client.access_requests.own() if own else client.access_requests.list()
-    rows = [
-        {
-            "id": each.id,
-            "user": each.user,
-            "preset": each.preset,
-            "kind": each.kind,
-            "path": display.render(each.path),
-            "requested_at": each.requested_at,
-        }
-        for each in requests
-    ]
-    columns = ("id", "user", "preset", "path", "requested_at", "kind")
-    show_rows(rows, columns, output_format=common.output_format, empty="no open requests")
+    rows = [_own_row(each) if own else _row(each) for each in requests]
+    columns: tuple[str, ...] = ("id", "user", "preset", "path", "reason", "requested_at", "kind")
+    if own:
+        columns = (
+            "id",
+            "state",
+            "preset",
+            "path",
+            "answered_by",
+            "note",
+            "requested_at",
+            "answered_at",
+            "reason",
+            "kind",
+        )
+    empty = "you have no requests" if own else "no open requests"
+    show_rows(rows, columns, output_format=common.output_format, empty=empty)
+
+
+def _row(request: AccessRequest) -> dict[str, object]:
+    return {
+        "id": request.id,
+        "user": request.user,
+        "preset": request.preset,
+        "kind": request.kind,
+        "path": display.render(request.path),
+        "requested_at": request.requested_at,
+        "reason": request.reason,
+    }
+
+
+def _own_row(request: AccessRequest) -> dict[str, object]:
+    return {
+        **_row(request),
+        "state": request.state,
+        "answered_by": request.answered_by,
+        "answered_at": request.answered_at,
+        "note": request.note,
+    }
+
+
+@app.command
+def withdraw(request: str, /, *, common: CommonFlags = DEFAULTS) -> None:
+    """Withdraw an open request of your own.
+
+    Parameters
+    ----------
+    request
+        The id of the request, or its beginning.
+    """
+    with common.client() as client:
+        named = _one(client.access_requests.own(), request, lists="limnos list requests --own")
+        client.access_requests.withdraw(named)
+    show_done(
+        f"withdrew your request for {named.preset} on {_where(named)}",
+        {"withdrawn": named.id, "kind": named.kind, "path": display.render(named.path)},
+        output_format=common.output_format,
+    )
 
 
 @app.command
@@ -95,19 +153,24 @@ def grant(request: str, /, *, common: CommonFlags = DEFAULTS) -> None:
         The id of the request, or its beginning.
     """
     with common.client() as client:
-        asked_for = _request(client, request)
+        asked_for = _one(client.access_requests.list(), request, lists="limnos list requests")
         outcome = client.access_requests.grant(asked_for)
-    where = f"{asked_for.kind} {display.render(asked_for.path)}"
     show_done(
-        f"granted {asked_for.preset} on {where} to user {asked_for.user}, by the role {outcome.role}",
+        f"granted {asked_for.preset} on {_where(asked_for)} to user {asked_for.user}, by the role {outcome.role}",
         {"granted": asked_for.id, "user": asked_for.user, "preset": asked_for.preset, "role": outcome.role},
         output_format=common.output_format,
     )
 
 
 @app.command
-def decline(request: str, /, *, common: CommonFlags = DEFAULTS) -> None:
-    """Decline a request: the user gets nothing, and the request ends.
+def decline(
+    request: str,
+    /,
+    *,
+    note: Annotated[str, Parameter(help="A text for the user, of at most 500 characters.")] = "",
+    common: CommonFlags = DEFAULTS,
+) -> None:
+    """Decline a request: the user gets nothing, and the request ends. The user sees the answer and your name.
 
     Parameters
     ----------
@@ -115,28 +178,47 @@ def decline(request: str, /, *, common: CommonFlags = DEFAULTS) -> None:
         The id of the request, or its beginning.
     """
     with common.client() as client:
-        asked_for = _request(client, request)
-        client.access_requests.decline(asked_for)
-    where = f"{asked_for.kind} {display.render(asked_for.path)}"
+        asked_for = _one(client.access_requests.list(), request, lists="limnos list requests")
+        outcome = client.access_requests.decline(asked_for, note=note)
+    if not outcome.existed:
+        raise StoppedError(
+            "the request is not open any more: it was answered, withdrawn or too old",
+            code="not-found",
+            hint="'limnos list requests' lists the open ones",
+        )
     show_done(
-        f"declined the request of user {asked_for.user} for {asked_for.preset} on {where}",
+        f"declined the request of user {asked_for.user} for {asked_for.preset} on {_where(asked_for)}",
         {"declined": asked_for.id, "user": asked_for.user},
         output_format=common.output_format,
     )
 
 
-def _request(client: Client, typed: str) -> AccessRequest:
-    """Return the request whose id begins with what was typed.
+def _where(request: AccessRequest) -> str:
+    return f"{request.kind} {display.render(request.path)}"
 
-    Raises UsageError for a text that is too short or the beginning of several ids, StoppedError if there is none.
+
+def _one(requests: Sequence[AccessRequest], typed: str, *, lists: str) -> AccessRequest:
+    """Return the open request whose id begins with what was typed; `lists` is the command that lists the requests.
+
+    Raises UsageError for a text that is too short or the beginning of several ids, StoppedError if there is none, or
+    if it was answered.
     """
     if len(typed) < _SHORTEST:
-        raise UsageError(f"'{typed}' is too short for an id", hint="'limnos list requests' lists the ids")
-    matches = [each for each in client.access_requests.list() if each.id.startswith(typed.lower())]
+        raise UsageError(f"'{typed}' is too short for an id", hint=f"'{lists}' lists the ids")
+    matches = [each for each in requests if each.id.startswith(typed.lower())]
     if len(matches) > 1:
         listed = ", ".join(each.id for each in matches[:5])
         raise UsageError(f"{len(matches)} requests begin with '{typed}': {listed}", hint="type more of the id")
     if not matches:
-        text = f"no open request that you may answer has the id '{typed}'"
-        raise StoppedError(text, code="not-found", hint="'limnos list requests' lists them")
-    return matches[0]
+        whose = "of yours" if "--own" in lists else "that you may answer"
+        raise StoppedError(
+            f"no open request {whose} has the id '{typed}'", code="not-found", hint=f"'{lists}' lists them"
+        )
+    (match,) = matches
+    if match.state != "open":
+        raise StoppedError(
+            f"the request {match.id} was {match.state} by {match.answered_by}",
+            code="not-found",
+            hint=f"'{lists}' has it",
+        )
+    return match

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What needs the user, for the first page: failed and held runs, tables to maintain, requests for access,
-refusals of the day, nodes.
+"""What needs the user, for the first page: failed and held runs, tables to maintain, requests for access and answers
+to the user's own, refusals of the day, nodes.
 
 Each source is bounded, and one that the caller may not read, or that fails, is left out: the page never depends on it.
 """
@@ -23,7 +23,8 @@ from limnos.model.entities import Node
 from limnos.model.errors import LimnosError
 from limnos.names import display
 from limnos.services.activity.audit import audit_read
-from limnos.services.identity.presets.access_requests import access_requests_list
+from limnos.services.identity.presets.access_requests import OpenRequest, access_requests_list
+from limnos.services.identity.presets.own_access_requests import own_access_requests
 from limnos.services.maintenance.reports import findings_list
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.runs.run_access import RunView
@@ -38,6 +39,8 @@ RUNS_READ: Final = 200
 RECORDS_READ: Final = 1_000
 """The number of the newest audit records of the last day in which refusals are counted."""
 CATALOGS_READ: Final = 5
+ANSWERS_MS: Final = 7 * DAY_MS
+"""How long an answer to a request of the user is on the first page."""
 LINES_MAX: Final = 5
 """The number of lines about runs."""
 _NAMES: Final = 3
@@ -90,6 +93,7 @@ async def home_needs(page_request: PageRequest, metalake: str, *, catalogs: Sequ
         *_run_lines(page_request, metalake, runs=runs),
         *await _table_lines(page_request, metalake, catalogs=catalogs),
         *await _request_lines(page_request, metalake),
+        *await _own_request_lines(page_request, metalake),
         *await _refusal_lines(page_request, metalake),
         *await _node_lines(page_request),
     ]
@@ -166,6 +170,43 @@ async def _request_lines(page_request: PageRequest, metalake: str) -> list[NeedL
             at_ms=requests[0].asked_at,
         )
     ]
+
+
+async def _own_request_lines(page_request: PageRequest, metalake: str) -> list[NeedLine]:
+    """Return lines about the newest answers of the last days to the caller's own requests for access, and one about
+    those that are open.
+    """
+    requests = await _or_none(own_access_requests(page_request.ctx, metalake)) or ()
+    href = f"{page_request.base}/requests?{urlencode({'metalake': metalake})}"
+    since = page_request.now_ms - ANSWERS_MS
+    answers = [(each.request, each.answer) for each in requests if each.answer and each.answer.answered_at > since]
+    lines = [
+        NeedLine(
+            what=answer.answer,
+            look="ok" if answer.answer == "granted" else "info",
+            icon="key",
+            text=f"{answer.answered_by} {answer.answer} your request for {_preset_words(request)}",
+            href=href,
+            at_ms=answer.answered_at,
+            detail=answer.note,
+        )
+        for request, answer in answers[:_NAMES]
+    ]
+    if len(answers) > _NAMES:
+        text = f"{count_text(len(answers) - _NAMES)} more of your requests were answered"
+        lines.append(NeedLine(what="answered", look="info", icon="key", text=text, href=href))
+    waiting = [each.request for each in requests if each.answer is None]
+    if waiting:
+        verb = "request waits" if len(waiting) == 1 else "requests wait"
+        names = ", ".join(map(_preset_words, waiting[:_NAMES]))
+        more = f" and {count_text(len(waiting) - _NAMES)} more" if len(waiting) > _NAMES else ""
+        text = f"{count_text(len(waiting))} {verb} for an answer: {names}{more}"
+        lines.append(NeedLine(what="yours", look="info", icon="key", text=text, href=href, at_ms=waiting[0].asked_at))
+    return lines
+
+
+def _preset_words(request: OpenRequest) -> str:
+    return f"{request.preset} on {display.render(request.path)}"
 
 
 async def _refusal_lines(page_request: PageRequest, metalake: str) -> list[NeedLine]:

@@ -73,7 +73,7 @@ class FormView(msgspec.Struct, frozen=True, kw_only=True):
 
 class SheetColumn(msgspec.Struct, frozen=True, kw_only=True):
     """A column of a list. `hides` hides it on narrow screens; `is_long` cuts its texts after two lines; `is_wrapped`
-    breaks them at any character.
+    breaks them at any character; `is_quoted` keeps the line ends of texts of users.
     """
 
     text: str
@@ -82,6 +82,7 @@ class SheetColumn(msgspec.Struct, frozen=True, kw_only=True):
     is_code: bool = False
     is_long: bool = False
     is_wrapped: bool = False
+    is_quoted: bool = False
 
 
 class SheetCell(msgspec.Struct, frozen=True, kw_only=True):

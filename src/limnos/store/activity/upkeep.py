@@ -19,7 +19,7 @@ from limnos.store.activity import (
     webhooks,
 )
 from limnos.store.changes import PRUNE_CHANGES, PRUNE_CLOCKS
-from limnos.store.identity import access_requests, restrictions, roles
+from limnos.store.identity import access_answers, access_requests, restrictions, roles
 from limnos.store.objects import (
     attachments,
     dependencies,
@@ -46,6 +46,7 @@ def feed_prune(tx: StoreTransaction, *, keep_ms: int, audited: bool = False) -> 
 
 SWEEPS: tuple[Sql, ...] = (
     successors.SWEEP,
+    access_answers.SWEEP,
     access_requests.SWEEP,
     roles.SWEEP,
     *attachments.SWEEPS,

@@ -2,7 +2,8 @@
 """Open requests for access: who asks for which preset on which path, and when. Decision record 0282.
 
 Must not know objects: a path may name one that does not exist. No decision and no cache depends on these rows, so none
-leaves a change row. A request that is granted, declined or too old is deleted.
+leaves a change row. A request that is granted, declined, withdrawn or too old is deleted; `access_answers` keeps the
+answers.
 """
 
 from __future__ import annotations
@@ -17,29 +18,30 @@ from limnos.store.transaction import Writes
 
 KEPT_MS: Final = 30 * 86_400_000
 """The time after which a request without an answer is deleted, in milliseconds."""
-_KINDS: Final = {int(each): each for each in Kind}
-_KEY = "metalake_id = :metalake AND user_id = :user AND kind = :kind AND path = :path"
+KINDS: Final = {int(each): each for each in Kind}
+"""Kinds by the numbers of their rows."""
+KEY_CONDITION: Final = "metalake_id = :metalake AND user_id = :user AND kind = :kind AND path = :path"
 NEWEST = Sql(
-    "SELECT user_id, kind, path, preset, asked_at FROM access_request WHERE metalake_id = :metalake"
+    "SELECT user_id, kind, path, preset, asked_at, reason FROM access_request WHERE metalake_id = :metalake"
     " AND asked_at > :since AND asked_at <= :before ORDER BY asked_at DESC, user_id DESC, kind DESC, path DESC"
     " LIMIT :limit OFFSET :skipped"
 )
 OWN = Sql(
-    "SELECT user_id, kind, path, preset, asked_at FROM access_request WHERE metalake_id = :metalake"
+    "SELECT user_id, kind, path, preset, asked_at, reason FROM access_request WHERE metalake_id = :metalake"
     " AND user_id = :user AND asked_at > :since ORDER BY asked_at DESC, kind, path"
 )
 COUNT = Sql("SELECT count(*) FROM access_request WHERE metalake_id = :metalake AND user_id = :user")
 PUT = Sql(
-    "INSERT INTO access_request (metalake_id, user_id, kind, path, preset, asked_at)"
-    " VALUES (:metalake, :user, :kind, :path, :preset, :asked) ON CONFLICT (metalake_id, user_id, kind, path)"
-    " DO UPDATE SET preset = excluded.preset, asked_at = excluded.asked_at"
+    "INSERT INTO access_request (metalake_id, user_id, kind, path, preset, asked_at, reason)"
+    " VALUES (:metalake, :user, :kind, :path, :preset, :asked, :reason) ON CONFLICT (metalake_id, user_id, kind, path)"
+    " DO UPDATE SET preset = excluded.preset, asked_at = excluded.asked_at, reason = excluded.reason"
 )
-FIND = Sql(f"SELECT preset FROM access_request WHERE {_KEY} AND asked_at > :since")
-DROP = Sql(f"DELETE FROM access_request WHERE {_KEY}")
+FIND = Sql(f"SELECT preset, asked_at, reason FROM access_request WHERE {KEY_CONDITION} AND asked_at > :since")
+DROP = Sql(f"DELETE FROM access_request WHERE {KEY_CONDITION}")
 PRUNE = Sql("DELETE FROM access_request WHERE metalake_id = :metalake AND asked_at <= :since")
 SWEEP = Sql(
     "DELETE FROM access_request WHERE NOT EXISTS (SELECT 1 FROM principal p WHERE p.id = access_request.user_id"
-    " AND p.deleted = 0)"
+    f" AND p.deleted = 0) OR asked_at <= :now - {KEPT_MS}"
 )
 
 
@@ -61,11 +63,14 @@ class AccessRequestKey(NamedTuple):
 
 
 class AccessRequestRow(NamedTuple):
-    """An open request: its key, the preset that the user asks for, and its time in milliseconds since 1970."""
+    """A request: its key, the preset that the user asks for, its time in milliseconds since 1970, and the user's
+    reason, which may be empty.
+    """
 
     key: AccessRequestKey
     preset: str
     asked_at: int
+    reason: str
 
 
 class RequestCursor(NamedTuple):
@@ -97,9 +102,9 @@ def own_access_requests_read(metalake_id: int, user_id: int, *, now_ms: int) -> 
 
 
 def _row(metalake_id: int, row: Row) -> AccessRequestRow:
-    user, kind, path, preset, asked_at = row
+    user, kind, path, preset, asked_at, reason = row
     levels = msgspec.json.decode(path, type=tuple[str, ...])
-    return AccessRequestRow(AccessRequestKey(metalake_id, user, _KINDS[kind], levels), preset, asked_at)
+    return AccessRequestRow(AccessRequestKey(metalake_id, user, KINDS[kind], levels), preset, asked_at, reason)
 
 
 class AccessRequestWrites(Writes):
@@ -111,14 +116,14 @@ class AccessRequestWrites(Writes):
         rows: int = self.tx.rows(COUNT, {"metalake": metalake_id, "user": user_id})[0][0]
         return rows
 
-    def preset_of(self, key: AccessRequestKey) -> str | None:
-        """Read the preset of an open request; None if there is none."""
+    def find(self, key: AccessRequestKey) -> AccessRequestRow | None:
+        """Read an open request; None if there is none."""
         rows = self.tx.rows(FIND, {**key.params, "since": self.tx.now_ms - KEPT_MS})
-        return str(rows[0][0]) if rows else None
+        return AccessRequestRow(key, *rows[0]) if rows else None
 
-    def put(self, key: AccessRequestKey, *, preset: str) -> None:
+    def put(self, key: AccessRequestKey, *, preset: str, reason: str) -> None:
         """Write a request; it replaces an earlier one of the user for the same object."""
-        self.tx.count(PUT, {**key.params, "preset": preset, "asked": self.tx.now_ms})
+        self.tx.count(PUT, {**key.params, "preset": preset, "asked": self.tx.now_ms, "reason": reason})
 
     def drop(self, key: AccessRequestKey) -> bool:
         """Delete a request. Returns whether it existed."""

@@ -63,9 +63,17 @@ Index("restriction_zone", restriction.c.zone)
 access_request = table(
     "access_request",
     "metalake_id bigint*, user_id bigint*, kind smallint*, path name*, preset text, asked_at bigint",
+    Column("reason", Text, nullable=False, server_default=""),
 )
 """Open requests of users for access to objects, also to those that do not exist; `path` is a JSON list of names."""
 Index("access_request_time", access_request.c.metalake_id, access_request.c.asked_at)
+
+access_answer = table(
+    "access_answer",
+    "metalake_id bigint*, user_id bigint*, kind smallint*, path name*, preset text, asked_at bigint, reason text, "
+    "answer text, answered_by name, answered_at bigint, note text",
+)
+"""Answered requests for access, for 30 days after the answer: no right comes from them."""
 
 former_restriction = table(
     "former_restriction",

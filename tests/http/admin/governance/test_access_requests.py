@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests for access over the API: pages of those that the caller may answer, its own, grants and refusals."""
+"""Requests for access over the API: pages of those that the caller may answer, its own with reasons and answers,
+grants, refusals and withdrawals.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,7 @@ import pytest
 from limnos.services.identity.presets import access_requests
 from limnos.services.identity.presets.access_requests import OPEN_MAX
 from limnos.services.request.request_view import RequestView
+from limnos.store.identity import access_answers
 from limnos.store.identity.access_requests import AccessRequestRow
 from tests.http.driver import API, OWN, DriverNode, grant
 from tests.http.iceberg.wire import make_table
@@ -15,6 +18,9 @@ from tests.http.iceberg.wire import make_table
 URL = f"{OWN}/metalakes/lake/access/requests"
 TABLE = {"kind": "table", "path": ["main", "a", "t"]}
 ANSWER = {**TABLE, "answer": "grant", "user": "ana", "preset": "reader"}
+REASON = "I build the monthly report.\r\nUntil <b>June</b>\u202f\U0001f600"
+WITHDRAW = f"{URL}/withdraw"
+DECLINE = {**ANSWER, "answer": "decline"}
 
 
 @pytest.fixture
@@ -40,17 +46,28 @@ def listed(node: DriverNode, query: str = "", **caller: str) -> list[str]:
     return [each["path"][-1] for each in node.ask("GET", f"{URL}{query}", **caller).json()["requests"]]
 
 
+def own(node: DriverNode, user: str = "ana") -> list[dict[str, object]]:
+    """Return a user's own requests."""
+    requests: list[dict[str, object]] = node.ask("GET", f"{URL}?own=true", user=user).json()["requests"]
+    return requests
+
+
+def states(node: DriverNode, user: str = "ana") -> list[tuple[object, object]]:
+    """Return the name of the object and the state of each of a user's own requests."""
+    return [(each["path"][-1], each["state"]) for each in own(node, user)]  # type: ignore[index]
+
+
 def test_request_is_granted_once(crew: DriverNode) -> None:
     """The asking user and who may grant see the request; granting gives the preset and ends it; a second grant, and one
     of another preset, are refused and give nothing.
     """
     done = crew.ask("POST", URL, TABLE, user="ana")
     (request,) = crew.done("GET", URL)["requests"]
-    (own,) = crew.ask("GET", f"{URL}?own=true", user="ana").json()["requests"]
+    (own_request,) = own(crew)
     other_preset = crew.ask("POST", f"{URL}/answer", {**ANSWER, "preset": "writer"})
 
     assert (done.status, done.json()["requested"]) == (200, True)
-    assert request == own
+    assert {**request, "state": "open"} == own_request
     assert (request["user"], request["preset"], request["kind"], request["path"]) == ("ana", "reader", *TABLE.values())
     assert len(request["id"]) == 16
     assert (other_preset.status, may_read(crew)) == (404, False)
@@ -152,3 +169,164 @@ def test_requests_are_decided_in_small_parts_until_the_page_is_full(
 
     assert len(names) == 6
     assert parts == [4, 4]
+
+
+def test_reason_reaches_who_may_answer_and_nobody_else(crew: DriverNode) -> None:
+    """The reason is in the list of those who may answer and in one's own, with line feeds alone; another user and the
+    audit do not have it. A new request replaces it.
+    """
+    assert crew.ask("POST", URL, {**TABLE, "reason": f"  {REASON}\n\n"}, user="ana").status == 200
+
+    (request,) = crew.done("GET", URL)["requests"]
+    assert request["reason"] == REASON.replace("\r\n", "\n")
+    assert own(crew)[0]["reason"] == request["reason"]
+    assert crew.ask("GET", URL, user="bob").json()["requests"] == own(crew, "bob") == []
+    assert "monthly report" not in str(crew.done("GET", f"{OWN}/metalakes/lake/audit?limit=50"))
+
+    crew.ask("POST", URL, TABLE, user="ana")
+    assert [each["reason"] for each in crew.done("GET", URL)["requests"]] == [""]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x" * 501, "\x1b[2J", "a\tb", "a\rb", "\x00", "\x7f", "\x9b31m", "a\u2028b", "\u202eevil", "\u2066x", "a\x85"],
+)
+def test_hostile_texts_are_refused(crew: DriverNode, text: str) -> None:
+    """More than 500 characters, control characters and directional formatting are refused in reasons and in notes, and
+    nothing changes.
+    """
+    refused = crew.ask("POST", URL, {**TABLE, "reason": text}, user="ana")
+    crew.ask("POST", URL, TABLE, user="ana")
+    declined = crew.ask("POST", f"{URL}/answer", {**DECLINE, "note": text})
+
+    assert (refused.status, declined.status) == (400, 400)
+    assert "The reason has" in refused.json()["error"]["message"]
+    assert "The note has" in declined.json()["error"]["message"]
+    assert (states(crew), own(crew)[0]["reason"]) == ([("t", "open")], "")
+
+
+def test_longest_texts_are_stored(crew: DriverNode) -> None:
+    """500 characters of any plane, in many lines, are stored and read back."""
+    text = "\U0001f600\n" * 249 + "xy"
+
+    assert crew.ask("POST", URL, {**TABLE, "reason": text}, user="ana").status == 200
+    assert crew.ask("POST", f"{URL}/answer", {**DECLINE, "note": text}).status == 200
+
+    assert (own(crew)[0]["reason"], own(crew)[0]["note"]) == (text, text)
+
+
+def test_asking_user_learns_the_answer(crew: DriverNode) -> None:
+    """A declined request has answer, user, time and note, a granted one has no note; a grant with a note is refused."""
+    crew.ask("POST", URL, {**TABLE, "reason": "why"}, user="ana")
+    crew.ask("POST", URL, {**TABLE, "path": ["main", "a", "other"]}, user="ana")
+    assert crew.ask("POST", f"{URL}/answer", {**ANSWER, "note": "welcome"}).status == 400
+
+    crew.done("POST", f"{URL}/answer", ANSWER)
+    crew.done("POST", f"{URL}/answer", {**DECLINE, "path": ["main", "a", "other"], "note": "ask\nDora"})
+    declined, granted = own(crew)
+
+    assert (declined["state"], declined["answered_by"], declined["note"]) == ("declined", "admin", "ask\nDora")
+    assert (granted["state"], granted["answered_by"], granted["note"]) == ("granted", "admin", "")
+    assert granted["reason"] == "why"
+    assert str(granted["answered_at"]) >= str(granted["requested_at"])
+    assert (listed(crew), own(crew, "bob")) == ([], [])
+
+
+def test_answered_request_is_no_consent(crew: DriverNode) -> None:
+    """A declined request, and one that was granted and whose rights were revoked, are granted by nobody: the owner of
+    the namespace needs a new request, which replaces the answer.
+    """
+    grant(crew, "dora", "use_catalog", kind="catalog", on="main")
+    crew.done("PUT", f"{API}/lake/owners/schema/main.a", {"name": "dora", "type": "USER"})
+    crew.ask("POST", URL, TABLE, user="ana")
+    assert crew.ask("POST", f"{URL}/answer", DECLINE, user="dora").json()["existed"] is True
+
+    refused = crew.ask("POST", f"{URL}/answer", ANSWER, user="dora")
+    again = crew.ask("POST", f"{URL}/answer", DECLINE, user="dora")
+    assert (refused.status, again.json()["existed"]) == (404, False)
+    assert (may_read(crew), states(crew), listed(crew, user="dora")) == (False, [("t", "declined")], [])
+
+    crew.ask("POST", URL, TABLE, user="ana")
+    assert states(crew) == [("t", "open")]
+    assert crew.ask("POST", f"{URL}/answer", ANSWER, user="dora").status == 200
+    assert (may_read(crew), states(crew)) == (True, [("t", "granted")])
+
+    preset = {"change": "revoke", "preset": "reader", **TABLE, "user": "ana"}
+    crew.done("POST", f"{OWN}/metalakes/lake/access/presets", preset)
+    assert not may_read(crew)
+    assert crew.ask("POST", f"{URL}/answer", ANSWER, user="dora").status == 404
+    assert crew.ask("POST", f"{URL}/answer", ANSWER).status == 404
+    assert not may_read(crew)
+
+
+def test_own_open_request_is_withdrawn(crew: DriverNode) -> None:
+    """A withdrawn request is neither open nor answered, is granted by nobody, makes room for another one, and is in the
+    audit. A second withdrawal, and that of an answered request, change nothing.
+    """
+    crew.ask("POST", URL, TABLE, user="ana")
+    for number in range(OPEN_MAX - 1):
+        crew.done("POST", URL, {**TABLE, "path": ["main", "a", f"t{number}"]}, user="ana")
+    one_more = {**TABLE, "path": ["main", "a", "more"]}
+    assert "withdraw one" in crew.ask("POST", URL, one_more, user="ana").json()["error"]["message"]
+
+    first, second = (crew.ask("POST", WITHDRAW, TABLE, user="ana").status for _ in range(2))
+
+    assert (first, second) == (200, 404)
+    assert "t" not in dict(states(crew))
+    assert crew.ask("POST", f"{URL}/answer", ANSWER).status == 404
+    assert crew.ask("POST", URL, one_more, user="ana").status == 200
+    lines = crew.done("GET", f"{OWN}/metalakes/lake/audit?limit=50")["lines"]
+    (record,) = (each for each in lines if each.get("detail") == "withdrew the request for table main.a.t")
+    assert (record["user"], record["action"], record["object"]["path"]) == ("ana", "access_request", "main.a")
+
+    crew.done("POST", f"{URL}/answer", {**DECLINE, **one_more})
+    assert crew.ask("POST", WITHDRAW, one_more, user="ana").status == 404
+    assert ("more", "declined") in states(crew)
+
+
+def test_nobody_withdraws_or_reads_anothers_request(crew: DriverNode) -> None:
+    """Another user's withdrawal ends nothing, and says of the request of ana what it says of none."""
+    before = crew.ask("POST", WITHDRAW, TABLE, user="bob")
+    crew.ask("POST", URL, {**TABLE, "reason": "secret"}, user="ana")
+    after = crew.ask("POST", WITHDRAW, TABLE, user="bob")
+    named = crew.ask("POST", WITHDRAW, {**TABLE, "user": "ana"}, user="bob")
+
+    assert (before.status, after.status) == (404, 404)
+    assert before.json()["error"]["message"] == after.json()["error"]["message"]
+    assert (named.status, states(crew)) == (400, [("t", "open")])
+    assert crew.ask("POST", WITHDRAW, TABLE, user="stranger").status == 403
+    assert all("secret" not in str(crew.ask("GET", f"{URL}{query}", user="bob").json()) for query in ("", "?own=true"))
+
+
+def test_withdrawal_and_answers_hide_whether_the_object_exists(crew: DriverNode) -> None:
+    """Answers to the asking user, and the audit records of withdrawals, are the same for an object and for none."""
+    answers = []
+    for name in ("t", "gone"):
+        wish = {**TABLE, "path": ["main", "a", name]}
+        crew.ask("POST", URL, {**wish, "reason": "r"}, user="ana")
+        withdrawn = crew.ask("POST", WITHDRAW, wish, user="ana").status
+        crew.ask("POST", URL, {**wish, "reason": "r"}, user="ana")
+        crew.done("POST", f"{URL}/answer", {**DECLINE, **wish, "note": "no"})
+        row = next(each for each in own(crew) if each["path"] == wish["path"])
+        lines = crew.done("GET", f"{OWN}/metalakes/lake/audit?limit=50")["lines"]
+        (record,) = (each for each in lines if each.get("detail") == f"withdrew the request for table main.a.{name}")
+        answers.append(
+            (withdrawn, row["state"], row["answered_by"], row["note"], row.keys(), record["object"], record["action"])
+        )
+
+    assert answers[0] == answers[1]
+
+
+def test_answers_to_a_user_are_bounded(crew: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An accomplice who answers at once fills nothing: the newest answers remain, and others' answers stay."""
+    monkeypatch.setattr(access_answers, "ANSWERS_MAX", 3)
+    crew.ask("POST", URL, TABLE, user="bob")
+    crew.done("POST", f"{URL}/answer", {**DECLINE, "user": "bob"})
+    for number in range(6):
+        wish = {**TABLE, "path": ["main", "a", f"t{number}"]}
+        crew.ask("POST", URL, wish, user="ana")
+        crew.done("POST", f"{URL}/answer", {**DECLINE, **wish})
+
+    assert len(states(crew)) == 3
+    assert ("t5", "declined") in states(crew)
+    assert states(crew, "bob") == [("t", "declined")]

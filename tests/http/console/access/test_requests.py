@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 
+from limnos.http.console.home_needs import ANSWERS_MS
 from limnos.services.identity.presets.access_requests import OPEN_MAX
 from tests.http.console.access.test_objects import add_reader
 from tests.http.console.visitor import ConsoleVisitor, PageReader, text_of
@@ -207,7 +208,7 @@ def test_others_neither_see_nor_answer_requests(lake: DriverNode, ana: ConsoleVi
         page = visitor.read(LIST)
         assert "No user asks for access" in page.text
         assert DECLINE not in [action for _, action in page.actions]
-        assert "1 request" not in visitor.read("/console/").text
+        assert "1 request for access" not in visitor.read("/console/").text
         assert visitor.post(DECLINE, {"user": "ana"}).status == 403
         assert visitor.post(GRANT, GIVES).status == 403
     assert DECLINE in [action for _, action in ConsoleVisitor(lake).sign_in().read(LIST).actions]
@@ -228,6 +229,103 @@ def test_hidden_and_missing_objects_are_asked_for_alike(lake: DriverNode, ana: C
 
     assert answers[0] == answers[1]
     assert answers[0][1:] == (True, 303, "main.raw")
+
+
+WITHDRAW = f"/console/withdraw/{PATH}"
+
+
+def test_owner_reads_the_reason_and_asker_the_answer(lake: DriverNode, ana: ConsoleVisitor) -> None:
+    """The form of the refusal takes a reason; the owner sees it, as text with its lines, and declines with a note; the
+    first page of the asking user says who declined, and the page of requests has the note. Others see none of it.
+    """
+    admin = ConsoleVisitor(lake).sign_in()
+    lake.ask("POST", f"{API}/lake/users", {"name": "bob"})
+    assert 'name="reason"' in text_of(ana.get(f"/console/o/{PATH}"))
+    hostile = 'For <b>May</b>\r\n{{ 7*7 }} " onclick=alert(1)'
+    assert ana.post(ASK, {"preset": "reader", "reason": hostile}).status == 303
+
+    body = text_of(admin.get(LIST))
+    assert "<b>May</b>" not in body
+    assert 'For <b>May</b> {{ 7*7 }} " onclick=alert(1)' in PageReader(body).text
+    assert "\n{{ 7*7 }} &quot; onclick=alert(1)</div>" in body
+    assert PageReader(body).faults == []
+    assert "1 request waits for an answer: reader on main.raw.flights" in ana.read("/console/").text
+    assert admin.post(DECLINE, {"user": "ana", "note": "Ask <i>Dora</i>"}).status == 303
+
+    home, page = ana.read("/console/"), ana.read(LIST)
+    assert "admin declined your request for reader on main.raw.flights" in home.text
+    assert LIST in home.hrefs
+    assert "waits for an answer" not in home.text
+    assert all(word in page.text for word in ("declined", "Ask <i>Dora</i>", "For <b>May</b>"))
+    assert page.faults == []
+    for other in (admin, ConsoleVisitor(lake).sign_in("bob")):
+        assert all("May" not in other.read(path).text for path in ("/console/", LIST))
+
+
+def test_answers_leave_the_first_page_by_their_age(
+    lake: DriverNode, ana: ConsoleVisitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three answers have a line of their own, further ones a common one; after a week the first page has none."""
+    admin = ConsoleVisitor(lake).sign_in()
+    for number in range(5):
+        path = f"table/lake/main/raw/t{number}"
+        ana.post(f"/console/ask/{path}", {"preset": "reader"})
+        admin.post(f"/console/requests/{path}", {"user": "ana"})
+
+    text = ana.read("/console/").text
+    assert text.count("admin declined your request for reader on main.raw.t") == 3
+    assert "2 more of your requests were answered" in text
+
+    later_ms = lake.built.services.store.time.now_ms() + ANSWERS_MS
+    monkeypatch.setattr(lake.built.services.store.time, "now_ms", lambda: later_ms)
+    assert "your request" not in ConsoleVisitor(lake).sign_in("ana").read("/console/").text
+
+
+def test_asker_withdraws_with_one_click(lake: DriverNode, ana: ConsoleVisitor) -> None:
+    """The page of requests has a button for each open request of one's own, which ends it, once, and no other's."""
+    admin = ConsoleVisitor(lake).sign_in()
+    ana.post(ASK, {"preset": "reader"})
+    assert ("post", WITHDRAW) in ana.read(LIST).actions
+    assert ("post", WITHDRAW) not in admin.read(LIST).actions
+
+    assert admin.post(WITHDRAW, {}).status == 404
+    assert ana.post(WITHDRAW, {}, origin="https://evil.example", sec_fetch_site="cross-site").status == 403
+    assert "1 request for access" in admin.read("/console/").text
+    done = ana.read(ana.post(WITHDRAW, {}).headers["location"])
+
+    assert "Your request for main.raw.flights is withdrawn" in done.text
+    assert "Your own requests" not in done.text
+    assert ana.post(WITHDRAW, {}).status == 404
+    assert admin.post(GRANT, GIVES).status == 404
+    assert not may_read(lake, "ana")
+    assert records(lake, "withdrew the request for table main.raw.flights")
+
+
+def test_answered_request_is_no_consent(lake: DriverNode, dora: ConsoleVisitor) -> None:
+    """After a refusal the owner's button, the preview and the form of the grant give nothing."""
+    assert dora.post(DECLINE, {"user": "ana"}).status == 303
+
+    assert ("post", GRANT) not in dora.read(LIST).actions
+    assert dora.post(GRANT, GIVES).status == 404
+    assert dora.post(GRANT, {**GIVES, "request": ""}).status == 403
+    assert dora.get(f"{GRANT}?change=grant&user=ana&privileges=reader").status == 403
+    assert not may_read(lake, "ana")
+
+
+def test_refused_texts_come_back_in_their_form(lake: DriverNode, ana: ConsoleVisitor) -> None:
+    """A reason or a note that is too long is refused, and the page has the form with what was written."""
+    admin = ConsoleVisitor(lake).sign_in()
+    long = "x" * 501
+    reason = ana.post(ASK, {"preset": "reader", "reason": long})
+    ana.post(ASK, {"preset": "reader"})
+    note = admin.post(DECLINE, {"user": "ana", "note": long})
+
+    for answer, action, what in ((reason, ASK, "reason"), (note, DECLINE, "note")):
+        page = PageReader(text_of(answer))
+        assert (answer.status, f"The {what} has 501 characters" in page.text) == (400, True)
+        assert ("post", action) in page.actions
+        assert f">{long}</textarea>" in text_of(answer)
+        assert page.faults == []
 
 
 def test_hostile_names_are_text(lake: DriverNode, ana: ConsoleVisitor) -> None:

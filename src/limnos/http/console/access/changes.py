@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from limnos.http.console.access.objects import grant_url
-from limnos.http.console.access.requests import question_of
+from limnos.http.console.access.requests import question_of, reason_input
 from limnos.http.console.addresses import ObjectAddress, parse_address, part_of
 from limnos.http.console.errors import AccessAsk
 from limnos.http.console.frame import Frame, frame_of
@@ -130,6 +130,7 @@ async def access_ask(page_request: PageRequest, preset: PresetName) -> AccessAsk
         action=f"{page_request.base}/ask{address.path.removeprefix('/o')}",
         button=f"Ask {owner}",
         fields=hidden_fields(preset=preset),
+        inputs=(reason_input(),),
     )
     return AccessAsk(owner, on, f"{origin}{grant_url(page_request, address)}?{query}", form)
 

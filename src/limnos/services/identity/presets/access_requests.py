@@ -2,7 +2,8 @@
 """Requests for access: a user asks for a preset on an object, and who may grant it there grants or declines it.
 
 Must not know any wire format. A request reveals nothing: it is the same for an object that exists, that is hidden or
-missing, and its audit record is about the nearest container that the caller may load. Decision records 0282, 0300.
+missing, and its audit record is about the nearest container that the caller may load. Only an open request is the
+user's consent to a grant; an answered one is not. Decision records 0282, 0300, 0301.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from limnos.services.identity.presets.access_presets import (
     preset_decide,
     preset_scope,
 )
+from limnos.services.identity.presets.request_texts import check_text
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
@@ -56,12 +58,14 @@ PAGE_MAX: Final = 100
 """The maximum number of requests of a page."""
 DECIDED_AT_ONCE: Final = 10
 """The number of requests that are decided before others run: each takes some 0.2 ms."""
-_NOT_OPEN: Final = "There is no such request any more: it was answered, or changed, or is too old"
+NOT_OPEN: Final = "There is no such request any more: it was answered, withdrawn or changed, or is too old"
+"""The message for a request that is not open."""
 
 
 class OpenRequest(NamedTuple):
     """A request that the caller may answer: user, preset, the object's kind and path, which begins with the catalog's
-    name, and its time in milliseconds since 1970. `refusal` is why the caller cannot grant it; empty if they can.
+    name, its time in milliseconds since 1970, and the user's reason, which may be empty. `refusal` is why the caller
+    cannot grant it; empty if they can.
     """
 
     user: str
@@ -69,6 +73,7 @@ class OpenRequest(NamedTuple):
     kind: Kind
     path: tuple[str, ...]
     asked_at: int
+    reason: str
     refusal: str
 
 
@@ -84,11 +89,12 @@ class RequestCreate(NamedTuple):
 
     key: AccessRequestKey
     preset: PresetName
+    reason: str
     text: str
 
 
 class RequestGrant(NamedTuple):
-    """The command to grant a request and to delete it; `text` says it in words."""
+    """The command to grant a request and to end it; `text` says it in words."""
 
     key: AccessRequestKey
     preset: PresetName
@@ -96,10 +102,11 @@ class RequestGrant(NamedTuple):
     text: str
 
 
-class RequestClose(NamedTuple):
-    """The command to delete a request with its answer; `text` says it in words."""
+class RequestDecline(NamedTuple):
+    """The command to decline a request with a note, and to end it; `text` says it in words."""
 
     key: AccessRequestKey
+    note: str
     text: str
 
 
@@ -119,27 +126,42 @@ def parse_request_cursor(text: str | None) -> RequestCursor:
     return RequestCursor(*numbers)
 
 
-async def access_request_create(ctx: Context, *, question: AccessQuestion, preset: PresetName) -> None:
-    """Ask for a preset on an object, which may be hidden or missing; a second request replaces the first.
+async def access_request_create(
+    ctx: Context, *, question: AccessQuestion, preset: PresetName, reason: str = ""
+) -> None:
+    """Ask for a preset on an object, which may be hidden or missing; a second request replaces the first and its
+    answer.
 
     Raises PermissionDenied for a caller who is not a user of the metalake, NotFound for a missing metalake, NotInUse,
-    InvalidName, and BadRequest if the caller has `OPEN_MAX` open requests.
+    InvalidName, and BadRequest for a refused reason, or if the caller has `OPEN_MAX` open requests.
     """
-    kind = _require_object(question)
+    kind = require_object(question)
+    reason = check_text(reason, what="reason")
 
     def decide(request_view: RequestView) -> Permit[RequestCreate]:
-        decision = request_view.require(Action.ACCESS_REQUEST, _nearest_visible(request_view, question))
-        request_view.require_in_metalake_use()
-        user = _user(request_view, request_view.user)
-        key = AccessRequestKey(request_view.metalake.id, user.id, kind, question.path)
-        text = f"asks for {preset} on {_words(kind, question.path)}"
-        return request_view.permit(RequestCreate(key, preset, text), decision, zone=request_view.metalake.id)
+        decision, key = own_request_decide(request_view, question=question, kind=kind)
+        text = f"asks for {preset} on {words_of(kind, question.path)}"
+        return request_view.permit(RequestCreate(key, preset, reason, text), decision, zone=request_view.metalake.id)
 
     scope = await scope_of_question(ctx, question)
     await ctx.write(scope, decide, request_insert)
 
 
-def _require_object(question: AccessQuestion) -> Kind:
+def own_request_decide(
+    request_view: RequestView, *, question: AccessQuestion, kind: Kind
+) -> tuple[Decision, AccessRequestKey]:
+    """Return the decision that the caller may ask for access to an object, and the key of the request for it.
+
+    The decision is about the nearest container that the caller may load. Raises PermissionDenied, NotFound, NotInUse.
+    """
+    decision = request_view.require(Action.ACCESS_REQUEST, _nearest_visible(request_view, question))
+    request_view.require_in_metalake_use()
+    user = user_of(request_view, request_view.user)
+    return decision, AccessRequestKey(request_view.metalake.id, user.id, kind, question.path)
+
+
+def require_object(question: AccessQuestion) -> Kind:
+    """Return the kind of an object for which access can be asked. Raises BadRequest, InvalidName."""
     if question.kind is None or not question.path or question.kind not in Action.ACCESS_REQUEST.kinds:
         raise BadRequest("Access is asked for on a catalog or on an object in it")
     for part in question.path:
@@ -147,7 +169,8 @@ def _require_object(question: AccessQuestion) -> Kind:
     return question.kind
 
 
-def _words(kind: Kind, path: tuple[str, ...]) -> str:
+def words_of(kind: Kind, path: tuple[str, ...]) -> str:
+    """Return kind and path of an object in words."""
     return f"{kind.word.replace('_', ' ')} {display.render(path)}"
 
 
@@ -162,7 +185,7 @@ def _nearest_visible(request_view: RequestView, question: AccessQuestion) -> Sec
     return request_view.settled.outer[-1:]
 
 
-def _user(request_view: RequestView, name: str) -> Principal:
+def user_of(request_view: RequestView, name: str) -> Principal:
     """Return a user of the metalake. Raises NotFound."""
     user = principal_of(request_view.view, request_view.metalake.id, Kind.USER, name)
     if user is None:
@@ -176,8 +199,11 @@ def request_insert(tx: Tx, permit: Permit[RequestCreate]) -> None:
     is_known = tx.access_requests.drop(command.key)
     count = tx.access_requests.count(command.key.metalake_id, command.key.user_id)
     if not is_known and count >= OPEN_MAX:
-        raise BadRequest(f"You have {OPEN_MAX} open requests for access: wait for an answer to one of them")
-    tx.access_requests.put(command.key, preset=command.preset)
+        raise BadRequest(
+            f"You have {OPEN_MAX} open requests for access: wait for an answer to one of them, or withdraw one"
+        )
+    tx.access_requests.put(command.key, preset=command.preset, reason=command.reason)
+    tx.access_answers.drop(command.key)
     tx.note_detail = command.text
 
 
@@ -228,26 +254,16 @@ async def _answerable_among(
     return answerable
 
 
-async def own_access_requests(ctx: Context, metalake: str) -> tuple[OpenRequest, ...]:
-    """Return the caller's own open requests in a metalake, the newest first. Raises as `access_requests_list`."""
-
-    def decide(request_view: RequestView) -> tuple[int, Principal]:
-        request_view.require(Action.METALAKE_LOAD, request_view.settled.outer[-1:])
-        return request_view.metalake.id, _user(request_view, request_view.user)
-
-    async def read(caller: tuple[int, Principal]) -> list[AccessRequestRow]:
-        metalake_id, user = caller
-        now_ms = ctx.services.store.time.now_ms()
-        return await ctx.look_up(lambda: own_access_requests_read(metalake_id, user.id, now_ms=now_ms))
-
-    (_, user), rows = await ctx.read_confirmed(RequestScope(metalake), decide, work=read)
-    return tuple(_open_request(row, user.name) for row in rows)
-
-
-def _open_request(row: AccessRequestRow, user: str) -> OpenRequest:
-    preset = parse_preset(row.preset)
+def open_request(row: AccessRequestRow, user: str) -> OpenRequest:
+    """Return a row as a request of the user of this name."""
     return OpenRequest(
-        user=user, preset=preset, kind=row.key.kind, path=row.key.path, asked_at=row.asked_at, refusal=""
+        user=user,
+        preset=parse_preset(row.preset),
+        kind=row.key.kind,
+        path=row.key.path,
+        asked_at=row.asked_at,
+        reason=row.reason,
+        refusal="",
     )
 
 
@@ -264,7 +280,7 @@ def _answerable(
             request_view.view, principal_id_key(row.key.user_id), zone=request_view.metalake.id
         )
         if user is not None:
-            request = _open_request(row, user.name)
+            request = open_request(row, user.name)
             results[row.key] = request._replace(refusal=_refusal_of(request_view, request, metalake=metalake))
     return results
 
@@ -336,7 +352,7 @@ async def answer_of(ctx: Context, *, question: AccessQuestion, user: str, preset
 async def access_request_grant(
     ctx: Context, *, question: AccessQuestion, user: str, preset: PresetName
 ) -> PresetOutcome:
-    """Grant the preset that a user asked for, to the user's own role, and delete the request, in one transaction.
+    """Grant the preset that a user asked for, to the user's own role, and end the request, in one transaction.
 
     The request is the user's consent: a caller who may grant on the object need not be able to assign or create roles.
 
@@ -347,17 +363,17 @@ async def access_request_grant(
         InUse: Others have the user's own role, too.
         IllegalPrivilege: The role denies one of the privileges on the same object.
     """
-    kind = _require_object(question)
+    kind = require_object(question)
     request = await answer_of(ctx, question=question, user=user, preset=preset)
     if request is None:
         scope = await scope_of_question(ctx, question)
         await ctx.read(scope, lambda view: view.require(Action.PRIVILEGE_GRANT, target_of(view, question).chain))
-        raise NotFound(_NOT_OPEN, kind="request")
+        raise NotFound(NOT_OPEN, kind="request")
 
     def decide(request_view: RequestView) -> Permit[RequestGrant]:
         change, decisions = preset_decide(request_view, request)
-        key = AccessRequestKey(request_view.metalake.id, _user(request_view, user).id, kind, question.path)
-        text = f"granted the request of user {user} for {_words(kind, question.path)}"
+        key = AccessRequestKey(request_view.metalake.id, user_of(request_view, user).id, kind, question.path)
+        text = f"granted the request of user {user} for {words_of(kind, question.path)}"
         command = RequestGrant(key, preset, change, text)
         return request_view.permit(command, *decisions, zone=request_view.metalake.id)
 
@@ -365,36 +381,46 @@ async def access_request_grant(
 
 
 def request_apply(tx: Tx, permit: Permit[RequestGrant]) -> PresetOutcome:
-    """Write the grants and delete the request. Raises NotFound if it is not open or asks for another preset."""
+    """Write the grants and end the request. Raises NotFound if it is not open or asks for another preset."""
     command = permit.command
-    if tx.access_requests.preset_of(command.key) != command.preset:
-        raise NotFound(_NOT_OPEN, kind="request")
+    request = tx.access_requests.find(command.key)
+    if request is None or request.preset != command.preset:
+        raise NotFound(NOT_OPEN, kind="request")
     outcome = preset_apply(tx, command.change)
     tx.access_requests.drop(command.key)
+    tx.access_answers.put(request, answer="granted")
     tx.note_detail = command.text
     return outcome
 
 
-async def access_request_decline(ctx: Context, *, question: AccessQuestion, user: str) -> bool:
-    """Delete a user's request for an object without a grant. Returns whether it existed.
+async def access_request_decline(ctx: Context, *, question: AccessQuestion, user: str, note: str = "") -> bool:
+    """End a user's open request for an object without a grant, with a note to the user. Returns whether it existed.
 
-    Raises PermissionDenied for a caller who may not grant on the object, NotFound for a missing user, NotInUse.
+    Raises PermissionDenied for a caller who may not grant on the object, NotFound for a missing user, NotInUse, and
+    BadRequest for a refused note.
     """
-    kind = _require_object(question)
+    kind = require_object(question)
+    note = check_text(note, what="note")
 
-    def decide(request_view: RequestView) -> Permit[RequestClose]:
+    def decide(request_view: RequestView) -> Permit[RequestDecline]:
         decision = request_view.require(Action.PRIVILEGE_GRANT, target_of(request_view, question).chain)
         request_view.require_in_metalake_use()
-        principal = _user(request_view, user)
+        principal = user_of(request_view, user)
         key = AccessRequestKey(request_view.metalake.id, principal.id, kind, question.path)
-        text = f"declined the request of user {user} for {_words(kind, question.path)}"
-        return request_view.permit(RequestClose(key, text), decision, zone=request_view.metalake.id)
+        text = f"declined the request of user {user} for {words_of(kind, question.path)}"
+        return request_view.permit(RequestDecline(key, note, text), decision, zone=request_view.metalake.id)
 
     scope = await scope_of_question(ctx, question)
-    return await ctx.write(scope, decide, request_delete)
+    return await ctx.write(scope, decide, request_decline)
 
 
-def request_delete(tx: Tx, permit: Permit[RequestClose]) -> bool:
-    """Delete the request. Returns whether it existed."""
-    tx.note_detail = permit.command.text
-    return tx.access_requests.drop(permit.command.key)
+def request_decline(tx: Tx, permit: Permit[RequestDecline]) -> bool:
+    """End the request, and write the answer. Returns whether the request was open."""
+    command = permit.command
+    request = tx.access_requests.find(command.key)
+    tx.note_detail = command.text if request is not None else f"{command.text}, which was not open"
+    if request is None:
+        return False
+    tx.access_requests.drop(command.key)
+    tx.access_answers.put(request, answer="declined", note=command.note)
+    return True
