@@ -125,7 +125,7 @@ def test_own_open_request_is_withdrawn(fake: FakeServer, limnos: Run, typed: tup
     assert done.out == "withdrew your request for reader on table main.a.t\n"
 
 
-def test_decline_sends_a_note_and_says_if_it_was_late(fake: FakeServer, limnos: Run) -> None:
+def test_late_decline_is_an_error(fake: FakeServer, limnos: Run) -> None:
     """A note is sent with the answer. A request that ended meanwhile is an error."""
     fake.on("GET", PAGE, {"requests": [REQUEST]})
     fake.on("POST", f"{URL}/answer", {"existed": False})

@@ -171,7 +171,7 @@ def test_requests_are_decided_in_small_parts_until_the_page_is_full(
     assert parts == [4, 4]
 
 
-def test_reason_reaches_who_may_answer_and_nobody_else(crew: DriverNode) -> None:
+def test_reason_is_read_by_those_who_may_answer(crew: DriverNode) -> None:
     """The reason is in the list of those who may answer and in one's own, with line feeds alone; another user and the
     audit do not have it. A new request replaces it.
     """
@@ -284,7 +284,7 @@ def test_own_open_request_is_withdrawn(crew: DriverNode) -> None:
     assert ("more", "declined") in states(crew)
 
 
-def test_nobody_withdraws_or_reads_anothers_request(crew: DriverNode) -> None:
+def test_anothers_request_is_not_withdrawn_or_read(crew: DriverNode) -> None:
     """Another user's withdrawal ends nothing, and says of the request of ana what it says of none."""
     before = crew.ask("POST", WITHDRAW, TABLE, user="bob")
     crew.ask("POST", URL, {**TABLE, "reason": "secret"}, user="ana")
