@@ -162,8 +162,8 @@ def check(
     if unseen := [each for each in pipeline.catalogs if each not in catalogs]:
         message = unseen_catalog_problem(client, unseen[0], visible=catalogs)
         if isinstance(message, Problem):
-            named = (step.at for step in pipeline.steps if step.table[0] == unseen[0] != pipeline.catalog)
-            problems.append(Problem(message.message, next(named, pipeline.at)))
+            positions = (step.at for step in pipeline.steps if step.table[0] == unseen[0] != pipeline.catalog)
+            problems.append(Problem(message.message, next(positions, pipeline.at)))
         missing = () if isinstance(message, Problem) else (message,)
         reasons = ("tables and rights: they are in that catalog",)
         return _without_tables(replace(partial_result, missing=missing), problems, spark=spark, reasons=reasons)

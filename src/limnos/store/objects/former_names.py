@@ -21,7 +21,7 @@ from limnos.model.restrictions import RESTRICTIONS_MAX, RETAINED_MAX, Restrictio
 from limnos.store.changes import ChangeDraft
 from limnos.store.objects.successors import SuccessorObject, SuccessorWrites, has_successors
 from limnos.store.objects.trash import KEPT
-from limnos.store.sql import Row, Sql
+from limnos.store.sql import Row, Sql, Value
 from limnos.store.transaction import StoreTransaction, Writes
 
 REMEMBERED_MS: Final = 30 * 86_400_000
@@ -221,7 +221,7 @@ class FormerNameWrites(Writes):
         """
         names = self._names(node.id, node.zone)
         path = _path(names)
-        params = {"zone": node.zone, "restriction": restriction}
+        params: dict[str, Value] = {"zone": node.zone, "restriction": restriction}
         self.tx.count(FORGET_NAME, {**params, "path": path})
         for (left,) in self.tx.rows(LEFT, {**params, "id": node.id}):
             if loads(left)[:-1] == names[:-1]:
