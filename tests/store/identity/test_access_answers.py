@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from random import Random
+from string import ascii_letters, digits
+
 import pytest
 
 from limnos.model.entities import Principal
@@ -67,6 +70,19 @@ def test_answer_replaces_the_former_one(lab: StoreLab, world: StoreWorld, ana: P
     assert open_of(lab, ana) == []
     lab.write(lambda tx: tx.access_answers.drop(key), zone=world.lake.id)
     assert answers_of(lab, ana) == []
+
+
+def test_longest_path_is_stored(lab: StoreLab, world: StoreWorld, ana: Principal) -> None:
+    """The longest path fits the keys of both databases, though it cannot be compressed."""
+    random = Random(1)
+    path = tuple("".join(random.choices(ascii_letters + digits, k=size)) for size in (*[197] * 11, 196))
+    key = AccessRequestKey(world.lake.id, ana.id, Kind.TABLE, path)
+    longer = key._replace(path=(*path[:-1], path[0]))
+
+    lab.write(lambda tx: decline(tx, key), zone=world.lake.id)
+
+    assert [row.request.key for row in answers_of(lab, ana)] == [key]
+    assert (key.is_too_long, longer.is_too_long) == (False, True)
 
 
 def test_newest_answers_remain(

@@ -18,6 +18,8 @@ from limnos.store.transaction import Writes
 
 KEPT_MS: Final = 30 * 86_400_000
 """The time after which a request without an answer is deleted, in milliseconds."""
+PATH_BYTES_MAX: Final = 2_400
+"""The maximum number of bytes of a path as JSON: a key of an index of PostgreSQL has 2,704 at most."""
 KINDS: Final = {int(each): each for each in Kind}
 """Kinds by the numbers of their rows."""
 KEY_CONDITION: Final = "metalake_id = :metalake AND user_id = :user AND kind = :kind AND path = :path"
@@ -60,6 +62,11 @@ class AccessRequestKey(NamedTuple):
         """The parameters of the statements for one request."""
         path = msgspec.json.encode(self.path).decode()
         return {"metalake": self.metalake_id, "user": self.user_id, "kind": int(self.kind), "path": path}
+
+    @property
+    def is_too_long(self) -> bool:
+        """Whether the path has more than `PATH_BYTES_MAX` bytes."""
+        return len(msgspec.json.encode(self.path)) > PATH_BYTES_MAX
 
 
 class AccessRequestRow(NamedTuple):

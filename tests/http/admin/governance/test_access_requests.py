@@ -205,6 +205,14 @@ def test_hostile_texts_are_refused(crew: DriverNode, text: str) -> None:
     assert (states(crew), own(crew)[0]["reason"]) == ([("t", "open")], "")
 
 
+def test_too_long_path_is_refused(crew: DriverNode) -> None:
+    """A path that is too long for the key of a request is a bad request, which says what to do."""
+    refused = crew.ask("POST", URL, {**TABLE, "path": ["main", *["x" * 250] * 12]}, user="ana")
+
+    assert (refused.status, own(crew)) == (400, [])
+    assert "ask for access to what contains the object" in refused.json()["error"]["message"]
+
+
 def test_longest_texts_are_stored(crew: DriverNode) -> None:
     """500 characters of any plane, in many lines, are stored and read back."""
     text = "\U0001f600\n" * 249 + "xy"

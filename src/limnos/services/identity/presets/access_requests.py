@@ -40,6 +40,7 @@ from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.store.identity.access_requests import (
     FIRST,
+    PATH_BYTES_MAX,
     AccessRequestKey,
     AccessRequestRow,
     RequestCursor,
@@ -133,13 +134,18 @@ async def access_request_create(
     answer.
 
     Raises PermissionDenied for a caller who is not a user of the metalake, NotFound for a missing metalake, NotInUse,
-    InvalidName, and BadRequest for a refused reason, or if the caller has `OPEN_MAX` open requests.
+    InvalidName, and BadRequest for a refused reason, for a path of more than `PATH_BYTES_MAX` bytes, or if the caller
+    has `OPEN_MAX` open requests.
     """
     kind = require_object(question)
     reason = check_text(reason, what="reason")
 
     def decide(request_view: RequestView) -> Permit[RequestCreate]:
         decision, key = own_request_decide(request_view, question=question, kind=kind)
+        if key.is_too_long:
+            raise BadRequest(
+                f"The path has more than {PATH_BYTES_MAX} bytes: ask for access to what contains the object"
+            )
         text = f"asks for {preset} on {words_of(kind, question.path)}"
         return request_view.permit(RequestCreate(key, preset, reason, text), decision, zone=request_view.metalake.id)
 
