@@ -188,6 +188,61 @@ def test_empty_token_file_is_a_usage_error(run: Run, tmp_path: Path) -> None:
     assert "is empty" in str(done.error["message"])
 
 
+NO_TOKENS = {
+    "key.pem": "-----BEGIN PRIVATE KEY-----\nMIIEvgPlanted\n-----END PRIVATE KEY-----\n",
+    "tok.json": '{\n  "id": 7,\n  "token": "lim_7_Planted-token"\n}\n',
+    "line.json": '{"id":7,"secret":"Planted"}\n',
+    "header": "Bearer Planted-token-of-a-caller\n",
+    "break": "lim_7_Planted\r\nX-Other: Planted\n",
+    "word": "Plänted",
+}
+
+
+@pytest.mark.parametrize("name", NO_TOKENS)
+@pytest.mark.parametrize("source", ["--token-file", "LIMNOS_TOKEN_FILE", "--token", "LIMNOS_TOKEN"])
+def test_text_that_is_no_token_is_neither_printed_nor_sent(  # noqa: PLR0917 - fixtures
+    fake: FakeServer, run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, source: str, name: str
+) -> None:
+    """A private key, JSON or other text in the place of a token is a usage error that names its source and has no part
+    of it, and no request is sent.
+    """
+    file = tmp_path / name
+    file.write_text(NO_TOKENS[name], encoding="utf-8", newline="")
+    value = str(file) if "file" in source.lower() else NO_TOKENS[name]
+    flags = (source, value) if source.startswith("-") else ()
+    if not flags:
+        monkeypatch.setenv(source, value)
+
+    done = run("whoami", "--uri", fake.uri, *flags)
+
+    assert (done.code, fake.asked) == (2, [])
+    assert "holds no token" in done.err or "--token needs a value" in done.err
+    assert (str(file) if "file" in source.lower() else source) in done.err
+    assert "lanted" not in done.err + done.out
+    assert "änted" not in done.err + done.out
+
+
+def test_token_file_that_is_no_text_holds_no_token(fake: FakeServer, run: Run, tmp_path: Path) -> None:
+    """A binary file in the place of a token file is a usage error."""
+    file = tmp_path / "limnos.db"
+    file.write_bytes(b"SQLite format 3\x00\xff\xfe")
+
+    done = run("whoami", "--uri", fake.uri, "--token-file", str(file))
+
+    assert (done.code, fake.asked) == (2, [])
+    assert str(done.error["message"]).endswith("holds no token: it is not text")
+
+
+def test_end_of_line_is_no_part_of_a_token(fake: FakeServer, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable with a token and a line break is sent without the line break."""
+    monkeypatch.setenv("LIMNOS_TOKEN", "lim_7_planted\r\n")
+    fake.on("GET", WHO, {"user": "x"})
+
+    run("whoami", "--uri", fake.uri)
+
+    assert fake.asked[0].headers["Authorization"] == "Bearer lim_7_planted"
+
+
 @pytest.mark.parametrize("flags", [("--token", ""), ()])
 def test_empty_token_is_a_usage_error(
     fake: FakeServer, run: Run, monkeypatch: pytest.MonkeyPatch, flags: tuple[str, ...]

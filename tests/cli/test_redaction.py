@@ -46,3 +46,10 @@ def test_keys_of_named_storages_are_secrets() -> None:
 
     assert collect_secrets([], {name: '{"a": {"s3.secret-access-key": "k1", "s3.region": "r"}}'}) == ("k1",)
     assert collect_secrets([], {name: "{k1"}) == ("{k1",)
+
+
+def test_lines_of_a_secret_are_secrets() -> None:
+    """Each line of a private key in the place of a token is a secret, also as it stands in JSON."""
+    secrets = collect_secrets(["--token", '-----BEGIN KEY-----\nMII"Eü'], {})
+
+    assert {"-----BEGIN KEY-----", 'MII"Eü', 'MII\\"Eü', 'MII\\"E\\u00fc'} <= {*secrets}

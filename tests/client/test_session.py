@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import socket
+import traceback
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -103,6 +104,44 @@ def test_invalid_address_or_credential_is_refused(uri: str, who: dict[str, str],
     """An invalid address or credential is refused before a request is sent."""
     with pytest.raises(ArgumentError, match=expected):
         Client(uri, **who)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("token", ["lim_1_planted\nx", "-----BEGIN planted-----\nMII", '{"token": "planted"}', " \n"])
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_text_that_is_no_token_is_refused_without_its_content(
+    fake: FakeServer, kind: type[Client | AsyncClient], token: str
+) -> None:
+    """A text that is no token is refused before a request, and the error has no part of it."""
+    with pytest.raises(ArgumentError, match="is no token") as raised:
+        kind(fake.uri, token=token)
+
+    lines = "".join(traceback.format_exception(raised.value))
+    assert "planted" not in str(raised.value)
+    assert "BEGIN" not in str(raised.value)
+    assert "planted" not in lines
+    assert fake.asked == []
+
+
+def test_end_of_line_of_a_token_file_is_not_sent(fake: FakeServer) -> None:
+    """White space around a token, as from a file, is no part of it; neither for the client nor for PyIceberg."""
+    fake.on("GET", WHO, {"user": "ana"})
+
+    with Client(fake.uri, token="lim_1_x\n") as client:
+        client.whoami()
+
+        assert client.iceberg_properties("main")["token"] == "lim_1_x"
+    assert fake.asked[0].headers["Authorization"] == "Bearer lim_1_x"
+
+
+def test_illegal_header_is_no_broken_connection_and_is_not_printed(fake: FakeServer) -> None:
+    """A request that HTTP cannot send raises ArgumentError, without the header and without a cause that has it."""
+    with Client(fake.uri, token="lim_1_x") as client:
+        client._sender.http.headers["Authorization"] = "Bearer planted\nx"
+        with pytest.raises(ArgumentError, match="was not sent") as raised:
+            client.whoami()
+
+    assert "planted" not in "".join(traceback.format_exception(raised.value))
+    assert fake.asked == []
 
 
 def test_loopback_requests_bypass_the_proxy(fake: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -289,29 +289,51 @@ def open_client(
 
 
 def read_token(file: Path) -> str:
-    """Read an API token from a file. Raises UsageError if the file cannot be read or is empty."""
+    """Read an API token from a file. Raises UsageError if the file cannot be read or holds no token; the message has
+    no part of its content.
+    """
+    from limnos.model.token_text import TOKEN_CHARACTERS_MAX
+
     try:
-        token = file.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
+        with file.open("rb") as opened:
+            content = opened.read(4 * TOKEN_CHARACTERS_MAX)
+    except OSError as error:
         raise UsageError(
             f"the token file '{file}' cannot be read: {error}",
             hint="a server writes the admin's to admin.token in its --data directory",
         ) from error
+    try:
+        token = content.decode().strip()
+    except UnicodeDecodeError:
+        raise _no_token(f"the token file '{file}'", "it is not text") from None
     if not token:
         raise UsageError(
             f"the token is empty: the token file '{file}' is empty", hint="'limnos create token --save FILE' writes one"
         )
-    return token
+    return _require_token(token, source=f"the token file '{file}'")
 
 
-def _require_token(token: str, *, source: str) -> str:
-    """Return a token unchanged. Raises UsageError if it is empty."""
-    if not token.strip():
+def _require_token(text: str, *, source: str) -> str:
+    """Return a token without white space around it. Raises UsageError if the text is empty or no token; the message
+    has no part of it.
+    """
+    from limnos.model.token_text import token_fault
+
+    token = text.strip()
+    if not token:
         raise UsageError(
             f"the token is empty: {source} is set, and has no text",
             hint="give a token, or leave it unset to act without one",
         )
+    if (fault := token_fault(token)) is not None:
+        raise _no_token(source, fault)
     return token
+
+
+def _no_token(source: str, fault: str) -> UsageError:
+    return UsageError(
+        f"{source} holds no token: {fault}", hint="'limnos create token --save FILE' writes a file with a token alone"
+    )
 
 
 def properties_of(pairs: Iterable[str] | None) -> dict[str, str]:

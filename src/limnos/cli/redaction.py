@@ -28,7 +28,17 @@ def collect_secrets(tokens: Sequence[str], environ: Mapping[str, str]) -> tuple[
     a secret.
     """
     names = [*_of_words(tokens), *_of_environment(environ)]
-    return tuple(dict.fromkeys(text for text in names if text))
+    return tuple(dict.fromkeys(spelled for text in names if text for spelled in (text, *_spellings(text))))
+
+
+def _spellings(text: str) -> Iterator[str]:
+    """Yield the texts as which a secret stands in JSON, and each line of one with several: a private key that was
+    passed as a token.
+    """
+    for line in text.splitlines():
+        yield line
+        yield json.dumps(line)[1:-1]
+        yield json.dumps(line, ensure_ascii=False)[1:-1]
 
 
 def is_secret_name(name: str) -> bool:

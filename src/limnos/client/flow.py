@@ -7,6 +7,8 @@ A blocking or an asynchronous sender drives a flow, so every resource is written
 from __future__ import annotations
 
 import functools
+import inspect
+import re
 from collections.abc import Awaitable, Callable, Generator, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeAlias, TypeVar, cast, overload
@@ -14,7 +16,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from limnos.client.errors import NoSpaceError, UnavailableError, UnexpectedAnswerError
+from limnos.client.errors import ArgumentError, NoSpaceError, UnavailableError, UnexpectedAnswerError
 from limnos.model.struct_types import json_decoder
 
 P = ParamSpec("P")
@@ -219,6 +221,29 @@ class verb(Generic[P, T]):  # noqa: N801 - a decorator, used like `property`
         return bound
 
 
+_SEVERAL = re.compile(r"(?:builtins\.)?(Sequence|Iterable|Collection|list|tuple|set|frozenset|Mapping|dict)\[")
+"""The annotation of a parameter with several elements. One that also takes a single text begins with `str`."""
+
+
+@functools.cache
+def _several_of(flow: Callable[..., object]) -> tuple[tuple[str, ...], Mapping[str, str]]:
+    """Return the names of a flow's parameters, and for those with several elements the form of the argument."""
+    parameters = inspect.signature(flow).parameters
+    several: dict[str, str] = {}
+    for name, each in parameters.items():
+        if (match := _SEVERAL.match(str(each.annotation))) is not None:
+            is_mapping = match[1] in {"Mapping", "dict"}
+            several[name] = f'a mapping, as {name}={{"key": …}}' if is_mapping else f'several values, as {name}=["…"]'
+    return tuple(parameters), several
+
+
 def _started_by_sender(flow: Callable[P, Flow[T]], *args: P.args, **kwargs: P.kwargs) -> Flow[T]:
-    """Create the flow when the sender starts it, so that an asynchronous call raises its errors when it is awaited."""
+    """Create the flow when the sender starts it, so that an asynchronous call raises its errors when it is awaited.
+
+    Raises ArgumentError for a single text in the place of several, whose letters would be taken for the elements.
+    """
+    names, several = _several_of(flow)
+    for name, value in (*zip(names, args, strict=False), *kwargs.items()):
+        if isinstance(value, (str, bytes)) and (form := several.get(name)) is not None:
+            raise ArgumentError(f"the argument {name} takes {form}, and this is one text")
     return (yield from flow(*args, **kwargs))

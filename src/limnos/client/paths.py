@@ -42,6 +42,23 @@ def parts_of(path: str | Sequence[str], *, least: int = 1) -> Parts:
     return parts
 
 
+def shaped_parts(path: str | Sequence[str], *shape: str) -> Parts:
+    """Parse a path that has exactly the parts of `shape`, such as ("catalog", "schema").
+
+    Raises ArgumentError with the shape if it is too short or too long, and the errors of `names.display.parse`.
+    """
+    parts = parts_of(path, least=len(shape))
+    if len(parts) > len(shape):
+        form = ".".join(shape) if len(shape) > 1 else "its name alone"
+        raise ArgumentError(f"'{display.render(parts)}' is too long for a {shape[-1]}: give {form}")
+    return parts
+
+
+def catalog_name(path: str | Sequence[str]) -> str:
+    """Parse the path of a catalog. Raises ArgumentError for the path of an object in it."""
+    return shaped_parts(path, "catalog")[0]
+
+
 def table_parts(path: str | Sequence[str]) -> Parts:
     """Parse the path of a table: a Lance table may lie directly in its catalog. Raises as `parts_of`."""
     parts = parts_of(path)

@@ -73,6 +73,7 @@ from limnos.client.server import Server
 from limnos.manifests.installed import installed_rooms
 from limnos.manifests.manifest import ClientEntry, load
 from limnos.model.declared_kinds import DashboardFields, DeclaredKind, ObjectFields
+from limnos.model.token_text import token_fault
 
 T = TypeVar("T")
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -162,6 +163,9 @@ class _ServerTarget:
         token = None if token is None else _checked_token(token)
         if user is not None and (not user or ":" in user):
             raise ArgumentError(f"'{user}' is not a user name: it must not be empty or contain ':'")
+        token = None if token is None else token.strip()
+        if token is not None and (fault := token_fault(token)) is not None:
+            raise ArgumentError(f"the argument token is no token: {fault}")
         self.uri = uri.rstrip("/")
         self.token = token
         self.metalake = metalake
@@ -236,7 +240,12 @@ def _reply(answer: httpx2.Response) -> Reply:
 def _unavailable_error(uri: str, error: httpx2.TransportError) -> UnavailableError:
     """Return the error for a request without a response. Its `sent` is whether the server may have received
     the request.
+
+    Raises ArgumentError for a request that cannot be sent, as one with an illegal header. Its message has no part of
+    the request, in which a credential may be.
     """
+    if isinstance(error, (httpx2.LocalProtocolError, httpx2.UnsupportedProtocol)):
+        raise ArgumentError(f"the request to {uri} was not sent: it is no valid HTTP request") from None
     if isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)):
         return UnavailableError(f"no server answers at {uri} ({str(error) or type(error).__name__})", sent=False)
     if isinstance(error, httpx2.TimeoutException):

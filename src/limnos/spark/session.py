@@ -26,6 +26,7 @@ from weakref import WeakKeyDictionary
 
 from limnos.client import Client
 from limnos.model.errors import BadRequest, UnsupportedOperation
+from limnos.model.token_text import token_fault
 from limnos.spark.jars import AWS_BUNDLE, cache_directory, ensure_listener, ensure_runtime, ensure_s3, installed_pyspark
 from limnos.spark.java import find_java
 from limnos.spark.lance.server_access import ServerAccess
@@ -313,8 +314,9 @@ def authorization(*, token: str | None, user: str | None = None) -> str | None:
     if token is not None and user is not None:
         raise BadRequest("Give either `token` or `user`, not both.")
     if token is not None:
-        if not token or any(character.isspace() for character in token):
-            raise BadRequest("The token is empty or has white space in it: pass it exactly as the server printed it.")
+        token = token.strip()
+        if (fault := token_fault(token)) is not None:
+            raise BadRequest(f"The token is not valid: {fault}. Pass it exactly as the server printed it.")
         return f"Bearer {token}"
     if user is not None:
         if not user or ":" in user:

@@ -11,8 +11,8 @@ from tests.client.fake import FakeServer
 M = "/api/metalakes/lake"
 
 
-def test_set_sends_updates_then_owner_then_tags(fake: FakeServer, limnos: Run) -> None:
-    """One request changes comment, columns and properties; owner and tags follow."""
+def test_set_changes_tags_then_updates_then_owner(fake: FakeServer, limnos: Run) -> None:
+    """Tags are changed first, then comment, columns and properties by one request, then the owner."""
     table = f"{M}/catalogs/main/schemas/raw/tables/trips"
     fake.on("PUT", table, {"table": {}})
     fake.on("PUT", f"{M}/owners/table/main.raw.trips", {"set": True})
@@ -30,7 +30,8 @@ def test_set_sends_updates_then_owner_then_tags(fake: FakeServer, limnos: Run) -
     done = limnos("set", "table", "main.raw.trips", *flags, "--owner", "group:ops", "--tag", "pii", "--untag", "raw")
 
     assert done.code == 0
-    assert fake.asked[0].body == {
+    tags, updates, owner = [each for each in fake.asked if each.method != "GET"]
+    assert updates.body == {
         "updates": [
             {"@type": "updateComment", "newComment": "All trips"},
             {"@type": "updateColumnComment", "fieldName": ["fare"], "newComment": "in dollars"},
@@ -38,8 +39,44 @@ def test_set_sends_updates_then_owner_then_tags(fake: FakeServer, limnos: Run) -
             {"@type": "removeProperty", "property": "old"},
         ]
     }
-    assert fake.asked[1].body == {"name": "ops", "type": "GROUP"}
-    assert fake.asked[2].body == {"tagsToAdd": ["pii"], "tagsToRemove": ["raw"]}
+    assert owner.body == {"name": "ops", "type": "GROUP"}
+    assert tags.body == {"tagsToAdd": ["pii"], "tagsToRemove": ["raw"]}
+
+
+def test_missing_tag_leaves_the_object_unchanged(fake: FakeServer, limnos: Run) -> None:
+    """If a tag does not exist, properties and owner are not changed."""
+    error = {"code": 1003, "type": "NoSuchTagException", "message": "Tag nope does not exist in metalake lake"}
+    fake.on("POST", f"{M}/objects/catalog/main/tags", error, status=404)
+
+    done = limnos("set", "main", "--property", "best=1", "--owner", "bob", "--tag", "nope")
+
+    assert done.code == 3
+    assert [each.method for each in fake.asked if each.method != "GET"] == ["POST"]
+
+
+def test_refusal_names_the_changes_before_it(fake: FakeServer, limnos: Run) -> None:
+    """If the owner is refused after tags and properties were changed, the error names both."""
+    fake.on("POST", f"{M}/objects/catalog/main/tags", {"names": ["pii"]})
+    fake.on("PUT", f"{M}/catalogs/main", {"catalog": {"name": "main"}})
+    fake.on("PUT", f"{M}/owners/catalog/main", {"code": 1003, "message": "there is no user bob"}, status=404)
+
+    done = limnos("set", "main", "--property", "best=1", "--owner", "bob", "--tag", "pii")
+
+    assert done.code == 3
+    assert done.error["message"] == "there is no user bob (changed before it, and still so: tags, property best)"
+
+
+def test_missing_column_leaves_the_tags_unchanged(fake: FakeServer, limnos: Run) -> None:
+    """If a table has no such column, no tag is changed, and the error has the table's columns."""
+    schema = {"schema-id": 0, "type": "struct", "fields": [{"id": 1, "name": "fare"}, {"id": 2, "name": "day"}]}
+    table = {"metadata-location": "file:/1", "metadata": {"current-schema-id": 0, "schemas": [schema]}, "config": {}}
+    fake.on("GET", "/iceberg/v1/lake.main/namespaces/raw/tables/trips?snapshots=refs", table)
+
+    done = limnos("set", "table", "main.raw.trips", "--column", "fair=x", "--tag", "pii")
+
+    assert done.code == 3
+    assert done.error["message"] == "main.raw.trips has no column fair: it has fare, day"
+    assert {each.method for each in fake.asked} == {"GET"}
 
 
 def test_allowed_locations_are_a_property_of_the_catalog(fake: FakeServer, limnos: Run) -> None:

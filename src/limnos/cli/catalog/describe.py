@@ -14,6 +14,7 @@ import msgspec
 
 from limnos.cli.output import Row, human_size
 from limnos.client import ArgumentError, ClientError, NotFoundError, RefusedError
+from limnos.client.paths import catalog_name
 from limnos.client.values import AuditInfo, Json, LanceTable, Parts
 from limnos.model.declared_kinds import DECLARED, DeclaredKind
 from limnos.model.restrictions import CLOSED_TO
@@ -185,7 +186,7 @@ def _protection(client: Client, path: str, *, kind: str) -> dict[str, object]:
 
 
 def _catalog(client: Client, path: str) -> dict[str, object]:
-    catalog = client.catalogs.get(display.parse(path)[0])
+    catalog = client.catalogs.get(catalog_name(path))
     return {
         "kind": "catalog",
         "name": catalog.name,

@@ -20,6 +20,7 @@ from limnos.cli.common import DEFAULTS, CommonFlags, KindFlag, YesFlag, confirm
 from limnos.cli.failures import StoppedError, UsageError
 from limnos.cli.output import show_done, show_rows, visible
 from limnos.client import ArgumentError, ClientError, ConflictError, NotFoundError
+from limnos.client.paths import catalog_name
 from limnos.model.declared_kinds import DECLARED, DeclaredKind
 from limnos.names import display
 
@@ -189,7 +190,7 @@ def _drop_container(client: Client, path: str, *, kind: str, flags: _DropFlags) 
     additions between the check and the drop; it is enabled again if the drop fails.
     """
     home = client.metalakes if kind == "metalake" else client.catalogs
-    name = path if kind == "metalake" else display.parse(path)[0]
+    name = path if kind == "metalake" else catalog_name(path)
     try:
         require(home.drop(name, force=flags.is_forced), kind, path)
         return

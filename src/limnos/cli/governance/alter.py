@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """`set`: changes of an object's comment, columns' descriptions, properties, owner, tags and allowed locations.
 
-What is given is changed in this order: comment, columns and properties by one request, then owner, then tags; a refusal
-names what was changed before it.
+The order of changes: tags, then comment, columns and properties by one request, then the owner, whose change may end
+the caller's rights. Columns are looked up first. A refusal names what was changed before it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 from cyclopts import Parameter
 
 from limnos.cli.common import DEFAULTS, CommonFlags, Kind, pairs_of, properties_of
 from limnos.cli.failures import UsageError
 from limnos.cli.output import show_done
+from limnos.client import ClientError, NotFoundError
 from limnos.client.values import Json
 
 if TYPE_CHECKING:
@@ -72,9 +73,9 @@ def set_(
         for name, step in steps:
             try:
                 step()
-            except Exception as error:
+            except ClientError as error:
                 if done:
-                    error.add_note(f"changed before: {', '.join(done)}")
+                    error.message = f"{error.message} (changed before it, and still so: {', '.join(done)})"
                 raise
             done.append(name)
     show_done(
@@ -88,6 +89,14 @@ def _steps(client: Client, path: str, *, kind: str, changes: Changes) -> list[tu
     """Return the calls that change an object, with the names of what they change."""
     steps: list[tuple[str, Callable[[], None]]] = []
     updates, names = _updates(kind, changes)
+    if changes.column and (changes.tag or changes.untag):
+        _require_columns(client, path, columns=list(pairs_of(changes.column, flag="--column fare='in dollars'")))
+    if changes.tag or changes.untag:
+
+        def change_tags() -> None:
+            client.tags.change(path, kind=kind, adds=changes.tag, removes=changes.untag)
+
+        steps.append(("tags", change_tags))
     if kind == "namespace" and updates:
         properties = properties_of(changes.property) | ({"comment": changes.comment} if changes.comment else {})
         removed = [*changes.remove_property, *(["comment"] if changes.comment == "" else [])]
@@ -97,13 +106,22 @@ def _steps(client: Client, path: str, *, kind: str, changes: Changes) -> list[tu
     if changes.owner is not None:
         group, name = changes.owner.startswith("group:"), changes.owner.removeprefix("group:").removeprefix("user:")
         steps.append(("owner", lambda: client.owners.set(path, name, kind=kind, group=group)))
-    if changes.tag or changes.untag:
-
-        def change_tags() -> None:
-            client.tags.change(path, kind=kind, adds=changes.tag, removes=changes.untag)
-
-        steps.append(("tags", change_tags))
     return steps
+
+
+def _require_columns(client: Client, path: str, *, columns: list[str]) -> None:
+    """Raise NotFoundError for the first column that an Iceberg table lacks. Other tables are checked by the server."""
+    try:
+        metadata = client.tables.load(path, snapshots="refs").metadata
+    except ClientError:
+        return
+    schemas = {schema["schema-id"]: schema for schema in cast("list[Json]", metadata.get("schemas", []))}
+    fields = schemas.get(metadata.get("current-schema-id"), {}).get("fields", [])
+    names = [str(field["name"]) for field in cast("list[Json]", fields)]
+    for column in columns if names else []:
+        if column not in names and column.split(".")[0] not in names:
+            text = f"{path} has no column {column}: it has {', '.join(names)}"
+            raise NotFoundError(text, status=404, code="not-found")
 
 
 def _updates(kind: str, changes: Changes) -> tuple[list[Json], str]:

@@ -6,20 +6,27 @@ The server parses filters and masks.
 
 from __future__ import annotations
 
+import difflib
 import shlex
-from collections.abc import Iterable
-from typing import Annotated
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from cyclopts import App, Parameter
 
 from limnos.cli.common import DEFAULTS, CommonFlags, KindFlag
 from limnos.cli.failures import UsageError
 from limnos.cli.output import Row, show_done, show_rows
+from limnos.client import ClientError, NotFoundError
 from limnos.client.values import NamedPrincipals, ReadRestriction
 from limnos.model.row_filter_sql import sql_of
+from limnos.names import display
+
+if TYPE_CHECKING:
+    from limnos.client import Client
 
 app = App(name="restriction")
 _WORDS = ("user", "group", "role")
+Words: TypeAlias = tuple[str, ...]
 PrincipalWords = Annotated[
     tuple[str, ...], Parameter(negative=(), help="As role:auditors, group:finance or user:ana; may be repeated.")
 ]
@@ -56,6 +63,7 @@ def set_(
     """
     with common.client() as client:
         result = kind or client.objects.kind(path)
+        former = _own_restrictions(client, path, kind=result).get(name)
         client.restrictions.set(
             name,
             path,
@@ -65,9 +73,12 @@ def set_(
             to=_parse_principals(to),
             unless=_parse_principals(except_),
         )
+    lost = [] if former is None else _lost_terms(former, filter=filter, masks=_masks(mask), to=to, except_=except_)
+    replaced = {} if former is None else {"replaced": _row(former), "lost": lost}
+    text = f"; this replaced the former {name}: {'; '.join(lost)}" if lost else ""
     show_done(
-        f"{result} {path} is restricted by {name}",
-        {"restriction": name, "on": path, "kind": result},
+        f"{result} {path} is restricted by {name}{text}",
+        {"restriction": name, "on": path, "kind": result, **replaced},
         output_format=common.output_format,
     )
 
@@ -104,13 +115,44 @@ def remove(name: str, path: str, /, *, kind: KindFlag = None, common: CommonFlag
     """
     with common.client() as client:
         result = kind or client.objects.kind(path)
-        removed = client.restrictions.remove(name, path, kind=result)
-    text = (
-        f"{result} {path} is no longer restricted by {name}"
-        if removed
-        else f"{result} {path} had no restriction {name}"
-    )
-    show_done(text, {"restriction": name, "on": path, "removed": removed}, output_format=common.output_format)
+        if not client.restrictions.remove(name, path, kind=result):
+            raise _no_restriction(name, path, kind=result, known=_own_restrictions(client, path, kind=result))
+    text = f"{result} {path} is no longer restricted by {name}"
+    show_done(text, {"restriction": name, "on": path, "removed": True}, output_format=common.output_format)
+
+
+def _own_restrictions(client: Client, path: str, *, kind: str) -> dict[str, ReadRestriction]:
+    """Return the restrictions that are set on an object itself, by name; none if the caller may not list them."""
+    try:
+        restrictions = client.restrictions.list(path, kind=kind)
+    except ClientError:
+        return {}
+    own = (kind, display.render(display.parse(path)))
+    return {each.name: each for each in restrictions if (each.on.kind, each.on.name) == own and not each.denies}
+
+
+def _lost_terms(
+    former: ReadRestriction, *, filter: str | None, masks: Mapping[str, str], to: Words, except_: Words
+) -> list[str]:
+    """Return the terms of a replaced restriction that the new one has not, in words."""
+    lost: list[str] = []
+    text = None if former.filter is None else sql_of(former.filter)
+    if text is not None and "".join((filter or "").split()) != "".join(text.split()):
+        lost.append(f"its filter ({text}) is gone" if filter is None else f"its filter was {text}")
+    for column, action in former.masks.items():
+        if masks.get(column) != action:
+            lost.append(f"its mask {column}={action} is gone")
+    if {*_word_list(former.to)} != {*to}:
+        lost.append(f"it applied to {_words(former.to) or 'everybody'}")
+    if {*_word_list(former.unless)} != {*except_}:
+        lost.append(f"it left out {_words(former.unless) or 'nobody'}")
+    return lost
+
+
+def _no_restriction(name: str, path: str, *, kind: str, known: Mapping[str, ReadRestriction]) -> NotFoundError:
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    rest = f"; did you mean {near[0]}?" if near else f"; it has {', '.join(sorted(known))}" if known else ""
+    return NotFoundError(f"{kind} {path} has no restriction '{name}'{rest}", status=404, code="not-found")
 
 
 def _masks(pairs: Iterable[str]) -> dict[str, str]:
@@ -160,5 +202,9 @@ def _filter_text(restriction: ReadRestriction) -> str | None:
 
 
 def _words(named: NamedPrincipals) -> str:
+    return ", ".join(_word_list(named))
+
+
+def _word_list(named: NamedPrincipals) -> list[str]:
     pairs = zip(_WORDS, (named.users, named.groups, named.roles), strict=True)
-    return ", ".join(f"{word}:{name}" for word, names in pairs for name in names)
+    return [f"{word}:{name}" for word, names in pairs for name in names]

@@ -17,8 +17,9 @@ from urllib.parse import quote
 import httpx2
 import msgspec
 
-from limnos.cli.failures import StoppedError
+from limnos.cli.failures import StoppedError, UsageError
 from limnos.cli.migration.states import Name, ObjectError, TableState, ViewState
+from limnos.model.token_text import token_fault
 
 PAGE: Final = 1000
 PAGES_MAX: Final = 100_000
@@ -232,8 +233,12 @@ class RestCatalog:
 
 
 def _headers(token: str | None, user: str | None) -> dict[str, str]:
+    """Return the headers of requests. Raises UsageError for a token that is none, without any part of it."""
     headers = {"Accept": "application/json"}
     if token is not None:
+        token = token.strip()
+        if (fault := token_fault(token)) is not None:
+            raise UsageError(f"the token for the other catalog is no token: {fault}", hint="give --source-token")
         headers["Authorization"] = f"Bearer {token}"
     elif user is not None:
         headers["Authorization"] = f"Basic {base64.b64encode(f'{user}:'.encode()).decode()}"

@@ -12,7 +12,7 @@ import msgspec
 
 from limnos.client.catalog.schemas import list_names, schema_url
 from limnos.client.flow import Flow, Resource, S, call, segments, verb
-from limnos.client.paths import parts_of, schema_object_parts
+from limnos.client.paths import schema_object_parts, shaped_parts
 from limnos.client.values import AuditInfo, Parts
 
 
@@ -48,7 +48,7 @@ class Filesets(Resource[S]):
     @verb
     def list(self, schema: str | Sequence[str]) -> Flow[tuple[Parts, ...]]:
         """List the filesets of a schema, as full paths."""
-        parts = parts_of(schema, least=2)[:2]
+        parts = shaped_parts(schema, "catalog", "schema")
         return tuple((*parts, name) for name in (yield from list_names(f"{schema_url(self.scope, *parts)}/filesets")))
 
     @verb

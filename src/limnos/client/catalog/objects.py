@@ -19,6 +19,7 @@ from limnos.client.flow import OWN, ClientScope, Flow, Resource, S, call, reques
 from limnos.client.paths import (
     APART_WORDS,
     LEAVES,
+    catalog_name,
     declared_url,
     full_name,
     metalake_url,
@@ -66,7 +67,7 @@ def object_name(scope: ClientScope, path: str | Sequence[str], *, kind: str) -> 
     if kind == "metalake" or kind in APART_WORDS:
         return path if isinstance(path, str) else path[-1]
     if kind == "catalog":
-        return parts_of(path)[0]
+        return catalog_name(path)
     parts = table_parts(path) if kind == "table" else parts_of(path, least=2 if kind == "namespace" else 3)
     levels = len(parts) - (2 if kind in LEAVES else 1)
     glue = (yield from separator(scope)) if levels > 1 else DEFAULT_SEPARATOR
@@ -164,9 +165,9 @@ class Objects(Resource[S]):
         if kind == "metalake" or kind in APART_WORDS:
             name = path if isinstance(path, str) else path[-1]
             return metalake_url(name) if kind == "metalake" else self.gravitino_url(f"{kind}s", name)
-        parts = parts_of(path)
         if kind == "catalog":
-            return self.gravitino_url("catalogs", parts[0])
+            return self.gravitino_url("catalogs", catalog_name(path))
+        parts = parts_of(path)
         levels = parts[1:] if kind == "namespace" else parts[1:-1]
         glue = (yield from separator(self.scope)) if len(levels) > 1 else DEFAULT_SEPARATOR
         schema = LogicalCodec(glue, policy="unrestricted").join(levels)

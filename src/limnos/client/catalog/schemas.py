@@ -12,7 +12,7 @@ import msgspec
 
 from limnos.client.errors import DeniedError, NotFoundError
 from limnos.client.flow import ClientScope, Flow, Resource, S, call, verb
-from limnos.client.paths import metalake_url, parts_of
+from limnos.client.paths import metalake_url, parts_of, schema_object_parts, shaped_parts
 from limnos.client.values import Catalog, Json, Parts, SourceTable
 from limnos.model.kind_table import ONLY_KINDS
 from limnos.model.kinds import REST_PROVIDERS, SOURCE_PROVIDERS, is_source_provider
@@ -64,7 +64,8 @@ class Schemas(Resource[S]):
     def list(self, path: str | Sequence[str]) -> Flow[tuple[Parts, ...]]:
         """List the schemas of a catalog, or the tables or topics of a schema, as full paths."""
         parts = parts_of(path)
-        url = schema_url(self.scope, *parts[:2])
+        parts = parts if len(parts) == 1 else shaped_parts(parts, "catalog", "schema")
+        url = schema_url(self.scope, *parts)
         if len(parts) > 1:
             url = f"{url}/{(yield from find_schema_content(self.scope, parts[0])) or 'table'}s"
         return tuple((*parts, name) for name in (yield from list_names(url)))
@@ -72,20 +73,20 @@ class Schemas(Resource[S]):
     @verb
     def load(self, path: str | Sequence[str]) -> Flow[Json]:
         """Load a schema: its comment, properties and audit."""
-        catalog, schema = parts_of(path, least=2)[:2]
+        catalog, schema = shaped_parts(path, "catalog", "schema")
         return call("GET", schema_url(self.scope, catalog, schema), answer=Json, field="schema")
 
     @verb
     def table(self, path: str | Sequence[str]) -> Flow[SourceTable]:
         """Load a table of an external system with its columns, indexes and partitioning."""
-        parts = parts_of(path, least=3)
+        parts = schema_object_parts(path, kind="table")
         url = self.gravitino_url("catalogs", parts[0], "schemas", parts[1], "tables", parts[2])
-        return SourceTable(path=parts[:3], table=(yield from call("GET", url, answer=Json, field="table")))
+        return SourceTable(path=parts, table=(yield from call("GET", url, answer=Json, field="table")))
 
     @verb
     def topic(self, path: str | Sequence[str]) -> Flow[Json]:
         """Load a topic: its comment, properties and audit."""
-        parts = parts_of(path, least=3)
+        parts = schema_object_parts(path, kind="topic")
         url = self.gravitino_url("catalogs", parts[0], "schemas", parts[1], "topics", parts[2])
         return call("GET", url, answer=Json, field="topic")
 

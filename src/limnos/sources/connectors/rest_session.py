@@ -234,6 +234,8 @@ class RestSession:
             ) from error
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.UnsupportedProtocol) as error:
             raise rest_failed_error(call, repr(error), sent=sent) from error
+        except (httpx2.LocalProtocolError, UnicodeEncodeError):  # their texts have headers, and so the credential
+            raise rest_failed_error(call, "the request has a header that cannot be sent", sent=sent) from None
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, UnicodeError) as error:
             raise rest_failed_error(call, repr(error), sent=True) from error
         if status not in _SUCCESS:

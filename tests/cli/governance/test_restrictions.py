@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`restriction set` says what a replacement loses; `restriction remove` of a missing one is not found."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.conftest import Run
+from tests.client.fake import FakeServer
+
+URL = "/api/limnos/v1/metalakes/lake/objects/table/main.sales.orders/restrictions"
+NOBODY: dict[str, list[str]] = {"users": [], "groups": [], "roles": []}
+FORMER = {
+    "name": "eu-only",
+    "on": {"kind": "table", "name": "main.sales.orders"},
+    "filter": {"type": "eq", "left": "region", "right": "EU"},
+    "masks": {"card": "show-last-4", "ssn": "null"},
+    "to": {**NOBODY, "users": ["ana"]},
+    "except": NOBODY,
+    "set_by": "admin",
+    "set_at": "2026-01-01T00:00:00Z",
+}
+ABOVE = {**FORMER, "name": "all", "on": {"kind": "namespace", "name": "main.sales"}}
+SET = ("restriction", "set", "eu-only", "main.sales.orders", "--kind", "table")
+
+
+@pytest.fixture
+def restricted(fake: FakeServer) -> FakeServer:
+    """A table with a restriction of its own, and one of its namespace."""
+    fake.on("GET", URL, {"restrictions": [FORMER, ABOVE]})
+    fake.on("PUT", f"{URL}/eu-only", {"name": "eu-only"})
+    return fake
+
+
+def test_set_names_what_the_former_restriction_loses(restricted: FakeServer, limnos: Run) -> None:
+    """A restriction that replaces one without its masks, filter and principals says so, and has it in its JSON."""
+    done = limnos(*SET, "--filter", "region = 'US'", "--mask", "ssn=null", "--output", "table")
+    result = limnos(*SET, "--mask", "ssn=null", "--mask", "card=show-last-4", "--to", "user:ana").result
+
+    assert done.code == 0
+    assert done.out == (
+        "table main.sales.orders is restricted by eu-only; this replaced the former eu-only: its filter was"
+        " region = 'EU'; its mask card=show-last-4 is gone; it applied to user:ana\n"
+    )
+    assert isinstance(result, dict)
+    assert result["lost"] == ["its filter (region = 'EU') is gone"]
+    assert result["replaced"]["masks"] == "card=show-last-4, ssn=null"
+
+
+def test_same_and_new_restrictions_lose_nothing(restricted: FakeServer, limnos: Run) -> None:
+    """A restriction with all terms of the former one, and one of a new name, lose nothing."""
+    restricted.on("PUT", f"{URL}/all", {"name": "all"})
+    masks = ["--mask", "ssn=null", "--mask", "card=show-last-4", "--mask", "day=null"]
+
+    same = limnos(*SET, "--filter", "region = 'EU'", *masks, "--to", "user:ana", "--output", "table")
+    new = limnos("restriction", "set", "all", "main.sales.orders", "--kind", "table", *masks)
+
+    assert same.out == "table main.sales.orders is restricted by eu-only\n"
+    assert new.result == {"restriction": "all", "on": "main.sales.orders", "kind": "table"}
+
+
+def test_missing_restriction_is_not_found_with_the_near_name(restricted: FakeServer, limnos: Run) -> None:
+    """The removal of a restriction that the object does not have exits with 3, and names the near or the known one."""
+    restricted.on("DELETE", f"{URL}/eu-onyl", {"removed": False}).on("DELETE", f"{URL}/zz", {"removed": False})
+
+    near = limnos("restriction", "remove", "eu-onyl", "main.sales.orders", "--kind", "table")
+    far = limnos("restriction", "remove", "zz", "main.sales.orders", "--kind", "table")
+
+    assert (near.code, far.code) == (3, 3)
+    assert near.error["message"] == ("table main.sales.orders has no restriction 'eu-onyl'; did you mean eu-only?")
+    assert far.error["message"] == "table main.sales.orders has no restriction 'zz'; it has eu-only"
