@@ -163,9 +163,6 @@ class _ServerTarget:
         token = None if token is None else _checked_token(token)
         if user is not None and (not user or ":" in user):
             raise ArgumentError(f"'{user}' is not a user name: it must not be empty or contain ':'")
-        token = None if token is None else token.strip()
-        if token is not None and (fault := token_fault(token)) is not None:
-            raise ArgumentError(f"the argument token is no token: {fault}")
         self.uri = uri.rstrip("/")
         self.token = token
         self.metalake = metalake
@@ -202,12 +199,12 @@ def _tls_context(ca_file: str | Path) -> ssl.SSLContext:
 
 
 def _checked_token(token: str) -> str:
-    """Return a token without the space around it, as of a file's last line. Raises ArgumentError, without the token,
-    for one that no header can have.
+    """Return a token without the space around it, as of a file's last line. Raises ArgumentError, without any part of
+    the text, for one that is no token.
     """
     token = token.strip()
-    if not token or not token.isascii() or not token.isprintable() or " " in token:
-        raise ArgumentError("the token is empty, or has a space, a line break or a letter that no token has")
+    if (fault := token_fault(token)) is not None:
+        raise ArgumentError(f"the argument token is no token: {fault}")
     return token
 
 
