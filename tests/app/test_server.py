@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from limnos.app.node_builder import open_store
-from limnos.app.server import check, migrate, startup_notes
+from limnos.app.server import check, how_to_connect, migrate, startup_notes
 from limnos.model.errors import CannotStart, StartWarning
 from limnos.model.kinds import ROOT_ID, Kind
 from tests.app.test_sealing_keys import settings_of
@@ -155,3 +155,17 @@ def test_check_warns_of_catalogs_outside_of_the_allowed_roots(tmp_path: Path) ->
     assert f"{needed}/main" in warning.message
     assert f"--allow-root {needed}," in warning.advice
     assert check(settings_of(second, allowed_roots=needed)) == check(settings_of(first)) == []
+
+
+def test_banner_has_lancedb_only_with_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The text for clients has LanceDB's call if the server can work on Lance tables, else the extra to install."""
+    settings = settings_of(tmp_path)
+    url = "http://127.0.0.1:8090"
+
+    complete = how_to_connect(settings, url)
+    monkeypatch.setattr("limnos.app.server.find_spec", lambda _: None)
+    lacking = how_to_connect(settings, url)
+
+    assert 'lancedb.connect("db://' in complete
+    assert "lancedb.connect" not in lacking
+    assert "server,lance" in lacking

@@ -13,6 +13,7 @@ from limnos.cli import profiles
 from limnos.cli.hints import TypedCommand, hint_for, hint_for_argument
 from limnos.cli.profiles import Profile
 from limnos.client.errors import (
+    TLS_ADVICE,
     ClientError,
     NotFoundError,
     RefusedError,
@@ -47,6 +48,13 @@ def typed(line: str) -> TypedCommand:
         ("audit --user=ana", UnauthenticatedError(_HEADER), "'limnos audit --who=ana'"),
         ("role list --user ana", UnauthenticatedError(_HEADER), "'limnos show user ana'"),
         ("list", UnavailableError("no answer ([SSL: WRONG_VERSION_NUMBER] x)", sent=False), "write http://"),
+        ("list", UnavailableError("no ([SSL: CERTIFICATE_VERIFY_FAILED] x)", sent=False), "'--ca-file FILE'"),
+        (
+            "list",
+            UnavailableError("no ([Errno -2] Name or service not known)", sent=False),
+            "check the name of the host",
+        ),
+        ("list", UnavailableError(f"closed; {TLS_ADVICE}"), "write https://"),
         ("list", UnexpectedAnswerError("a web page", status=404, code="unexpected-answer"), "check --uri"),
         (
             "grant create_catalog --on main --to r",

@@ -8,8 +8,11 @@ from __future__ import annotations
 import asyncio
 import base64
 import socket
+import ssl
+import threading
 import traceback
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -39,6 +42,17 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def accept_handshakes(listener: socket.socket, context: ssl.SSLContext) -> None:
+    """Accept connections and answer their TLS handshakes, until the listener is closed."""
+    while True:
+        try:
+            connection, _ = listener.accept()
+        except OSError:
+            return
+        with suppress(OSError), connection, context.wrap_socket(connection, server_side=True):
+            pass
+
+
 def test_user_is_sent_as_basic(fake: FakeServer) -> None:
     """A user name is sent as Basic authentication with an empty password, in UTF-8."""
     fake.on("GET", WHO, {"user": "zoë"})
@@ -64,7 +78,7 @@ def test_token_of_a_file_is_sent_without_its_line_break(fake: FakeServer) -> Non
 @pytest.mark.parametrize("token", ["", " ", "s3\ncret", "s3 cret", "s3crét"])
 def test_token_that_no_header_has_is_refused_without_it(token: str) -> None:
     """A token that cannot be sent is refused before a request, and the message does not have it."""
-    with pytest.raises(ArgumentError, match="the token is empty, or has a space") as refused:
+    with pytest.raises(ArgumentError, match="is no token") as refused:
         Client("http://127.0.0.1:8090", token=token)
 
     assert "s3" not in str(refused.value)
@@ -142,6 +156,34 @@ def test_illegal_header_is_no_broken_connection_and_is_not_printed(fake: FakeSer
 
     assert "planted" not in "".join(traceback.format_exception(raised.value))
     assert fake.asked == []
+
+
+def test_server_that_hangs_up_without_tls_may_have_it(fake: FakeServer) -> None:
+    """If a server closes a connection by http:// without a response, the error says that TLS begins with https://."""
+    fake.on("GET", WHO, hang_up=True)
+
+    with (
+        Client(fake.uri, user="ana") as client,
+        pytest.raises(UnavailableError, match="begins with https://") as raised,
+    ):
+        client.whoami()
+
+    assert raised.value.sent
+
+
+def test_untrusted_certificate_is_named(tmp_path: Path) -> None:
+    """A certificate that no trusted authority signed is an error of its own: nothing was sent."""
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    Authority(tmp_path).give(certificate, key)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=accept_handshakes, args=(listener, context), daemon=True).start()
+        uri = f"https://127.0.0.1:{listener.getsockname()[1]}"
+        with Client(uri, user="ana") as client, pytest.raises(UnavailableError, match="is not trusted") as raised:
+            client.whoami()
+
+    assert not raised.value.sent
 
 
 def test_loopback_requests_bypass_the_proxy(fake: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -39,6 +40,7 @@ from limnos.config.secrets import secrets_of
 from limnos.config.settings import Settings
 from limnos.files import is_within
 from limnos.model.errors import CannotStart, StartWarning
+from limnos.model.extras import install_hint
 from limnos.model.permits import upkeep_permit
 from limnos.services.iceberg.unreadable_documents import UnreadableDocuments
 from limnos.services.lookup.principal_names import invalid_names
@@ -404,7 +406,7 @@ def _announce(settings: Settings, sockets: list[socket.socket]) -> None:
         log.warning("every program that reaches this server acts as any user: set access.authentication to token")
     url = url_of(sockets[0], scheme="http" if settings.tls.certificate is None else "https")
     write_address(Path(settings.server.data), url)
-    sys.stdout.write(f"ready {url}\n{_how_to_connect(settings, url)}")
+    sys.stdout.write(f"ready {url}\n{how_to_connect(settings, url)}")
     sys.stdout.flush()
     log.info(
         "serving", url=url, extra=[s.getsockname()[1] for s in sockets[1:]], store=masked_address(database_of(settings))
@@ -414,7 +416,8 @@ def _announce(settings: Settings, sockets: list[socket.socket]) -> None:
 _SIMPLE = "NOT AUTHENTICATED: every program that reaches this server acts as any user (simple)"
 
 
-def _how_to_connect(settings: Settings, url: str) -> str:
+def how_to_connect(settings: Settings, url: str) -> str:
+    """Return the text about clients that a start prints."""
     server, access = settings.server, settings.access
     token = Path(server.data) / TOKEN_FILE
     return f"""
@@ -424,11 +427,18 @@ def _how_to_connect(settings: Settings, url: str) -> str:
 
 {_console_line(settings, url)}  Spark           limnos.spark.session("{url}", token=open("{token}").read().strip())
   PyIceberg       load_catalog("{server.catalog}", type="rest", uri="{url}/iceberg", warehouse="{server.catalog}", token=...)
-  LanceDB         lancedb.connect("db://{settings.lance.catalog or "CATALOG"}", api_key=..., host_override="{url}/lance")
-  Gravitino       GravitinoClient("{url}", "{server.metalake}", auth_data_provider=BasicAuthProvider("{server.admin}", ...))
+{_lance_line(settings, url)}  Gravitino       GravitinoClient("{url}", "{server.metalake}", auth_data_provider=BasicAuthProvider("{server.admin}", ...))
   Command line    limnos login --local --data {server.data}
 {_shared_store_note(settings)}
 """
+
+
+def _lance_line(settings: Settings, url: str) -> str:
+    """Return the line with LanceDB's connection; without the extra, what installs it."""
+    if find_spec("lance") is None:
+        return f"  LanceDB         not before {install_hint('server', 'lance')}\n"
+    catalog = settings.lance.catalog or "CATALOG"
+    return f'  LanceDB         lancedb.connect("db://{catalog}", api_key=..., host_override="{url}/lance")\n'
 
 
 def _console_line(settings: Settings, url: str) -> str:

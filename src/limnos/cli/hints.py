@@ -16,7 +16,14 @@ from limnos.cli.flags import takes_value
 from limnos.cli.lookups import AccessOffer, access_offer, close_path, known_path, used_server
 from limnos.cli.output import flag_values
 from limnos.cli.signatures import signature_of
-from limnos.client.errors import ClientError, DeniedError, NotFoundError, UnauthenticatedError, UnavailableError
+from limnos.client.errors import (
+    TLS_ADVICE,
+    ClientError,
+    DeniedError,
+    NotFoundError,
+    UnauthenticatedError,
+    UnavailableError,
+)
 from limnos.names import display
 from limnos.names.errors import InvalidName
 
@@ -217,6 +224,15 @@ def hint_for(error: ClientError, typed: TypedCommand) -> str | None:
             return "the server there speaks http, not https: write http:// in --uri or LIMNOS_URI"
         if needs_extra(error):
             return "have the server's administrator install it where the server runs, then start the server again"
+        if "CERTIFICATE_VERIFY_FAILED" in error.message:
+            return (
+                "'--ca-file FILE' names the PEM file of the server's certificate or of its authority, which 'limnos"
+                " login' keeps; a name that the certificate lacks is corrected in --uri"
+            )
+        if "Name or service not known" in error.message or "nodename nor servname" in error.message:
+            return "check the name of the host in --uri or LIMNOS_URI"
+        if TLS_ADVICE in error.message:
+            return "if the server has TLS, write https:// in --uri or LIMNOS_URI; else try again in a moment"
         if error.sent:
             return "try again in a moment; the server's log says more"
         start = "start a server with 'limnos server start', or give its URL with --uri or LIMNOS_URI"

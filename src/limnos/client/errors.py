@@ -60,6 +60,9 @@ _BY_STATUS = {
 }
 
 
+TLS_ADVICE = "a server with TLS closes connections without it: its address begins with https://"
+"""The part of the message for a connection by http:// that the server closed without a response."""
+
 NO_SPACE = "no-space"
 """The code of the error of a server whose storage or database is full."""
 

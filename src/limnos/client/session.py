@@ -49,7 +49,7 @@ from limnos.client.catalog.tables import Tables
 from limnos.client.catalog.transactions import Transactions
 from limnos.client.catalog.trash import Trash
 from limnos.client.catalog.views import Views
-from limnos.client.errors import ArgumentError, ClientError, UnavailableError, error_from
+from limnos.client.errors import TLS_ADVICE, ArgumentError, ClientError, UnavailableError, error_from
 from limnos.client.flow import AwaitedSender, BlockingSender, ClientScope, Flow, Reply, Request, S, retry_pause_s
 from limnos.client.governance.access_requests import AccessRequests
 from limnos.client.governance.policies import Policies
@@ -243,12 +243,16 @@ def _unavailable_error(uri: str, error: httpx2.TransportError) -> UnavailableErr
     """
     if isinstance(error, (httpx2.LocalProtocolError, httpx2.UnsupportedProtocol)):
         raise ArgumentError(f"the request to {uri} was not sent: it is no valid HTTP request") from None
+    if "CERTIFICATE_VERIFY_FAILED" in str(error):
+        return UnavailableError(f"the certificate of {uri} is not trusted, so nothing was sent ({error})", sent=False)
     if isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)):
         return UnavailableError(f"no server answers at {uri} ({str(error) or type(error).__name__})", sent=False)
     if isinstance(error, httpx2.TimeoutException):
         return UnavailableError(f"the server at {uri} did not answer in time", status=504)
     if isinstance(error, httpx2.LocalProtocolError):  # its text may have a header's value
         return UnavailableError(f"the request to {uri} could not be written", sent=False)
+    if uri.startswith("http://") and isinstance(error, (httpx2.RemoteProtocolError, httpx2.ReadError)):
+        return UnavailableError(f"the server at {uri} closed the connection without a response ({error}); {TLS_ADVICE}")
     return UnavailableError(f"the connection to {uri} broke before the response was complete ({error})")
 
 

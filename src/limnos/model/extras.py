@@ -107,3 +107,11 @@ def missing_part(need: str, extras: Iterable[str]) -> str:
         extras: The extras that install the package.
     """
     return f"{need} a package that is not installed here: {install_hint(*extras)}"
+
+
+def missing_lance_text() -> str:
+    """Return the refusal of a server without Lance's library, with the extra to install."""
+    return (
+        "This server cannot work on Lance tables, because it lacks Lance's library: its administrator installs the"
+        f" extra with {install_hint('server', 'lance')}, and starts it again"
+    )

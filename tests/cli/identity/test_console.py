@@ -39,3 +39,11 @@ def test_console_uses_the_public_url_behind_a_proxy(fake: FakeServer, run: Run, 
 
     assert done.code == 0, done.err
     assert opened == ["https://data.example.com/lake/console/enter?code=lim_7_x"]
+
+
+def test_console_as_another_user_is_refused(fake: FakeServer, run: Run) -> None:
+    """With `--as` the token ends with the command, so no address is printed that would be dead at once."""
+    done = run("console", "--uri", fake.uri, "--token", "t", "--as", "ana")
+
+    assert (done.code, fake.asked, done.out) == (2, [], "")
+    assert "--as" in str(done.error["message"])

@@ -69,6 +69,18 @@ def test_declared_table_is_listed_without_version_or_files(node: DriverNode) -> 
     assert not path_of(declared["location"]).exists()
 
 
+def test_server_without_the_library_declares_no_table(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that cannot open Lance tables refuses to declare one, with the extra to install."""
+    make_space(node, "lance", "a")
+    monkeypatch.setattr("limnos.services.lance.tables.find_spec", lambda _: None)
+
+    refused = node.post(f"{table('lance', 'a', 't')}/declare", {})
+
+    assert refused.status == 406
+    assert "limnos[server,lance]" in refused.json()["detail"] or "server,lance" in refused.json()["detail"]
+    assert names(node.get(f"{space('lance', 'a')}/table/list")) == []
+
+
 def test_rows_written_by_path_are_described_immediately(node: DriverNode) -> None:
     """Rows written by path are described immediately: version, schema with Arrow's type names, and the table is listed
     with data.

@@ -13,6 +13,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from limnos.cli.common import DEFAULTS, CommonFlags
+from limnos.cli.failures import UsageError
 from limnos.cli.output import show_done
 from limnos.names.percent import quote
 
@@ -24,6 +25,12 @@ def console(*, open: OpenFlag | None = None, common: CommonFlags = DEFAULTS) -> 
 
     Prints a URL that signs in one browser and is valid for two minutes.
     """
+    if common.as_user is not None:
+        raise UsageError(
+            "a browser cannot act as another user with --as: the token of --as ends with this command, and its sign-in"
+            " too",
+            hint="the console shows a table's rows as another user sees them, to who may grant on it",
+        )
     with common.client() as client:
         code = client.logins.console_code()
     url = f"{code.public_url or common.server_url}/console/enter?code={quote(code.code)}"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from importlib.util import find_spec
 from typing import Final, NamedTuple, cast
 
 import msgspec
@@ -18,7 +19,8 @@ from limnos.access.actions import Action
 from limnos.formats.lance_manifests import VERSIONS
 from limnos.model.decisions import Decision, SecurableChain
 from limnos.model.entities import MetadataDocument, Node
-from limnos.model.errors import AlreadyExists, BadRequest, InvalidTable, NotFound
+from limnos.model.errors import AlreadyExists, BadRequest, InvalidTable, NotFound, UnsupportedOperation
+from limnos.model.extras import missing_lance_text
 from limnos.model.kinds import Kind
 from limnos.model.lance import LanceVersion
 from limnos.model.object_errors import name_taken_error
@@ -260,6 +262,12 @@ def _parent_of(request_view: RequestView, levels: Levels, *, action: Action) -> 
     return request_view.catalog, request_view.settled.outer, decision
 
 
+def require_lance_library() -> None:
+    """Raise UnsupportedOperation, with the extra to install, if the server lacks the library of Lance tables."""
+    if find_spec("lance") is None:
+        raise UnsupportedOperation(missing_lance_text())
+
+
 async def table_declare(
     ctx: Context,
     scope: RequestScope,
@@ -287,11 +295,13 @@ async def table_declare(
         OutsideRoots: The location is outside of the catalog's roots.
         BadRequest: The location or a property is invalid, or the catalog has another format.
         PermissionDenied: The caller may not create the table.
+        UnsupportedOperation: The server has no Lance library, so that nobody could open the table.
     """
     now_ms = ctx.services.store.time.now_ms()
     draft = await ctx.read(
         scope, lambda request_view: lance_draft_of(request_view, levels, action=Action.TABLE_CREATE, dry=dry)
     )
+    require_lance_library()
     record = TableRecord(comment=None, properties=properties, declared=True, managed=draft.is_managed(properties))
     document = draft.document(location, now_ms=now_ms)
     versions = await versions_of(ctx, document, place=draft.place, record=record) if location else ()

@@ -17,6 +17,7 @@ import msgspec
 
 from limnos.formats.lance_expressions import check_expression
 from limnos.model.errors import AlreadyExists, LimnosError, NotFound
+from limnos.model.extras import missing_lance_text
 from limnos.sources.lance import maintenance_questions, questions
 from limnos.sources.lance.callbacks import CallbackWire
 from limnos.sources.wire import Wire, die_with_parent, serve_on
@@ -111,8 +112,7 @@ def _answer_of(name: str, text: bytes, *, body: object, wire: Wire) -> list[byte
     except LimnosError as error:
         return [b"refused", code_of(error).encode(), error.message.encode(errors="replace")]
     except ImportError as error:
-        message = f"This server cannot work on Lance tables ({error}): install its extra lance"
-        return [b"refused", b"unsupported", message.encode()]
+        return [b"refused", b"unsupported", f"{missing_lance_text()} ({error})".encode()]
     except BaseException as error:  # noqa: BLE001 - sent to the server, which logs it; a panic in Rust is not an Exception
         from limnos.sources.lance.library_errors import unfit_value_error  # noqa: PLC0415 - as the rest of the package, which is loaded with the library
 
