@@ -295,7 +295,7 @@ async def table_declare(
         OutsideRoots: The location is outside of the catalog's roots.
         BadRequest: The location or a property is invalid, or the catalog has another format.
         PermissionDenied: The caller may not create the table.
-        UnsupportedOperation: The server has no Lance library, so that nobody could open the table.
+        UnsupportedOperation: The server has no Lance library, so that no user could open the table.
     """
     now_ms = ctx.services.store.time.now_ms()
     draft = await ctx.read(
