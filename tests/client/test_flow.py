@@ -29,7 +29,7 @@ CALLS: dict[str, Callable[[Any], object]] = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_one_text_is_not_several_values(fake: FakeServer, client: Client, name: str) -> None:
+def test_single_text_is_refused_for_several_values(fake: FakeServer, client: Client, name: str) -> None:
     """A text in the place of several values is refused with the argument and its form, and nothing is sent."""
     with pytest.raises(ArgumentError, match=f"^the argument {name} takes (several values|a mapping), as {name}="):
         CALLS[name](client)
@@ -37,7 +37,7 @@ def test_one_text_is_not_several_values(fake: FakeServer, client: Client, name: 
     assert fake.asked == []
 
 
-def test_one_text_is_refused_when_a_call_is_awaited(fake: FakeServer) -> None:
+def test_awaited_call_refuses_a_single_text(fake: FakeServer) -> None:
     """The asynchronous client raises the error where the call is awaited."""
 
     async def link() -> None:
