@@ -127,7 +127,7 @@ def test_token_becomes_bearer_and_user_becomes_basic() -> None:
 
 
 @pytest.mark.parametrize(
-    "token, user", [("t", "u"), ("", None), ("a b", None), ("t\n", None), (None, ""), (None, "a:b")]
+    "token, user", [("t", "u"), ("", None), ("a b", None), ("t\nx", None), (None, ""), (None, "a:b")]
 )
 def test_impossible_credentials_are_refused(token: str | None, user: str | None) -> None:
     """Two identities, empty ones, and ones that are invalid in a header are refused before Spark starts."""
