@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Final
 
 from bench import seed
 from bench.cpu import TreeCpu
-from bench.load import Generator, Load
+from bench.load import Generator, Load, LoadError
 from bench.measure import prepare, say
 from bench.operations import OPERATIONS, PREFIX, Case, new_table
 from bench.search import wait_until_idle
@@ -70,12 +70,12 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class PeerCost:
-    """The best round of an operation: CPU µs of the server for each answer."""
+    """The best round of an operation: CPU µs of the server for each answer; None if the server ended the requests."""
 
     operation: str
     objects: int
     peer: str
-    cpu_us: float
+    cpu_us: float | None
 
 
 def names_of(shape: seed.Shape) -> Iterator[tuple[str, str]]:
@@ -159,16 +159,24 @@ def measure(objects: int, operations: Sequence[Operation], *, rounds: int, secon
     shape = seed.Shape(objects)
     with tempfile.TemporaryDirectory(prefix="bench-peers-") as name, ExitStack() as stack:
         peers = (limnos(stack, shape, Path(name)), reference(stack, shape, Path(name)))
-        generator = stack.enter_context(Generator())
         for operation in operations:
-            for peer in peers:
-                cost(generator, peer, operation, shape=shape, seconds=WARM_S)
             costs: dict[str, list[float]] = {peer.name: [] for peer in peers}
-            for _ in range(rounds):
+            ended: set[str] = set()
+            for time_s in (WARM_S, *[seconds] * rounds):
                 for peer in peers:
-                    costs[peer.name].append(cost(generator, peer, operation, shape=shape, seconds=seconds))
+                    if peer.name in ended:
+                        continue
+                    try:
+                        with Generator() as generator:
+                            spent = cost(generator, peer, operation, shape=shape, seconds=time_s)
+                    except LoadError as error:
+                        say(f"{objects:,} {operation.key}, {peer.name}: {error}")
+                        ended.add(peer.name)
+                    else:
+                        costs[peer.name] += [spent] if time_s != WARM_S else []
             for peer in peers:
-                yield PeerCost(operation.title, objects, peer.name, min(costs[peer.name]))
+                best = None if peer.name in ended else min(costs[peer.name])
+                yield PeerCost(operation.title, objects, peer.name, best)
             say(f"{objects:,} {operation.key}: {costs}")
 
 
@@ -184,7 +192,8 @@ def table(costs: Sequence[PeerCost]) -> str:
         cells = []
         for size in sizes:
             ours, theirs = values[title, size, LIMNOS], values[title, size, REFERENCE]
-            cells += [f"{ours:,.0f}", f"{theirs:,.0f}", f"{theirs / ours:.0f}"]
+            times = "" if ours is None or theirs is None else f"{theirs / ours:.0f}"
+            cells += [*("no answer" if each is None else f"{each:,.0f}" for each in (ours, theirs)), times]
         lines.append(f"| {title} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
