@@ -161,6 +161,9 @@ def test_hint_is_a_command_that_runs(typed: Typed, line: str, expected: list[str
         ("show hints.a.t.n", "limnos show hints.a.t"),
         ("delete table hints.a --yes", "limnos list hints.a"),
         ("list lake", "limnos list"),
+        ("show HINTS.A.T", "limnos show hints.a.t"),
+        ("delete table hints.a.tt --yes", "limnos show hints.a.t"),
+        ("show lake", "limnos show lake --kind metalake"),
     ],
 )
 @pytest.mark.parametrize("user", ["", " --user eve"])

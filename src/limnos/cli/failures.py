@@ -177,6 +177,7 @@ def _from_client(error: ClientError, typed: TypedCommand) -> CommandFailure:
     exit_code = _BY_KIND.get(error.kind, ExitCode.FAILED)
     if exit_code is ExitCode.FAILED and _NO_PRINCIPAL.match(error.message):
         exit_code = ExitCode.NOT_FOUND  # Gravitino's status for it is 400 in some calls and 404 in others
+    message = "; ".join([message, *getattr(error, "__notes__", ())])
     if needs_extra(error):
         exit_code = ExitCode.FAILED
     message = unknown_token(error) or message

@@ -117,12 +117,29 @@ def check_sentence(tokens: Sequence[str]) -> None:
     """Raise UsageError for a whole line of another tool's habit, with the command to type."""
     words, flags = take_words(tokens)
     proposal = proposal_for(words) or grant_for(words)
-    if proposal is not None and not any(flag in proposal.command for flag in flags if flag.startswith("-")):
-        hint = propose([*proposal.command, *flags])
-        name = " ".join(words[:2])
-        is_known = len(words) > 1 and (words[0].lower(), KIND_WORDS.get(words[1].lower())) in BY_VERB_AND_KIND
+    command = None if proposal is None else _with_flags(proposal.command, flags)
+    if proposal is not None and command is not None:
+        hint = propose(command)
+        first = words[0].lower()
+        is_alone = first in COMMANDS and first not in {*VERBS, *GROUPS}
+        name = words[0] if is_alone else " ".join(words[:2])
+        is_known = is_alone or (first, KIND_WORDS.get("".join(words[1:2]).lower())) in BY_VERB_AND_KIND
         plain = f"'limnos {name}' is typed otherwise" if is_known else f"there is no command '{name}'"
         raise UsageError(proposal.note or plain, hint=f"{hint}{proposal.more}")
+
+
+def _with_flags(command: Sequence[str], flags: Sequence[str]) -> list[str] | None:
+    """Return a proposed command with typed flags, which replace places to fill of the same flags; None if the command
+    has one of them with a value of its own.
+    """
+    result = list(command)
+    for flag in flags:
+        if flag.startswith("-") and flag in result:
+            at = result.index(flag)
+            if at + 1 >= len(result) or not result[at + 1].partition("=")[0].isupper():
+                return None
+            del result[at : at + 2]
+    return [*result, *flags]
 
 
 def _split_quoted(tokens: Sequence[str]) -> list[str]:

@@ -6,6 +6,7 @@ A test runs every command that is named here. A failure without a known next ste
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 import shlex
@@ -13,7 +14,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from limnos.cli.flags import takes_value
-from limnos.cli.lookups import AccessOffer, access_offer, close_path, known_path, used_server
+from limnos.cli.lookups import AccessOffer, access_offer, close_path, known_path, metalake_names, used_server
 from limnos.cli.output import flag_values
 from limnos.cli.signatures import signature_of
 from limnos.client.errors import (
@@ -254,8 +255,8 @@ def hint_for(error: ClientError, typed: TypedCommand) -> str | None:
         return f"'{typed.command('catalog', 'enable', disabled[1])}' enables it, if you own it"
     if isinstance(error, DeniedError):
         return _denied_hint(error, typed)
-    if error.code == "unexpected-answer":
-        return _PLAIN[error.code]
+    if error.code == "unexpected-answer" or error.message.startswith("This address does not exist"):
+        return _PLAIN["unexpected-answer"]
     if isinstance(error, NotFoundError) or "does not exist" in error.message:
         return _not_found_hint(error, typed)
     return _by_code(error, typed)
@@ -313,6 +314,8 @@ def hint_for_argument(message: str, typed: TypedCommand) -> str | None:
 def _denied_hint(error: DeniedError, typed: TypedCommand) -> str:
     action, kind, target = _decision_parts(error)
     if not_a_member := _NOT_A_MEMBER.match(error.message):
+        if (other := _other_metalake(not_a_member[2], typed)) is not None:
+            return other
         added = typed.spell("create", "user", not_a_member[1], "--metalake", not_a_member[2])
         return f"an admin of the metalake adds you with '{added}'"
     if not action:
@@ -323,6 +326,16 @@ def _denied_hint(error: DeniedError, typed: TypedCommand) -> str:
     shows = f"'{typed.command(*words)}' shows what is missing"
     offer = None if whole else access_offer(action, kind=kind, path=target)
     return shows if offer is None else f"{_ask(offer, typed)}; {shows}"
+
+
+def _other_metalake(name: str, typed: TypedCommand) -> str | None:
+    """Return the hint for a metalake that is none of those that the caller may know; None if the caller knows none."""
+    names = metalake_names()
+    if not names or name in names:
+        return None
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    lists = f"there is no metalake {name} that you may know: '{typed.spell('list', 'metalakes')}' lists them"
+    return f"{lists}; did you mean {near[0]}?" if near else lists
 
 
 def _ask(offer: AccessOffer, typed: TypedCommand) -> str:
@@ -476,6 +489,11 @@ def _by_code(error: ClientError, typed: TypedCommand) -> str | None:
     path = display.render(typed.path) if typed.path else ""
     if error.code == "already-exists":
         path = display.render(typed.target) if typed.target else ""
+        if " is on " in error.message and error.message.endswith(" already"):
+            return "nothing is left to do"
+        if path and typed.words[:2] == ("create", "metalake"):
+            shows = typed.command("show", path, "--kind", "metalake")
+            return f"choose another name; '{shows}' shows the metalake that has it"
         return (
             f"choose another name; '{typed.command('show', path)}' shows the object that has it"
             if path

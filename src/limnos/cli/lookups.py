@@ -108,25 +108,34 @@ def _nearest_owner(client: Client, path: str) -> tuple[str, str]:
 
 
 def close_path(parts: Sequence[str]) -> tuple[str, ...] | None:
-    """Return a missing path with the first part that does not exist replaced by the name of a close, visible sibling;
-    None if no sibling is close.
+    """Return a missing path with each part that does not exist replaced by the name of a close, visible sibling; None
+    if a part has no close sibling.
     """
     from limnos.client import ArgumentError, ClientError
 
     if (opener := reopen.get()) is None or not parts:
         return None
+    near: list[str] = []
     try:
         with opener() as client:
-            names: Sequence[str] = client.catalogs.names()
-            for at, part in enumerate(parts):
-                if at > 0:
-                    names = [each.name for each in client.children.page(tuple(parts[:at]), limit=NAMES_MAX).children]
-                if part not in names:
-                    near = difflib.get_close_matches(part, names, n=1, cutoff=0.7)
-                    return (*parts[:at], near[0], *parts[at + 1 :]) if near else None
+            for part in parts:
+                names: Sequence[str] = (
+                    [each.name for each in client.children.page(tuple(near), limit=NAMES_MAX).children]
+                    if near
+                    else client.catalogs.names()
+                )
+                close = [part] if part in names else _close_names(part, names)
+                if not close:
+                    return None
+                near.append(close[0])
     except (ClientError, ArgumentError, InvalidName):
         return None
-    return None
+    return None if near == list(parts) else tuple(near)
+
+
+def _close_names(name: str, names: Sequence[str]) -> list[str]:
+    same = [each for each in names if each.lower() == name.lower()]
+    return same or difflib.get_close_matches(name, names, n=1, cutoff=0.7)
 
 
 class KnownPath(NamedTuple):
@@ -177,3 +186,16 @@ def path_below_a_catalog(parts: Sequence[str]) -> tuple[str, ...] | None:
     except (ClientError, ArgumentError, InvalidName):
         return None
     return below[0] if len(below) == 1 else None
+
+
+def metalake_names() -> tuple[str, ...]:
+    """Return the metalakes that the caller may know; empty if the server does not say."""
+    from limnos.client import ArgumentError, ClientError
+
+    if (opener := reopen.get()) is None:
+        return ()
+    try:
+        with opener() as client:
+            return tuple(each.name for each in client.metalakes.list())
+    except (ClientError, ArgumentError):
+        return ()

@@ -65,6 +65,8 @@ _PLACES_OF: Final = {
 _KIND_NAMES: Final = frozenset({"ns", "db", "tbl", "serviceaccount", "privileges", "privilege", "member", "if", "not"})
 """Words that stand before a name in other tools, and are no kind here."""
 _NOISE: Final = frozenset({*KIND_WORDS, *FILLERS, *_KIND_NAMES, "exists", "get", "details", *VERBS, *VERB_ALIASES})
+_RELATIONS: Final = frozenset({"from", "of", "by", "in", "on", "to", "with"})
+"""Words that relate two names: a deletion of one of both is another thing, so that none is proposed."""
 _depth: ContextVar[int] = ContextVar("depth", default=0)
 _DEPTH_MAX: Final = 3
 """A proposal that is wrong itself is replaced by what its own answer proposes, so often at the most."""
@@ -132,6 +134,8 @@ def _fitted(tokens: Sequence[str], resolved: Sequence[str], *, signature: Signat
     head = words[: len(words) - len(arguments)]
     own_flags, missing_flags = _fitted_flags(flags, arguments, signature=signature)
     most = signature.most
+    if _deletes(signature) and most is not None and len(arguments) > most and _RELATIONS & {*arguments}:
+        return f"'limnos {' '.join(signature.words)} --help' explains its arguments"
     if most is not None and len(arguments) > most:
         arguments = [word for word in arguments if word.lower() not in _NOISE]
     if most is not None and len(arguments) > most:
@@ -142,6 +146,10 @@ def _fitted(tokens: Sequence[str], resolved: Sequence[str], *, signature: Signat
     text = quoted([*head, *arguments, *missing, *own_flags])
     is_quoted = text.startswith("'")
     return f"{text} (it has no {' or '.join(dict.fromkeys(missing_flags))})" if missing_flags and is_quoted else text
+
+
+def _deletes(signature: Signature) -> bool:
+    return bool({"delete", "remove", "end", "revoke", "drop"} & {*signature.words})
 
 
 def _fitted_flags(flags: Sequence[str], arguments: list[str], *, signature: Signature) -> tuple[list[str], list[str]]:

@@ -17,6 +17,37 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 _LINES: Final = """
+remove|delete|drop|rm|kick [user] USER from [group] GROUP, group rm|delete|drop|del|kick GROUP USER = group remove GROUP USER
+add [user] USER to group GROUP = group add GROUP USER
+remove|delete|drop|unset role ROLE from [user] USER = revoke role ROLE --from USER
+remove|delete|drop|unset tag TAG [from|of|on] PATH = tag remove TAG PATH
+remove|delete|drop|unset policy POLICY from|of|on PATH, unset policy POLICY PATH = policy remove POLICY PATH
+remove|delete|drop restriction|mask|filter NAME from|of|on PATH = delete restriction NAME PATH
+undrop|restore|recover user NAME = create user NAME | a deleted user is not restored: this creates a new one, to whom its roles are granted again
+undrop|restore|recover group NAME = create group NAME | a deleted group is not restored: this creates a new one, without users and roles
+undrop|restore|recover role NAME = create role NAME | a deleted role is not restored: this creates a new one, without privileges
+undrop|restore NUMBER = undrop CATALOG --id NUMBER | an id of the trash stands after --id, with its catalog; 'limnos list trash' has both
+deny|forbid|block WORD = grant WORD --on PATH --to ROLE --deny | a denial is held by a role, which users and groups are given by 'limnos grant role ROLE --to NAME'
+create row access policy NAME on PATH, create row policy|filter NAME on PATH = create restriction NAME PATH --filter CONDITION | rows are restricted by a restriction
+create masking|mask policy NAME on PATH, create column mask NAME on PATH = create restriction NAME PATH --mask COLUMN=ACTION | values are masked by a restriction
+drop|delete|remove row access policy NAME on|from PATH, drop|delete|remove masking policy NAME on|from PATH = delete restriction NAME PATH
+set mask|masking PATH COLUMN, set mask|masking COLUMN on PATH = create restriction NAME PATH --mask COLUMN=ACTION | values are masked by a restriction
+set mask|masking EQUATION PATH, mask PATH EQUATION = create restriction NAME PATH --mask EQUATION | values are masked by a restriction
+transfer|give|move ownership [of|on] PATH to [user] NAME = set owner PATH NAME
+give|share PATH to|with [user] NAME = grant --preset reader PATH --to NAME | this lets it be read; 'limnos set owner PATH NAME' gives it away
+revoke access [to|on] PATH from [user] NAME = revoke --preset reader PATH --from NAME
+why can USER read|select PATH, why USER PATH = access explain table_read PATH --for USER
+list|show access [of|for] WORD, grants|privileges|permissions WORD = access what WORD
+list|show audit [of|for] PATH = audit --path PATH
+audit tail = audit | the newest records stand first; 'limnos changes --follow' follows changes
+export catalog|schema|namespace|table NAME = export METALAKE | a whole metalake is exported, with all of its catalogs; rows of a table by 'limnos head PATH --output csv'
+drop|delete owned by USER, list|show owned by USER = find owner:USER | this lists the objects of an owner; 'limnos set owner PATH OWNER' gives one to another
+reassign|transfer owned by USER to OWNER = find owner:USER | this lists the objects of an owner; 'limnos set owner PATH OWNER' gives one to OWNER
+head PATH NUMBER = head PATH --limit NUMBER
+list|show indexes|indices PATH = show PATH
+index PATH = show PATH | indexes of datasets are made by CREATE INDEX of SQL++, those of Lance tables by LanceDB; this shows the table
+server stop|shutdown|kill = list nodes | a server ends on SIGTERM: Ctrl-C in its terminal, or its service manager; this lists the nodes
+model versions PATH, model list versions PATH, list model versions PATH = show PATH
 create|new token NAME, token create|new|add NAME = create token --for NAME | the user of a token is an option
 \\d|\\d+ = list
 \\d|\\d+ NAME = show NAME
@@ -123,12 +154,38 @@ _FORMS: Final = {
     "FILE": re.compile(r".*[./].*"),
     "DATABASE": re.compile(r".*\.(?:db|sqlite3?|bak|backup)"),
     "GVFS": re.compile(r"gvfs://.*"),
+    "WORD": re.compile(r"[^.`]+"),
+    "EQUATION": re.compile(r"\w+=.+"),
     "NUMBER": re.compile(r"[0-9]+"),
     "RUN": re.compile(r"[0-9a-f]*[0-9][0-9a-f-]*"),
     "ACTION": re.compile(r"[a-z]+(?:_[a-z]+)+"),
     "SENTENCE": re.compile(r".*\s.*", re.DOTALL),
 }
 """The form of some arguments."""
+_NO_NAMES: Final = frozenset(
+    [
+        "user",
+        "group",
+        "role",
+        "table",
+        "view",
+        "schema",
+        "namespace",
+        "catalog",
+        "tag",
+        "policy",
+        "token",
+        "secret",
+        "to",
+        "from",
+        "on",
+        "of",
+        "in",
+        "by",
+        "access",
+    ]
+)
+"""Words that are no name where a line has one, so that no command is about an object called `role`."""
 _ARGUMENT: Final = re.compile(r"[A-Z]+(?:_[A-Z]+)*")
 _STATEMENTS: Final = frozenset({"query", "sql", "exec", "execute", "run"})
 """Words before a statement."""
@@ -201,6 +258,8 @@ def _matches(line: Sequence[str], words: Sequence[str], *, values: dict[str, str
         form = _FORMS.get(first)
         if form is not None and form.fullmatch(words[0]) is None:
             return False
+        if form is None and words[0].lower() in _NO_NAMES:
+            return False
         if not _matches(rest, words[1:], values=values):
             return False
         values[first] = words[0]
@@ -211,7 +270,7 @@ def _matches(line: Sequence[str], words: Sequence[str], *, values: dict[str, str
 def typed_lines() -> list[list[str]]:
     """Return each line of the table with all of its words and an example for each argument, for tests."""
     examples = {"PATH": "main.raw.t", "TARGET": "main.raw.u", "FILE": "p.yaml", "DATABASE": "lake.db"}
-    examples |= {"RUN": "1044", "NUMBER": "7", "ACTION": "table_read"}
+    examples |= {"RUN": "1044", "NUMBER": "7", "EQUATION": "card=hash", "ACTION": "table_read"}
     examples |= {"SENTENCE": "for work", "TEXT...": "work"}
     examples |= {"GVFS": "gvfs://fileset/main/raw/f", "CATALOG": "finance"}
     return [

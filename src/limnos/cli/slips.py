@@ -159,6 +159,9 @@ def _too_many(extra: str, command: _Command) -> UsageError:
             return guess_error(" ".join(phrase[:2]), guess, flags=())
     at = command.tokens.index(extra) if extra in command.tokens else 0
     before = command.tokens[at - 1] if at else ""
+    if command.words[0] in {"protect", "unprotect", "undrop"} and words and words[0].lower() in _PRINCIPALS:
+        text = f"'limnos {command.words[0]}' is for objects, not for a {words[0].lower()}"
+        return UsageError(text, hint=f"'{command.name} --help' explains its arguments")
     if before.isdigit() and extra.rstrip("s") in _UNITS:
         return UsageError(
             message, hint=propose([*command.tokens[: at - 1], before + extra[0], *command.tokens[at + 1 :]])
@@ -175,7 +178,10 @@ def _too_many(extra: str, command: _Command) -> UsageError:
         form = template[1] if "." in last and len(template) > 1 else template[0]
         texts = {"{0}": words[0] if words else "", "{1}": last, "{+}": " ".join(words)}
         texts |= {"{2}": words[1] if len(words) > 1 else "", "{catalog}": last.partition(".")[0]}
-        return UsageError(message, hint=propose([*(texts.get(word, word) for word in form.split()), *flags]))
+        hint = propose([*(texts.get(word, word) for word in form.split()), *flags])
+        if command.words == ["role", "list"]:
+            hint += f"; the roles of a user: {propose(['show', 'user', last])}"
+        return UsageError(message, hint=hint)
     if command.words[0] in {"show", "list", "delete", "set", "tree", "head", "protect"} and len(words) > 1:
         return _of_path(message, command, words=words, flags=flags)
     return UsageError(message, hint=f"'{command.usage}'")
@@ -213,6 +219,7 @@ def _of_path(message: str, command: _Command, *, words: Sequence[str], flags: Se
     return UsageError(text, hint=as_one)
 
 
+_PRINCIPALS: Final = frozenset({"user", "group", "role", "token"})
 _UNITS: Final = frozenset({"day", "hour", "hr", "minute", "min", "second", "sec", "week"})
 _SHORT_KINDS: Final = {"ns": "namespace", "db": "namespace", "cat": "catalog", "tbl": "table", "t": "table"}
 """Short kinds of other tools, which a catalog may be called too."""
@@ -267,6 +274,10 @@ def _unknown_flag(error: UnknownOptionError, command: _Command) -> UsageError:
     if command.words == ["list"] and typed in _FOUND_BY:
         value = _typed_value(command.rest, typed)
         return UsageError(f"{message}: find has filters", hint=f"'limnos find {_FOUND_BY[typed]}:{value}'")
+    if command.words == ["access", "explain"] and typed == "--action":
+        value = next(iter(flag_values(command.rest, typed)), "ACTION")
+        rest = [token for token in command.rest if token not in {typed, value, f"{typed}={value}"}]
+        return UsageError(f"{message}: the action comes first", hint=propose([*command.words, value, *rest]))
     if command.words == ["login"] and typed in {"--username", "-u", "--name"}:
         return UsageError(message, hint=propose(shlex.split(command.again(typed, "{}"))[1:]))
     if (hint := _said_elsewhere(typed, command)) is not None:

@@ -45,6 +45,8 @@ def grant_for(words: Sequence[str]) -> Proposal | None:
     other words.
     """
     verb = words[0].lower() if words else ""
+    if verb in {"deny", "forbid", "block"}:
+        return _denial(words)
     if verb not in {"grant", "revoke"}:
         return None
     match = _LINE.fullmatch(_ALL_OF.sub("on ", " ".join(words[1:])))
@@ -88,6 +90,17 @@ def _command(verb: str, privileges: Sequence[str], *, path: str, holder: tuple[s
     role = quoted((verb, "role", "ROLE", option, named))
     then = f", then {role}" if verb == "grant" else f"; {role} takes a whole role away"
     return Proposal((*exact, "ROLE"), note, f"{then}; if {name} is a role: {quoted((*exact, name))}")
+
+
+def _denial(words: Sequence[str]) -> Proposal | None:
+    """Return the command for `deny PRIVILEGE on PATH to NAME`; None for other words."""
+    match = _LINE.fullmatch(_ALL_OF.sub("on ", " ".join(words[1:])))
+    if match is None or match["way"].lower() != "to":
+        return None
+    path, holder = match["place"].split()[-1], match["who"].split()[-1]
+    usages = [_privilege(each, path) for each in re.split(r"[\s,]+", match["what"].lower())]
+    note = "a denial is held by a role, which users and groups are given by 'limnos grant role ROLE --to NAME'"
+    return Proposal(("grant", *usages, "--on", path, "--to", holder, "--deny"), note)
 
 
 def _privilege(word: str, path: str) -> str:

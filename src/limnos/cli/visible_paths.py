@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from limnos.cli.hints import TypedCommand, hint_for
 from limnos.cli.lookups import KnownPath, close_path, known_path, path_below_a_catalog
 from limnos.cli.output import flag_values
+from limnos.cli.signatures import signature_of
 from limnos.client.errors import ClientError, DeniedError, NotFoundError
 from limnos.names import display
 from limnos.names.errors import InvalidName
@@ -113,7 +114,10 @@ def _without_catalog(path: Sequence[str], error: ClientError, *, typed: TypedCom
         return PathAnswer(message, f"{meant(typed, near)}{reason}")
     lists = f"'{typed.command('list')}' lists the catalogs that you may know"
     if path[0] == typed.metalake:
-        return PathAnswer(f"{path[0]} is the metalake, and no catalog that you may know", lists)
+        signature = signature_of(typed.words)
+        has_kind = signature is not None and "--kind" in signature.flags and typed.words[0] not in {"list", "tree"}
+        again = f"'{typed.again('--kind', 'metalake')}'" if has_kind and len(path) == 1 else lists
+        return PathAnswer(f"{path[0]} is the metalake, and no catalog that you may know", again)
     if not isinstance(error, DeniedError):
         return PathAnswer(message, lists)
     message = f"you may know of no catalog '{path[0]}'; if there is one: {error.message}"

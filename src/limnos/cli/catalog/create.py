@@ -6,6 +6,7 @@ Engines create tables: Spark, PyIceberg, Trino.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable
 from inspect import Parameter as Argument
 from inspect import Signature
@@ -15,6 +16,7 @@ import msgspec
 from cyclopts import App, Parameter
 
 from limnos.cli.common import DEFAULTS, Comment, CommonFlags, Property, pairs_of, properties_of
+from limnos.cli.failures import UsageError
 from limnos.cli.output import show_done
 from limnos.model.declared_kinds import DECLARED, DeclaredKind
 from limnos.names import display
@@ -67,12 +69,29 @@ def catalog(
     provider
         The provider, such as `jdbc-postgresql`; by default `lakehouse-iceberg`, or the one of the type.
     """
+    _check_type(type)
     stated = {"warehouse": warehouse, "storage": storage}
     properties = properties_of(property) | {key: value for key, value in stated.items() if value}
     with common.client() as client:
         created = client.catalogs.create(name, type=type, provider=provider, comment=comment, properties=properties)
     result = {"kind": "catalog", "name": created.name, "path": [created.name], "properties": created.properties}
     show_done(f"created catalog {created.name}", result, output_format=common.output_format)
+
+
+_TYPES = ("relational", "fileset", "messaging", "model")
+_TYPE_WORDS = {"iceberg": "relational", "lance": "relational --provider lakehouse-generic", "kafka": "messaging"}
+"""Words that people type for types of catalogs, and the flags that are meant."""
+
+
+def _check_type(text: str) -> None:
+    """Raise UsageError for a type that no catalog has, with the near one."""
+    word = text.lower()
+    if word in _TYPES:
+        return
+    near = difflib.get_close_matches(word, _TYPES, n=1, cutoff=0.6)
+    meant = _TYPE_WORDS.get(word) or next(iter(near), "")
+    hint = f"did you mean --type {meant}?" if meant else "leave --type out for tables of Iceberg"
+    raise UsageError(f"--type takes one of {', '.join(_TYPES)}, not '{text}'", hint=hint)
 
 
 @app.command

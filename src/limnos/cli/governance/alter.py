@@ -64,7 +64,8 @@ def set_(
     """
     if changes == NO_CHANGES:
         raise UsageError(
-            "nothing to change is given", hint=f"'limnos set {path} --comment TEXT', or --owner, --tag, --property"
+            "nothing to change is given",
+            hint=f"'limnos set {f'{kind} ' if kind else ''}{path} --comment TEXT', or --owner, --tag, --property",
         )
     with common.client() as client:
         word = kind or client.objects.kind(path)

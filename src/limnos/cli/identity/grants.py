@@ -244,6 +244,12 @@ def _without_prefix(command: _GrantCommand) -> _GrantCommand:
             command, holder=None if is_group else holder.name, group=holder.name if is_group else command.group
         )
     if holder.kind != "role":
+        if command.deny:
+            denial = command.spelled(*command.names, *_on(command), f"--{command.preposition}", "ROLE", "--deny")
+            then = command.spelled("role", "ROLE", f"--{command.preposition}", str(command.holder))
+            raise UsageError(
+                f"a denial is held by a role, not by a {holder.kind}", hint=f"'{denial}', and for the role '{then}'"
+            )
         preset = next((word for name in command.names if (word := _PRESET_WORDS.get(name.lower()))), "reader")
         path = command.on or next((name for name in command.names if "." in name), "PATH")
         typed = command.spelled("--preset", preset, path, f"--{command.preposition}", str(command.holder))
@@ -252,6 +258,12 @@ def _without_prefix(command: _GrantCommand) -> _GrantCommand:
             hint=f"a preset goes to a {holder.kind}: {typed}",
         )
     return replace(command, holder=holder.name)
+
+
+def _on(command: _GrantCommand) -> list[str]:
+    if command.on is None:
+        return ["--on-metalake"] if command.on_metalake else []
+    return ["--on", command.on]
 
 
 def _check_roles(command: _GrantCommand) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import shlex
 import sys
 import time
 from contextlib import suppress
@@ -66,6 +67,12 @@ def login(
         The user. The password is prompted for, or read from standard input. With `--device` the issuer names the user,
         with `--local` it is the server's admin.
     """
+    if common.token is not None or common.token_file is not None:
+        file = "FILE" if common.token_file is None else shlex.quote(str(common.token_file))
+        raise UsageError(
+            "a token needs no login: it is sent with each command",
+            hint=f"'limnos whoami --token-file {file}', or LIMNOS_TOKEN_FILE={file} for all commands",
+        )
     if [user is not None, device, local].count(True) != 1:
         raise UsageError(
             "a user signs in with a password, --device in a browser, --local at a server of one's own",

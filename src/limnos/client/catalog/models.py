@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from limnos.client.catalog.schemas import list_names, schema_url
+from limnos.client.errors import ArgumentError
 from limnos.client.flow import Flow, Resource, S, call, request, segments, verb
 from limnos.client.paths import schema_object_parts, shaped_parts
 from limnos.client.values import AuditInfo, Parts
@@ -91,7 +92,14 @@ class Models(Resource[S]):
         comment: str | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> Flow[None]:
-        """Add a version with the URIs of its files, by name. A URI with an empty name gets the name `unknown`."""
+        """Add a version with the URIs of its files, by name. A URI with an empty name gets the name `unknown`.
+
+        A text in the place of the aliases is one alias. Raises ArgumentError for a text in the place of the URIs.
+        """
+        stated: object = uris
+        if isinstance(stated, str):
+            raise ArgumentError("give the URIs of a version by name, as {'model': 's3://lake/model.bin'}")
+        aliases = (aliases,) if isinstance(aliases, str) else aliases
         body = {"uris": dict(uris), "aliases": [*aliases], "comment": comment, "properties": dict(properties or {})}
         yield request("POST", self._url(path, "versions"), body=body)
 

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from limnos.model.errors import LimnosError
 from limnos.store.backends.migrate import migrate, renew_epoch
+from limnos.store.file_modes import FILE, private_directory
 
 MARK = 0x4C494D42
 """SQLite's `user_version` of a copy made by `server backup`. A store in use has 0."""
@@ -71,7 +72,7 @@ def backup_restore(database: Path, source: Path, *, keeps_tokens: bool, vouched:
         vouched: Accept a copy that was not made by `server backup`.
     """
     backup_check(source, vouched=vouched)
-    database.parent.mkdir(parents=True, exist_ok=True)
+    private_directory(database.parent, marks=(database.name,))
     try:
         with _exclusive_store(database) as valid, _draft(database) as draft:
             with closing(sqlite3.connect(source)) as connection, closing(sqlite3.connect(draft)) as copy:
@@ -145,7 +146,7 @@ def _exclusive_store(database: Path) -> Iterator[set[int] | None]:
     Yields the ids of its valid tokens, or None if they cannot be read.
     """
     lock_file = Path(f"{database}.migrate")  # a starting server takes this lock first
-    with lock_file.open("w") as lock:
+    with os.fdopen(os.open(lock_file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE), "w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

@@ -147,7 +147,7 @@ async def _handed_over(page_request: PageRequest, metalake: str, *, name: str, w
     `token_create`; BadRequest for the caller's own name.
     """
     if name == page_request.user:
-        raise BadRequest("Make your own token on the page of your API tokens; limnos password sets your password")
+        raise BadRequest("Make your own token on the page of your API tokens; limnos set password sets your password")
     ctx = page_request.ctx
     if way == "password":
         text = secrets.token_urlsafe(_PASSWORD_BYTES)
@@ -171,7 +171,7 @@ async def _handed_over(page_request: PageRequest, metalake: str, *, name: str, w
 
 
 _NEXT_STEP: Final = {
-    "password": "It opens the console and limnos login, and limnos password changes it. Former sessions have ended.",
+    "password": "It opens the console and limnos login; limnos set password changes it. Former sessions have ended.",
     "token": "Programs send it as LIMNOS_TOKEN, and the sign-in page takes it.",
 }
 
