@@ -162,8 +162,7 @@ def test_hint_is_a_command_that_runs(typed: Typed, line: str, expected: list[str
         ("delete table hints.a --yes", "limnos list hints.a"),
         ("list lake", "limnos list"),
         ("show HINTS.A.T", "limnos show hints.a.t"),
-        ("delete table hints.a.tt --yes", "limnos show hints.a.t"),
-        ("show lake", "limnos show lake --kind metalake"),
+        ("delete table hints.a.T --yes", "limnos show hints.a.t"),
     ],
 )
 @pytest.mark.parametrize("user", ["", " --user eve"])
@@ -177,6 +176,16 @@ def test_wrong_path_is_answered_by_what_it_is(typed: Typed, line: str, expected:
     assert COMMAND.findall(str(failed.error["hint"])) == [f"{expected}{user}"], failed.error
     assert "authorized" not in str(failed.error["message"])
     assert typed(f"{expected}{user}".removeprefix("limnos ")).code == 0
+
+
+@pytest.mark.usefixtures("furnished")
+@pytest.mark.parametrize("line", ["show lake", "set owner lake admin"])
+def test_name_of_the_metalake_is_answered_by_its_kind(typed: Typed, line: str) -> None:
+    """A command for an object of any kind takes the metalake with `--kind metalake`."""
+    again = COMMAND.findall(str(typed(line).error["hint"]))
+
+    assert [each.rpartition(" --kind ")[2] for each in again] == ["metalake"]
+    assert typed(again[0].removeprefix("limnos ")).code == 0
 
 
 @pytest.mark.usefixtures("furnished")
