@@ -109,6 +109,9 @@ def test_address_without_scheme_is_completed() -> None:
     address = hint_for_argument("'h:1' is not the address of a server; …", typed("list --uri h:1"))
     path = hint_for_argument("'main' is too short: give catalog.namespace", typed("create namespace main"))
 
+    trash = hint_for_argument("'`1025`' is too short: give catalog.namespace", typed("undrop 1025"))
+
+    assert trash == "'limnos undrop CATALOG --id 1025', with the catalog of the trash"
     assert (address, path) == ("'limnos list --uri http://h:1'", "'limnos create namespace main.NAME'")
 
 

@@ -31,7 +31,6 @@ new tag = create tag
 tag it, label, annotate, classify = set {} --tag TAG
 untag, unlabel = set {} --untag TAG
 remove user, userdel, deluser, rm user = delete user
-remove tag, rm tag = delete tag
 add catalog, attach, mount, connect catalog = create catalog
 create schema, create database, create db, createdb = create namespace
 create table, create view, create topic, create index, create function, new table, make table = console {-} | tables and views are created by engines, as Spark, PyIceberg, Trino, DuckDB; the console's page Connect has their settings

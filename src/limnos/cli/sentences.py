@@ -26,7 +26,6 @@ remove|delete|drop restriction|mask|filter NAME from|of|on PATH = delete restric
 undrop|restore|recover user NAME = create user NAME | a deleted user is not restored: this creates a new one, to whom its roles are granted again
 undrop|restore|recover group NAME = create group NAME | a deleted group is not restored: this creates a new one, without users and roles
 undrop|restore|recover role NAME = create role NAME | a deleted role is not restored: this creates a new one, without privileges
-undrop|restore NUMBER = undrop CATALOG --id NUMBER | an id of the trash stands after --id, with its catalog; 'limnos list trash' has both
 deny|forbid|block WORD = grant WORD --on PATH --to ROLE --deny | a denial is held by a role, which users and groups are given by 'limnos grant role ROLE --to NAME'
 create row access policy NAME on PATH, create row policy|filter NAME on PATH = create restriction NAME PATH --filter CONDITION | rows are restricted by a restriction
 create masking|mask policy NAME on PATH, create column mask NAME on PATH = create restriction NAME PATH --mask COLUMN=ACTION | values are masked by a restriction
