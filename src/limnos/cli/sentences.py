@@ -268,7 +268,8 @@ def _matches(line: Sequence[str], words: Sequence[str], *, values: dict[str, str
 
 def typed_lines() -> list[list[str]]:
     """Return each line of the table with all of its words and an example for each argument, for tests."""
-    examples = {"PATH": "main.raw.t", "TARGET": "main.raw.u", "FILE": "p.yaml", "DATABASE": "lake.db"}
+    examples = {word.upper(): f"one_{word}" for word in _NO_NAMES}
+    examples |= {"PATH": "main.raw.t", "TARGET": "main.raw.u", "FILE": "p.yaml", "DATABASE": "lake.db"}
     examples |= {"RUN": "1044", "NUMBER": "7", "EQUATION": "card=hash", "ACTION": "table_read"}
     examples |= {"SENTENCE": "for work", "TEXT...": "work"}
     examples |= {"GVFS": "gvfs://fileset/main/raw/f", "CATALOG": "finance"}
