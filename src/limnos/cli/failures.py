@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 
 from limnos.cli.errors import StoppedError, UsageError
 from limnos.cli.exit_codes import ExitCode
-from limnos.cli.hints import TypedCommand, hint_for, hint_for_argument, is_anonymous, needs_extra, unknown_token
+from limnos.cli.hints import TypedCommand, hint_for, hint_for_argument, is_anonymous
+from limnos.cli.lookups import needs_extra, unknown_token
 from limnos.cli.output import Format, to_json, visible
 from limnos.cli.visible_paths import hint_for_name, path_answer
 from limnos.client.errors import ArgumentError, ClientError

@@ -33,7 +33,7 @@ from limnos.cli.operations import (
 from limnos.cli.proposals import proposed
 from limnos.cli.sentences import proposal_for
 from limnos.cli.sql_grants import SQL_PRIVILEGES, grant_for
-from limnos.cli.token_words import take_words, token_width
+from limnos.cli.token_words import take_words, token_width, with_flags
 from limnos.manifests.switches import VARIABLE
 from limnos.model.privileges import Privilege
 
@@ -117,7 +117,7 @@ def check_sentence(tokens: Sequence[str]) -> None:
     """Raise UsageError for a whole line of another tool's habit, with the command to type."""
     words, flags = take_words(tokens)
     proposal = proposal_for(words) or grant_for(words)
-    command = None if proposal is None else _with_flags(proposal.command, flags)
+    command = None if proposal is None else with_flags(proposal.command, flags)
     if proposal is not None and command is not None:
         hint = propose(command)
         first = words[0].lower()
@@ -126,20 +126,6 @@ def check_sentence(tokens: Sequence[str]) -> None:
         is_known = is_alone or (first, KIND_WORDS.get("".join(words[1:2]).lower())) in BY_VERB_AND_KIND
         plain = f"'limnos {name}' is typed otherwise" if is_known else f"there is no command '{name}'"
         raise UsageError(proposal.note or plain, hint=f"{hint}{proposal.more}")
-
-
-def _with_flags(command: Sequence[str], flags: Sequence[str]) -> list[str] | None:
-    """Return a proposed command with typed flags, which replace places to fill of the same flags; None if the command
-    has one of them with a value of its own.
-    """
-    result = list(command)
-    for flag in flags:
-        if flag.startswith("-") and flag in result:
-            at = result.index(flag)
-            if at + 1 >= len(result) or not result[at + 1].partition("=")[0].isupper():
-                return None
-            del result[at : at + 2]
-    return [*result, *flags]
 
 
 def _split_quoted(tokens: Sequence[str]) -> list[str]:

@@ -6,7 +6,6 @@ A test runs every command that is named here. A failure without a known next ste
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import shlex
@@ -14,7 +13,15 @@ from collections.abc import Sequence
 from typing import Final
 
 from limnos.cli.flags import takes_value
-from limnos.cli.lookups import AccessOffer, access_offer, close_path, known_path, metalake_names, used_server
+from limnos.cli.lookups import (
+    AccessOffer,
+    access_offer,
+    close_path,
+    known_path,
+    needs_extra,
+    other_metalake,
+    used_server,
+)
 from limnos.cli.output import flag_values
 from limnos.cli.signatures import signature_of
 from limnos.client.errors import (
@@ -196,21 +203,6 @@ SIGN_IN = (
 """How to sign in."""
 
 
-def needs_extra(error: ClientError) -> bool:
-    """Return whether the server lacks an extra that is to be installed: no later request succeeds without it."""
-    return "pip install 'limnos[" in error.message
-
-
-def unknown_token(error: ClientError) -> str | None:
-    """Return the message for a token that the server does not know: which server, and whose token; None for other
-    errors, and before a command uses a server.
-    """
-    used = used_server.get()
-    if used is None or not error.message.startswith("The token is not valid: "):
-        return None
-    return f"{used.uri} does not know {used.credential}: it is of another server or store, or it was revoked"
-
-
 def is_anonymous(error: ClientError) -> bool:
     """Return whether a server refused a request because it had no credential."""
     return ANONYMOUS in error.message or error.message.startswith("Authenticate: ")
@@ -316,7 +308,7 @@ def hint_for_argument(message: str, typed: TypedCommand) -> str | None:
 def _denied_hint(error: DeniedError, typed: TypedCommand) -> str:
     action, kind, target = _decision_parts(error)
     if not_a_member := _NOT_A_MEMBER.match(error.message):
-        if (other := _other_metalake(not_a_member[2], typed)) is not None:
+        if (other := other_metalake(not_a_member[2], typed.spell("list", "metalakes"))) is not None:
             return other
         added = typed.spell("create", "user", not_a_member[1], "--metalake", not_a_member[2])
         return f"an admin of the metalake adds you with '{added}'"
@@ -328,16 +320,6 @@ def _denied_hint(error: DeniedError, typed: TypedCommand) -> str:
     shows = f"'{typed.command(*words)}' shows what is missing"
     offer = None if whole else access_offer(action, kind=kind, path=target)
     return shows if offer is None else f"{_ask(offer, typed)}; {shows}"
-
-
-def _other_metalake(name: str, typed: TypedCommand) -> str | None:
-    """Return the hint for a metalake that is none of those that the caller may know; None if the caller knows none."""
-    names = metalake_names()
-    if not names or name in names:
-        return None
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-    lists = f"there is no metalake {name} that you may know: '{typed.spell('list', 'metalakes')}' lists them"
-    return f"{lists}; did you mean {near[0]}?" if near else lists
 
 
 def _ask(offer: AccessOffer, typed: TypedCommand) -> str:

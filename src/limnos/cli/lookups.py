@@ -18,7 +18,7 @@ from limnos.names import display
 from limnos.names.errors import InvalidName
 
 if TYPE_CHECKING:
-    from limnos.client import Client
+    from limnos.client import Client, ClientError
     from limnos.client.values import Factor
 
 TIMEOUT_S: Final = 3.0
@@ -199,3 +199,28 @@ def metalake_names() -> tuple[str, ...]:
             return tuple(each.name for each in client.metalakes.list())
     except (ClientError, ArgumentError):
         return ()
+
+
+def other_metalake(name: str, lists_command: str) -> str | None:
+    """Return the hint for a metalake that is none of those that the caller may know; None if the caller knows none."""
+    names = metalake_names()
+    if not names or name in names:
+        return None
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    lists = f"there is no metalake {name} that you may know: '{lists_command}' lists them"
+    return f"{lists}; did you mean {near[0]}?" if near else lists
+
+
+def needs_extra(error: ClientError) -> bool:
+    """Return whether the server lacks an extra that is to be installed: no later request succeeds without it."""
+    return "pip install 'limnos[" in error.message
+
+
+def unknown_token(error: ClientError) -> str | None:
+    """Return the message for a token that the server does not know: which server, and whose token; None for other
+    errors, and before a command uses a server.
+    """
+    used = used_server.get()
+    if used is None or not error.message.startswith("The token is not valid: "):
+        return None
+    return f"{used.uri} does not know {used.credential}: it is of another server or store, or it was revoked"

@@ -36,3 +36,17 @@ def token_width(tokens: Sequence[str], at: int) -> int:
         return 1
     is_value = not following.startswith("--") and (token in VALUED or following not in {*COMMANDS, *VERB_ALIASES})
     return 2 if is_value and at + 1 < len(tokens) else 1
+
+
+def with_flags(command: Sequence[str], flags: Sequence[str]) -> list[str] | None:
+    """Return a proposed command with typed flags, which replace places to fill of the same flags; None if the command
+    has one of them with a value of its own.
+    """
+    result = list(command)
+    for flag in flags:
+        if flag.startswith("-") and flag in result:
+            at = result.index(flag)
+            if at + 1 >= len(result) or not result[at + 1].partition("=")[0].isupper():
+                return None
+            del result[at : at + 2]
+    return [*result, *flags]
