@@ -57,7 +57,7 @@ def test_engine_builds_no_description_for_a_job() -> None:
     assert ran.returncode == 0, ran.stderr
 
 
-def test_all_imported_structs_are_built_at_once() -> None:
+def test_one_call_builds_all_imported_structs() -> None:
     """Afterwards no decoder of a struct that the server has imported builds a description. Structs with names that only
     type checkers import cannot be decoded at any time.
     """

@@ -79,10 +79,10 @@ def absent_tables(
 
 def _tables_made_from(table: Parts, reads: Mapping[str, StepReads], *, pipeline: Pipeline) -> set[Parts]:
     """Return a step's table and the tables of all steps that read it, directly or through others."""
-    made = {table}
-    while further := {one.table for one in pipeline.steps if reads[one.name].tables & made} - made:
-        made |= further
-    return made
+    derived = {table}
+    while further := {one.table for one in pipeline.steps if reads[one.name].tables & derived} - derived:
+        derived |= further
+    return derived
 
 
 def missing_rights(

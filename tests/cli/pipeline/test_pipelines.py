@@ -158,12 +158,12 @@ def test_findings_of_a_pipeline_are_listed_with_their_runs(fake: FakeServer, lim
         ({"action": "drop", "held": True, "broken": 2}, "2 dropped"),
     ],
 )
-def test_finding_says_what_became_of_the_rows(
+def test_list_of_findings_shows_what_became_of_rows(
     fake: FakeServer, limnos: Run, fields: dict[str, object], result: str
 ) -> None:
     """A narrow table has the step, the rule and its result in words; the run's id is left out first."""
-    found = {**FOUND, **fields, "run": "r" * 36, "run_state": "failed"}
-    fake.on("GET", f"{PIPES}/nyc/findings?limit=100", {"findings": [found]})
+    finding = {**FOUND, **fields, "run": "r" * 36, "run_state": "failed"}
+    fake.on("GET", f"{PIPES}/nyc/findings?limit=100", {"findings": [finding]})
 
     lines = limnos("pipeline", "findings", "nyc", "--output", "table").out.splitlines()
 

@@ -56,7 +56,7 @@ def test_requested_location_outside_the_roots_is_refused() -> None:
     ],
 )
 def test_root_to_allow_is_a_directory_of_a_table(location: str, directory: str) -> None:
-    """A server is not told to allow a single metadata file."""
+    """The advice never names a single metadata file."""
     assert _table_directory(location) == directory
 
 

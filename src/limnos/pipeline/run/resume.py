@@ -124,8 +124,9 @@ def _changed_steps(seen: Run, pipeline: Pipeline, *, names: frozenset[str]) -> f
     attempt that finished the step, or that of the run's start.
     """
     known = seen.options.get("digests")
-    made = {step.name: step.outputs[0].get("digest") for step in seen.steps if step.outputs}
-    digests = {**(known if isinstance(known, Mapping) else {}), **{name: one for name, one in made.items() if one}}
+    recorded = {step.name: step.outputs[0].get("digest") for step in seen.steps if step.outputs}
+    newer = {name: digest for name, digest in recorded.items() if digest}
+    digests = {**(known if isinstance(known, Mapping) else {}), **newer}
     return frozenset(
         step.name
         for step in pipeline.steps
