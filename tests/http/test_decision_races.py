@@ -64,6 +64,7 @@ NOT_BY_OWNERSHIP = {
     **dict.fromkeys(("create-token", "login", "create-console-code"), "for everybody, about themselves"),
     "set-catalog": "for whoever may use the catalog",
     "request-access": "for every user of the metalake",
+    "withdraw-access-request": "for every user of the metalake, of the own request",
 }
 """Writes that ownership of the metalake does not allow, with the users who may send them."""
 WITHOUT_CREDENTIAL = {"login"}
@@ -434,7 +435,7 @@ NOT_AWAY = {
     **dict.fromkeys(("beat-run", "put-step"), "found by the id of a run, which its metalake keeps under any name"),
     **dict.fromkeys(LEASES, "leases of whatever waits in the metalake"),
     **dict.fromkeys(
-        ("take-lineage", "take-lineage-v1", "request-access", "answer-access-request"),
+        ("take-lineage", "take-lineage-v1", "request-access", "answer-access-request", "withdraw-access-request"),
         "what it names need not be there",
     ),
     **dict.fromkeys(("drop-catalog", "drop-metalake"), "not in use, so nothing renames them"),

@@ -36,7 +36,6 @@ STEPS: Final = (
     ("owner show", "owner show lance.top"),
     ("set", "set lance.top --tag root_tag"),
     ("restriction show", "restriction show lance.top"),
-    ("restriction remove", "restriction remove none lance.top"),
     ("lineage up", "lineage up lance.top"),
     ("lineage down", "lineage down lance.top"),
     ("maintenance explain", "maintenance explain lance.top"),
@@ -57,6 +56,7 @@ ICEBERG: Final = {
     "table check": ("table check lance.other", "There is a Lance table"),
     "table mend": ("table mend lance.other", "give catalog.namespace.table"),
     "restriction set": ("restriction set r lance.other --filter id>1", "contains Lance tables"),
+    "restriction remove": ("restriction remove r lance.top", "has no restriction"),
 }
 """Commands for Iceberg tables, whose refusal says what the Lance table is."""
 NO_TABLES: Final = {

@@ -57,7 +57,7 @@ def test_engine_builds_no_description_for_a_job() -> None:
     assert ran.returncode == 0, ran.stderr
 
 
-def test_one_call_builds_all_imported_structs() -> None:
+def test_imported_structs_are_built_by_one_call() -> None:
     """Afterwards no decoder of a struct that the server has imported builds a description. Structs with names that only
     type checkers import cannot be decoded at any time.
     """
@@ -68,7 +68,7 @@ def test_one_call_builds_all_imported_structs() -> None:
     assert int(built.stdout) == int(decodable.stdout) > int(late.stdout) + 300, late.stderr
 
 
-def test_one_thread_at_a_time_builds_a_decoder(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_decoder_is_built_by_one_thread_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads that decode answers of one type at once wait for the first, which builds the decoder."""
     inside, most = [], []
 

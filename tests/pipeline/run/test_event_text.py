@@ -46,7 +46,7 @@ def test_violated_rule_is_reported_once() -> None:
     assert lines == [f"FAILED  b\n        {messages[0]}; {messages[1]}\n        {messages[2]}"]
 
 
-def test_finished_step_reports_rows_that_rules_kept_out() -> None:
+def test_rows_outside_of_the_table_are_reported() -> None:
     """A finished step says which rules kept rows out of its table; rules that nothing breaks are not mentioned."""
     lines: list[str] = []
     findings = (
