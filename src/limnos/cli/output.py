@@ -112,7 +112,7 @@ def show_rows(
     command: `--columns` may name them, and a list that has none of the named ones is not printed.
     """
     chosen = _chosen_columns(rows, columns, beside=beside)
-    if not chosen:
+    if beside and not chosen:
         return
     if output_format == "json":
         print(to_json([{key: row.get(key) for key in chosen} for row in rows] if table_options.get().columns else rows))
