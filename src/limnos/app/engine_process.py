@@ -74,9 +74,9 @@ class EngineProcess:
         if self._is_ended:
             return
         self._is_ended = True
-        self.control.close()
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)
+            os.killpg(self.pid, signal.SIGKILL)  # before its control socket ends, at which it would end by itself
+        self.control.close()
         with contextlib.suppress(ChildProcessError):
             _, status = os.waitpid(self.pid, 0)
             if (code := os.waitstatus_to_exitcode(status)) != -signal.SIGKILL:
