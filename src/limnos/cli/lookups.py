@@ -9,6 +9,7 @@ the failure is then reported without it.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -45,6 +46,8 @@ class UsedServer(NamedTuple):
 
 used_server: ContextVar[UsedServer | None] = ContextVar("used_server", default=None)
 """The server that the command uses; None before a command has one."""
+_INSTALLS_EXTRA: Final = re.compile(r"pip install '\w+\[")
+"""How a server names the command that installs an extra."""
 _CATALOGS_MAX: Final = 20
 """The number of catalogs in which a path without its catalog is looked for."""
 _ASKED_FOR: Final = frozenset({kind.word for kind in PRESET_KINDS} - {"metalake"})
@@ -213,7 +216,7 @@ def other_metalake(name: str, lists_command: str) -> str | None:
 
 def needs_extra(error: ClientError) -> bool:
     """Return whether the server lacks an extra that is to be installed: no later request succeeds without it."""
-    return "pip install 'limnos[" in error.message
+    return _INSTALLS_EXTRA.search(error.message) is not None
 
 
 def unknown_token(error: ClientError) -> str | None:

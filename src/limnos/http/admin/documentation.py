@@ -72,6 +72,8 @@ def site_file() -> Path | None:
 
 async def first_page(_request: Request, _ctx: Context) -> Response:
     """Redirect to the list of all pages."""
+    if site_file() is None:
+        raise NotFound(_NOT_BUILT, kind="route")
     return Response(303, b"", ((b"location", b"docs/index.html"), *_SAFE))
 
 
