@@ -48,12 +48,14 @@ def _keeps_rows_aside(source: declaration.DeclaredSource) -> bool:
 
 
 def names_source(step: declaration.StepDeclaration, source: str) -> bool:
-    """Return whether a step or a rule of it names a source. Of a query, every occurrence of the word counts."""
-    texts = [rule.query for rule in step.expectations if rule.query is not None]
-    if isinstance(step.body, declaration.Load) and step.body.source == source:
-        return True
-    if isinstance(step.body, declaration.PythonStep) and source in step.body.inputs.values():
-        return True
+    """Return whether a step names a source. Of a query, every occurrence of the word counts."""
+    if isinstance(step.body, declaration.Load):
+        return step.body.source == source
     if isinstance(step.body, declaration.Sql):
-        texts.append(step.body.text)
-    return any(re.search(rf"(?<!\w){re.escape(source)}(?!\w)", text, re.IGNORECASE) for text in texts)
+        return names_word(step.body.text, source)
+    return source in step.body.inputs.values()
+
+
+def names_word(query: str, word: str) -> bool:
+    """Return whether a query has a word, in letters of any case."""
+    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", query, re.IGNORECASE) is not None

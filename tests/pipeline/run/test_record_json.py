@@ -9,8 +9,10 @@ from dataclasses import replace
 
 from limnos.pipeline.declaration import (
     DeclaredSource,
+    Expectation,
     Files,
     Pipeline,
+    RuleKind,
     Sql,
     StepDeclaration,
     WriteDeclaration,
@@ -20,6 +22,7 @@ from limnos.pipeline.declaration_json import encode_declaration
 from limnos.pipeline.outcomes import ExpectationFinding, ReadPin, StagedVersion, StepBranch, StepOutcome
 from limnos.pipeline.run import record_json
 from limnos.pipeline.run.commit import key_of
+from limnos.pipeline.side_tables import names_source
 
 STEP = StepDeclaration(
     table=("main", "a", "t.u"),
@@ -80,6 +83,17 @@ def test_step_digest_depends_on_the_sources_that_the_step_names() -> None:
     ]
 
     assert digests[0] == digests[1] != digests[2]
+
+
+def test_step_digest_depends_on_the_sources_of_its_rules() -> None:
+    """A rule's query may name a source. The step itself does not read it, and does not write its side tables."""
+    rule = Expectation(name="r", kind=RuleKind.EMPTY, query="SELECT * FROM orders WHERE x IS NULL")
+    step = replace(STEP, expectations=(rule,))
+    sources = [DeclaredSource(name="orders", kind=Files(path=f"{name}.csv", format="csv")) for name in ("a", "b")]
+    digests = {record_json.step_digest(replace(PIPELINE, sources=(each,)), step) for each in sources}
+
+    assert len(digests) == 2
+    assert not names_source(step, "orders")
 
 
 def test_pins_round_trip() -> None:

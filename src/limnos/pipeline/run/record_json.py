@@ -18,15 +18,19 @@ from limnos.pipeline.declaration import Parts, Pipeline, StepDeclaration
 from limnos.pipeline.declaration_json import plain
 from limnos.pipeline.modules import code_of
 from limnos.pipeline.outcomes import BuiltStep, ExpectationFinding, ReadPin, StagedVersion, StepBranch, StepOutcome
-from limnos.pipeline.side_tables import names_source
+from limnos.pipeline.side_tables import names_source, names_word
 
 
 def step_digest(pipeline: Pipeline, step: StepDeclaration) -> str:
-    """Return a digest of a step and the sources that it names, including the code of their Python functions.
+    """Return a digest of a step and the sources that it or a rule of it names, including the code of their Python
+    functions.
 
     A different digest means that the step has changed.
     """
-    named_sources = [source for source in pipeline.sources if names_source(step, source.name)]
+    rules = "\n".join(rule.query for rule in step.expectations if rule.query is not None)
+    named_sources = [
+        source for source in pipeline.sources if names_source(step, source.name) or names_word(rules, source.name)
+    ]
     sources = [plain(source) for source in named_sources]
     named = (step.body, step.embed, *(source.kind for source in named_sources))
     functions = [getattr(one, "callable", None) for one in named]
