@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from limnos.cli.failures import ExitCode, failure_of
-from limnos.cli.hints import TypedCommand
+from limnos.cli.hints.typed_command import TypedCommand
 from limnos.model import errors
 
 

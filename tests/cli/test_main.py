@@ -13,7 +13,7 @@ import pytest
 
 from limnos import __version__
 from limnos.cli import operations
-from limnos.cli.grammar import spelled
+from limnos.cli.grammar.spelling import spelled
 from limnos.cli.operations import OPERATIONS, VERBS
 from limnos.cli.output import format_of
 from limnos.client.flow import OWN

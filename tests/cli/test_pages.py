@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 from cyclopts import App
 
-from limnos.cli import grammar
 from limnos.cli.command_tree import app
 from limnos.cli.errors import UsageError
+from limnos.cli.grammar import reading
 from limnos.cli.operations import BY_VERB_AND_KIND, GROUP_ALIASES, OPERATIONS, VERB_ALIASES, VERBS
 from limnos.config import load
 from limnos.config.report import variable_name
@@ -59,7 +59,7 @@ def resolve(words: list[str]) -> tuple[App | None, list[str]]:
     """Return the command that words name, and the remaining words; None if there is no such command."""
     tree: App = app
     try:
-        words = grammar.resolve(words)
+        words = reading.resolve(words)
     except UsageError:
         operation = BY_VERB_AND_KIND.get((words[0], words[-1])) if len(words) == 2 else None
         if operation is None:

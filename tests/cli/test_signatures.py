@@ -9,7 +9,7 @@ import pytest
 from cyclopts import App
 
 from limnos.cli.command_tree import build
-from limnos.cli.grammar import propose
+from limnos.cli.grammar.reading import answers
 from limnos.cli.signatures import COMMON, signature_of
 
 
@@ -54,4 +54,4 @@ def test_table_has_the_arguments_and_flags_of_each_command() -> None:
 )
 def test_proposal_becomes_a_command_that_is_taken(typed: str, expected: str) -> None:
     """Flags of other tools become ours, become arguments or are left out; missing arguments have their names."""
-    assert propose(typed.split()) == expected
+    assert answers.propose(typed.split()) == expected

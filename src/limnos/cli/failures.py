@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 
 from limnos.cli.errors import StoppedError, UsageError
 from limnos.cli.exit_codes import ExitCode
-from limnos.cli.hints import TypedCommand, hint_for, hint_for_argument, is_anonymous
+from limnos.cli.hints.arguments import hint_for_argument
+from limnos.cli.hints.failed_calls import hint_for, is_anonymous
+from limnos.cli.hints.typed_command import TypedCommand
 from limnos.cli.lookups import needs_extra, unknown_token
 from limnos.cli.output import Format, to_json, visible
 from limnos.cli.visible_paths import hint_for_name, path_answer

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from limnos.cli.grammar import spelled
+from limnos.cli.grammar.spelling import spelled
 from limnos.cli.operations import COMMANDS, OPERATIONS, VERB_ALIASES, VERBS, Operation
 
 _INTRODUCTION = """limnos VERB [KIND] PATH, or limnos GROUP COMMAND …

@@ -14,9 +14,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from limnos import __version__
-from limnos.cli import completion, grammar, help_page, output
+from limnos.cli import completion, help_page, output
 from limnos.cli.command_line import HELPER_PROCESS, misspelt_variables, typed_tokens
 from limnos.cli.errors import UsageError
+from limnos.cli.grammar.reading import resolve
 from limnos.cli.output import Format, format_of
 from limnos.cli.redaction import collect_secrets
 from limnos.model.secrets import hide_secrets
@@ -57,7 +58,7 @@ def execute(typed: Sequence[str], *, output_format: Format | None = None, raises
     tokens = list(typed)
     output_format = output_format or format_of(tokens, os.environ, terminal=sys.stdout.isatty())
     try:
-        tokens = grammar.resolve(tokens)
+        tokens = resolve(tokens)
         result = _page(tokens)
         if result is None:
             result = _run(tokens)
@@ -72,7 +73,7 @@ def execute(typed: Sequence[str], *, output_format: Format | None = None, raises
         return _fail_usage(error, tokens, output_format=output_format)
     except Exception as error:
         from limnos.cli import failures
-        from limnos.cli.hints import TypedCommand
+        from limnos.cli.hints.typed_command import TypedCommand
 
         failure = failures.failure_of(error, TypedCommand(tokens))
         if failure is None and raises_unexpected:

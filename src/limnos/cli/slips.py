@@ -24,7 +24,8 @@ from cyclopts.exceptions import (
 
 from limnos.cli.errors import UsageError
 from limnos.cli.flags import GUESSED_FLAGS
-from limnos.cli.grammar import close_words, guess_error, propose, typed_as
+from limnos.cli.grammar.reading import answers
+from limnos.cli.grammar.spelling import close_words, typed_as
 from limnos.cli.guesses import FILLERS, command_for
 from limnos.cli.output import flag_values
 from limnos.cli.sentences import quoted
@@ -156,7 +157,7 @@ def _too_many(extra: str, command: _Command) -> UsageError:
     words, flags = take_words(command.rest)
     for phrase in (command.tokens, words):
         if (guess := command_for(phrase, least=2)) is not None:
-            return guess_error(" ".join(phrase[:2]), guess, flags=())
+            return answers.guess_error(" ".join(phrase[:2]), guess, flags=())
     at = command.tokens.index(extra) if extra in command.tokens else 0
     before = command.tokens[at - 1] if at else ""
     if command.words[0] in {"protect", "unprotect", "undrop"} and words and words[0].lower() in _PRINCIPALS:
@@ -164,23 +165,23 @@ def _too_many(extra: str, command: _Command) -> UsageError:
         return UsageError(text, hint=f"'{command.name} --help' explains its arguments")
     if before.isdigit() and extra.rstrip("s") in _UNITS:
         return UsageError(
-            message, hint=propose([*command.tokens[: at - 1], before + extra[0], *command.tokens[at + 1 :]])
+            message, hint=answers.propose([*command.tokens[: at - 1], before + extra[0], *command.tokens[at + 1 :]])
         )
     plain = [word for word in words if word.lower() not in FILLERS]
     if len(plain) < len(words) and command.words[0] in {"list", "show", "tree", "head", "files"}:
         joins = next(word for word in words if word.lower() in FILLERS)
-        return UsageError(f"'{joins}' is one word too many", hint=propose([*command.words, *plain, *flags]))
+        return UsageError(f"'{joins}' is one word too many", hint=answers.propose([*command.words, *plain, *flags]))
     if "=" in extra and "=" in before:
         tokens = [*command.tokens[:at], "--property", *command.tokens[at:]]
-        return UsageError(f"each property has its own --property: '{extra}'", hint=propose(tokens))
+        return UsageError(f"each property has its own --property: '{extra}'", hint=answers.propose(tokens))
     if (template := _PLACES.get(" ".join(command.words))) is not None:
         last = words[-1] if words else extra
         form = template[1] if "." in last and len(template) > 1 else template[0]
         texts = {"{0}": words[0] if words else "", "{1}": last, "{+}": " ".join(words)}
         texts |= {"{2}": words[1] if len(words) > 1 else "", "{catalog}": last.partition(".")[0]}
-        hint = propose([*(texts.get(word, word) for word in form.split()), *flags])
+        hint = answers.propose([*(texts.get(word, word) for word in form.split()), *flags])
         if command.words == ["role", "list"]:
-            hint += f"; the roles of a user: {propose(['show', 'user', last])}"
+            hint += f"; the roles of a user: {answers.propose(['show', 'user', last])}"
         return UsageError(message, hint=hint)
     if command.words[0] in {"show", "list", "delete", "set", "tree", "head", "protect"} and len(words) > 1:
         return _of_path(message, command, words=words, flags=flags)
@@ -192,24 +193,24 @@ def _of_path(message: str, command: _Command, *, words: Sequence[str], flags: Se
     first, *rest = words
     if first.lower() in _SHORT_KINDS and len(words) == 2:
         tokens = [*command.words, _SHORT_KINDS[first.lower()], *rest, *flags]
-        return UsageError(f"'{first}' is no kind here", hint=propose(tokens))
+        return UsageError(f"'{first}' is no kind here", hint=answers.propose(tokens))
     if command.words == ["set"]:
         name, _, value = " ".join(rest).partition("=" if "=" in rest[0] else " ")
         if name in {"comment", "owner", "tag", "property"}:
             typed = [*command.words, first, f"--{name}", value or name.upper(), *flags]
-            return UsageError(f"'{name}' is an option", hint=propose(typed))
+            return UsageError(f"'{name}' is an option", hint=answers.propose(typed))
         return UsageError(message, hint=f"'{command.usage}' with --comment, --owner, --tag or --property")
     if command.words == ["show"] and all(word.isdigit() for word in rest):
         text = f"{message}: 'show' takes no version, and shows the newest one with the number of versions"
-        return UsageError(text, hint=propose([*command.words, first, *flags]))
+        return UsageError(text, hint=answers.propose([*command.words, first, *flags]))
     if len(words) == 2 and "." in rest[0] and "." not in first and "`" not in first + rest[0]:
         text = f"'limnos {' '.join(command.words)}' knows no '{first}'"  # a name of a catalog has no space
-        return UsageError(text, hint=propose([*command.words, *rest, *flags]))
+        return UsageError(text, hint=answers.propose([*command.words, *rest, *flags]))
     joined = " ".join(words)
     path = joined if "`" in joined else ".".join(f"`{part}`" if " " in part else part for part in joined.split("."))
-    as_one = propose([*command.words, path, *flags])
+    as_one = answers.propose([*command.words, path, *flags])
     if all("." in word for word in words) and "`" not in joined:
-        each = propose([*command.words, first, *flags])
+        each = answers.propose([*command.words, first, *flags])
         is_list = first.partition(".")[0] == rest[0].partition(".")[0]
         hint = each if is_list else f"{each}; a name with a space is typed {as_one}"
         return UsageError(f"{message}: one path at a time", hint=hint)
@@ -277,12 +278,12 @@ def _unknown_flag(error: UnknownOptionError, command: _Command) -> UsageError:
     if command.words == ["access", "explain"] and typed == "--action":
         value = next(iter(flag_values(command.rest, typed)), "ACTION")
         rest = [token for token in command.rest if token not in {typed, value, f"{typed}={value}"}]
-        return UsageError(f"{message}: the action comes first", hint=propose([*command.words, value, *rest]))
+        return UsageError(f"{message}: the action comes first", hint=answers.propose([*command.words, value, *rest]))
     if command.words == ["login"] and typed in {"--username", "-u", "--name"}:
-        return UsageError(message, hint=propose(shlex.split(command.again(typed, "{}"))[1:]))
+        return UsageError(message, hint=answers.propose(shlex.split(command.again(typed, "{}"))[1:]))
     if (hint := _said_elsewhere(typed, command)) is not None:
         return UsageError(message, hint=hint)
-    with_argument = propose(command.typed_tokens)
+    with_argument = answers.propose(command.typed_tokens)
     if with_argument != quoted(command.typed_tokens) and len(take_words(command.rest)[0]) < _count(
         with_argument, command
     ):
@@ -292,7 +293,7 @@ def _unknown_flag(error: UnknownOptionError, command: _Command) -> UsageError:
         return UsageError(f"{message}: {instead[0]}", hint=instead[1].format(*words, "NAME", "VALUE"))
     for guess in _guesses(typed):
         if guess.split()[0] in {*known, "--columns", "--wide"}:
-            return UsageError(message, hint=propose(shlex.split(command.again(typed, guess))[1:]))
+            return UsageError(message, hint=answers.propose(shlex.split(command.again(typed, guess))[1:]))
     if (near := _near_flag(typed, known)) is not None:
         return UsageError(message, hint=f"'{command.again(typed, near)}'")
     if typed in _QUERIES and (table := _QUERIED.get(" ".join(command.words))) is not None:
@@ -339,7 +340,7 @@ def _said_elsewhere(typed: str, command: _Command) -> str | None:
         return None
     value = _typed_value(command.rest, typed)
     after = " ".join(each.format(name=shlex.quote(words[0]), value=value) for each in then.split())
-    return f"{propose([*command.typed_name, words[0]])}, then 'limnos {after}'"
+    return f"{answers.propose([*command.typed_name, words[0]])}, then 'limnos {after}'"
 
 
 _THEN: Final = {
@@ -410,8 +411,8 @@ def _without_value(name: str, command: _Command) -> UsageError:
     after = next((token for before, token in itertools.pairwise(tokens) if before == name), "")
     if after[1:2].isdigit():
         again = [after[1:] if token == after else token for token in tokens]
-        return UsageError(f"{name} takes no negative value, as '{after}'", hint=propose(again))
-    return UsageError(f"{name} needs a value", hint=propose([*tokens, _value_name(name)]))
+        return UsageError(f"{name} takes no negative value, as '{after}'", hint=answers.propose(again))
+    return UsageError(f"{name} needs a value", hint=answers.propose([*tokens, _value_name(name)]))
 
 
 def _named_by_flag(command: _Command) -> UsageError | None:
@@ -422,7 +423,7 @@ def _named_by_flag(command: _Command) -> UsageError | None:
         return None
     rest = " ".join([shlex.quote(token) for token in command.rest])
     rest = rest.replace(f"{flag}={shlex.quote(value)}", "").replace(f"{flag} {shlex.quote(value)}", "")
-    again = propose([*command.typed_name, value, *shlex.split(rest)])
+    again = answers.propose([*command.typed_name, value, *shlex.split(rest)])
     return UsageError(f"the name stands without a flag, not after {flag}", hint=again)
 
 
@@ -444,7 +445,9 @@ def _owner_instead(command: _Command) -> UsageError:
     words, _ = take_words(command.rest)
     path = next(iter([*flag_values(command.rest, "--on"), *words]), "PATH")
     holder = next(iter(flag_values(command.rest, "--to")), "OWNER").removeprefix("user:")
-    return UsageError("an object has one owner, which is no preset", hint=propose(["set", "owner", path, holder]))
+    return UsageError(
+        "an object has one owner, which is no preset", hint=answers.propose(["set", "owner", path, holder])
+    )
 
 
 _MEANT: Final = {

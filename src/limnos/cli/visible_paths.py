@@ -11,7 +11,8 @@ import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from limnos.cli.hints import TypedCommand, hint_for
+from limnos.cli.hints.failed_calls import hint_for
+from limnos.cli.hints.typed_command import TypedCommand
 from limnos.cli.lookups import KnownPath, close_path, known_path, path_below_a_catalog
 from limnos.cli.output import flag_values
 from limnos.cli.signatures import signature_of

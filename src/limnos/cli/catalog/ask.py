@@ -19,7 +19,7 @@ import msgspec
 from limnos.cli.common import DEFAULTS, CommonFlags
 from limnos.cli.extras import import_extra
 from limnos.cli.failures import UsageError
-from limnos.cli.grammar import propose
+from limnos.cli.grammar.reading import answers
 from limnos.cli.guesses import command_for
 from limnos.cli.output import show_rows
 from limnos.cli.sentences import proposal_for, quoted
@@ -144,7 +144,9 @@ def _refused_query(query: str, refusal: str) -> UsageError:
             return UsageError(message, hint=quoted(["ask", " ".join([*close, *words[1:]])]))
         meant = proposal_for(words)
         command = command_for(words, least=2) if meant is None else (list(meant.command), "")
-        ours = propose(command[0]) if command is not None else "'limnos ask \"select path from nodes limit 10\"'"
+        ours = (
+            answers.propose(command[0]) if command is not None else "'limnos ask \"select path from nodes limit 10\"'"
+        )
         return UsageError("'limnos ask' takes a query of SQL, not a question in words", hint=f"{ours}; {hint}")
     return UsageError(message, hint=hint)
 

@@ -13,7 +13,7 @@ import msgspec
 from cyclopts import App, Parameter
 
 from limnos.cli.common import DEFAULTS, CommonFlags
-from limnos.cli.hints import NO_COLUMN
+from limnos.cli.hints.missing_objects import NO_COLUMN
 from limnos.cli.output import show_done, visible
 from limnos.client import DeniedError, NotFoundError
 from limnos.client.values import LineageEdge, LineageGraph, LineageNode

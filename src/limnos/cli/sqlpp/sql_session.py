@@ -18,7 +18,8 @@ from uuid import uuid4
 import msgspec
 
 from limnos.cli.failures import CommandFailure, ExitCode, render
-from limnos.cli.hints import TypedCommand, hint_for
+from limnos.cli.hints.failed_calls import hint_for
+from limnos.cli.hints.typed_command import TypedCommand
 from limnos.cli.output import Format, show_rows, to_json, visible
 from limnos.cli.sqlpp import ResultText
 from limnos.cli.sqlpp.sql_text import active_dataverse, changes_names, error_position, underline_position

@@ -55,7 +55,7 @@ _PRELOADED = (
     "limnos.cli.command_tree",
     "limnos.cli.pipeline.pipeline_checks",
     "limnos.cli.pipeline.pipelines",
-    "limnos.cli.hints",
+    "limnos.cli.hints.failed_calls",
     "limnos.client",
     "limnos.pipeline.file",
     "limnos.pipeline.environments",

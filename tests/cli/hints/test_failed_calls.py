@@ -5,40 +5,10 @@ from __future__ import annotations
 
 import pytest
 
-from limnos.cli import flags
-from limnos.cli.command_tree import app
 from limnos.cli.failures import ExitCode, failure_of
-from limnos.cli.hints import TypedCommand, hint_for, hint_for_argument
+from limnos.cli.hints.failed_calls import hint_for
+from limnos.cli.hints.typed_command import TypedCommand
 from limnos.client.errors import ConflictError, DeniedError, NotFoundError, UnavailableError
-from tests.cli.test_docs import commands_of
-
-
-def test_switches_of_hints_equal_those_of_commands() -> None:
-    """The set of flags without a value equals that of the commands. Otherwise hints would take a value for a path, or a
-    path for a value.
-    """
-    switches = {
-        name
-        for _, command in commands_of(app)
-        for argument in command.assemble_argument_collection(parse_docstring=True)
-        for name in argument.names
-        if name.startswith("--") and argument.token_count()[0] == 0
-    }
-
-    assert switches - flags.SWITCHES == set()
-
-
-@pytest.mark.parametrize(
-    "tokens,words",
-    [
-        (["delete", "--yes", "main.a"], ("delete", "main.a")),
-        (["delete", "--uri", "http://h", "main.a", "--purge"], ("delete", "main.a")),
-        (["list", "--metalake=sea", "main"], ("list", "main")),
-    ],
-)
-def test_flag_values_are_not_command_words(tokens: list[str], words: tuple[str, ...]) -> None:
-    """The value of a flag is not a word of the command, and a switch has no value."""
-    assert TypedCommand(tokens).words == words
 
 
 def test_hint_repeats_server_metalake_and_caller() -> None:
@@ -238,15 +208,3 @@ def test_hint_for_protected_object_does_not_suggest_force(line: str) -> None:
     error = ConflictError("Catalog main is protected: end that with 'limnos unprotect main'", status=409, code="in-use")
 
     assert hint_for(error, TypedCommand(line.split())) is None
-
-
-def test_hint_for_ambiguous_path_has_both_commands() -> None:
-    """If a path is both a namespace and a view, the hint has both commands. For other argument errors there is no
-    hint.
-    """
-    typed = TypedCommand(["delete", "main.a.v", "--yes"])
-
-    hint = hint_for_argument("'main.a.v' is both a namespace and a view; name its kind", typed)
-
-    assert hint == "'limnos delete main.a.v --yes --kind namespace', or 'limnos delete main.a.v --yes --kind view'"
-    assert hint_for_argument("'main' is too short", typed) is None

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from limnos.cli import profiles
-from limnos.cli.hints import TypedCommand, hint_for, hint_for_argument
+from limnos.cli.hints.arguments import hint_for_argument
+from limnos.cli.hints.failed_calls import hint_for
+from limnos.cli.hints.typed_command import TypedCommand
 from limnos.cli.profiles import Profile
 from limnos.client.errors import (
     TLS_ADVICE,

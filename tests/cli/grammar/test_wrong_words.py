@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The grammar: what is typed as the command that performs it, and the answer to 250 wrong commands.
+"""The answers to wrong commands: each says what is wrong, and proposes a command that exists.
 
 `wrong_commands.txt` has a wrong command line, the message, and the next step, each on its line. A change of a text is
 read by a person: `LIMNOS_TEST_WRONG_COMMANDS=FILE` writes the answers of this version to a file.
@@ -7,7 +7,6 @@ read by a person: `LIMNOS_TEST_WRONG_COMMANDS=FILE` writes the answers of this v
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import shlex
@@ -18,10 +17,11 @@ import pytest
 from cyclopts import CycloptsError
 from cyclopts.exceptions import CoercionError
 
-from limnos.cli import grammar, guesses, output, sentences
+from limnos.cli import guesses, output, sentences
 from limnos.cli.command_tree import build
 from limnos.cli.errors import UsageError
-from limnos.cli.operations import COMMANDS, GROUPS, OPERATIONS
+from limnos.cli.grammar import reading
+from limnos.cli.grammar.reading import resolve
 from tests.cli.conftest import Run
 
 pytestmark = pytest.mark.slow
@@ -37,7 +37,7 @@ class WrongCommand(NamedTuple):
 
 def read_wrong_commands() -> list[WrongCommand]:
     """Read the cases, three lines each with an empty line between them."""
-    text = (Path(__file__).parent / "wrong_commands.txt").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[1] / "wrong_commands.txt").read_text(encoding="utf-8")
     blocks = [block.splitlines() for block in text.strip().split("\n\n")]
     return [WrongCommand(first.removeprefix("$ limnos "), message, hint.strip()) for first, message, hint in blocks]
 
@@ -73,7 +73,7 @@ def problem_of(command: str) -> str | None:
     values of any type.
     """
     try:
-        tokens, _ = output.take_options(grammar.resolve(shlex.split(command)))
+        tokens, _ = output.take_options(resolve(shlex.split(command)))
         if tokens and not tokens[0].startswith("-") and tokens[-1] != "--help":
             build().parse_args(tokens, exit_on_error=False, print_error=False)
     except CoercionError:
@@ -152,100 +152,8 @@ def test_line_of_another_tool_is_no_command_and_its_proposal_is_one(
     problem = problem_of(shlex.join(proposal.command))
     answer = f"{proposal.note} {' '.join(proposal.command)}"
     with monkeypatch.context() as patch:
-        patch.setattr(grammar, "check_sentence", lambda _: None)
+        patch.setattr(reading, "check_sentence", lambda _: None)
         refusal = problem_of(shlex.join(line))
 
     assert (problem, refusal is None) == (None, False)
     assert [each for each in line if "." in each and "://" not in each and each not in answer] == []
-
-
-@pytest.mark.parametrize(
-    "word,known", [("mask", "task"), ("denied", "done"), ("--tail", "--until"), ("--mask", "--as")]
-)
-def test_words_of_another_meaning_are_not_similar(word: str, known: str) -> None:
-    """Words that differ in their first letter, or in most, are no misspellings of one another."""
-    assert grammar.close_words(word, [known], cutoff=0.7) == []
-
-
-@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: f"{each.verb} {each.kind}")
-def test_every_operation_is_performed_by_a_command(operation: object) -> None:
-    """Each operation's command takes the arguments that its help page prints."""
-    assert isinstance(operation, type(OPERATIONS[0]))
-    arguments = operation.arguments.replace("[", "").replace("]", "").split()
-    tokens = grammar.resolve([operation.verb, operation.kind, *arguments])
-    with contextlib.suppress(CoercionError):  # an id that is a number
-        build().parse_args(tokens, exit_on_error=False, print_error=False)
-
-    assert tokens[: len(operation.command.split())] == operation.command.split()
-
-
-def test_groups_equal_those_of_the_parser() -> None:
-    """The groups of the grammar and their commands are those of the parser."""
-    tree = build()
-    words = dict.fromkeys(GROUPS, tree)
-    for group in GROUPS:
-        for word in group.split():
-            words[group] = words[group][word]
-
-    assert {group: {name for name in app if not name.startswith("-")} for group, app in words.items()} == {
-        group: set(commands) for group, commands in GROUPS.items()
-    }
-    assert {name for name in tree if not name.startswith("-")} == set(COMMANDS)
-
-
-@pytest.mark.parametrize(
-    "typed,command",
-    [
-        ("list tables main.raw", "list --only table main.raw"),
-        ("list --output json tables main.raw", "list --only table --output json main.raw"),
-        ("--output json list tables main.raw", "list --only table --output json main.raw"),
-        ("--user ana user list", "user list --user ana"),
-        ("--user audit audit", "audit --user audit"),
-        ("user --output=json list", "user list --output=json"),
-        ("create user ben", "user add ben"),
-        ("user create ben", "user add ben"),
-        ("user add ben", "user add ben"),
-        ("table list main", "list --only table main"),
-        ("namespace create main.a", "create namespace main.a"),
-        ("ls", "list"),
-        ("search trips", "find trips"),
-        ("describe main", "show main"),
-        ("mv a.b a.c", "rename a.b a.c"),
-        ("drop a.b", "delete a.b"),
-        ("drop table main.a.t", "delete --kind table main.a.t"),
-        ("show schema main.a", "show --kind namespace main.a"),
-        ("ls lance", "list lance"),
-        ("list lance /data", "lance list /data"),
-        ("run pipeline p.yaml", "pipeline run p.yaml"),
-        ("check storage main", "storage check main"),
-        ("trash ls main", "trash list main"),
-        ("jobs run nightly", "job run nightly"),
-        ("LIST Tables main", "list --only table main"),
-        ("show `user`", "show `user`"),
-        ("show user --kind catalog", "show user --kind catalog"),
-        ("list users --user users", "user list --user users"),
-        ("delete secret bot 7", "user secret end bot 7"),
-        ("sql -c list", "sql -c list"),
-        ("job register x -- list", "job register x -- list"),
-        ("import x --as copy", "import x --into copy"),
-        ("import x --as=copy --ids keep", "import x --into=copy --ids keep"),
-        ("import x --into copy --as ana", "import x --into copy --as ana"),
-        ("help", "--help"),
-        ("help list", "list --help"),
-        ("list -h", "list --help"),
-        ("set owner main.raw ana --kind namespace", "owner set main.raw ana --kind namespace"),
-        ("disable catalog finance", "catalog disable finance"),
-        ("list users --help", "user list --help"),
-        ("user", "user --help"),
-    ],
-)
-def test_typed_line_becomes_its_command(typed: str, command: str) -> None:
-    """Verbs and kinds in either order, flags anywhere, other spellings and any case give the same command."""
-    assert shlex.join(grammar.resolve(shlex.split(typed))) == shlex.join(shlex.split(command))
-
-
-def test_quoted_phrase_is_read_as_words() -> None:
-    """A phrase in quotes as the only argument is read as its words."""
-    assert grammar.resolve(["list tables", "main"]) == ["list", "--only", "table", "main"]
-    with pytest.raises(UsageError, match="'show' is for one object"):
-        grammar.resolve(["show tables"])

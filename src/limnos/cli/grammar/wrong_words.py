@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Answers to words that are no command: what is wrong, and the command to type."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from limnos.cli.errors import UsageError
+from limnos.cli.grammar.spelling import aliases_of, nearest, typed_as
+from limnos.cli.guesses import command_for, guessed_words, own_words
+from limnos.cli.operations import COMMANDS, GROUPS, KIND_WORDS, OPERATIONS, VERB_ALIASES, plural
+from limnos.cli.proposals import proposed
+from limnos.cli.sql_grants import SQL_PRIVILEGES
+from limnos.model.privileges import Privilege
+
+SQL_WORDS: Final = ("on", "to", "from")
+_PRIVILEGE_WORDS: Final = frozenset(each.word for each in Privilege)
+_SAME_COMMANDS: Final = (
+    {"create", "add", "new", "make", "register", "set"},
+    {"delete", "remove", "rm", "drop", "del", "revoke", "end", "destroy"},
+    {"list", "ls", "all", "runs"},
+    {"show", "describe", "get", "info", "view", "desc", "explain", "status"},
+    {"run", "start", "exec", "execute", "now"},
+    {"cancel", "stop", "kill", "abort"},
+    {"grant", "approve", "accept", "confirm"},
+    {"decline", "reject", "refuse"},
+    {"check", "test", "verify", "validate"},
+)
+"""Words for the same command in different groups."""
+_FIRST_COMMANDS: Final = {
+    "lineage": "up",
+    "maintenance": "explain",
+    "owner": "show",
+    "request": "access",
+    "table": "check",
+    "restriction": "show",
+    "lance": "list",
+    "user": "describe",
+    "role": "describe",
+    "group": "describe",
+    "tag": "describe",
+    "policy": "describe",
+    "pipeline": "check",
+    "storage": "check",
+    "trash": "list",
+    "job": "show",
+    "task": "show",
+    "access": "holders",
+    "profile": "use",
+    "names": "check",
+}
+"""The command of a group that is meant when its name is followed by an argument."""
+_ELSEWHERE: Final = {
+    "trash restore": "undrop",
+    "trash undrop": "undrop",
+    "trash undelete": "undrop",
+    "pipeline logs": "show run",
+    "pipeline log": "show run",
+    "pipeline history": "list runs",
+    "table repair": "table mend",
+    "table fix": "table mend",
+    "table details": "show table",
+    "owner change": "set owner",
+    "profile add": "login",
+    "profile create": "login",
+    "role members": "show role",
+    "role assignment": "grant role",
+}
+"""Commands that users look for in a group, and where they are."""
+
+
+def _same_command(word: str, commands: Sequence[str]) -> str | None:
+    """Return the command of a group that means the same as a word."""
+    for same in _SAME_COMMANDS:
+        if word in same:
+            return next((command for command in commands if command in same), None)
+    return None
+
+
+_NEAR_VERBS: Final = {"list": ("show",), "show": ("list",), "create": ("set",), "set": ("create",), "delete": ("set",)}
+_SAID_OTHERWISE: Final = {
+    "list maintenance": "list operations",
+    "list lineage": "show lineage",
+    "set run": "pipeline resume",
+}
+"""For a verb with a kind that it does not take, the command that does what is meant."""
+
+
+def _places(words: Sequence[str]) -> dict[str, str]:
+    """Return the word after `on`, `to` and `from`, past a word for its kind."""
+    result: dict[str, str] = {}
+    place = ""
+    for word in words:
+        if word.lower() in SQL_WORDS:
+            place = word.lower()
+        elif place and (place not in result or result[place].lower() in KIND_WORDS):
+            result[place] = word
+    return result
+
+
+class WrongWords:
+    """The answers to words that are no command. `resolve` reads a command line, as the grammar does: by it each
+    proposal is checked before it is printed.
+    """
+
+    def __init__(self, resolve: Callable[[Sequence[str]], list[str]]) -> None:
+        self._resolve = resolve
+
+    def propose(self, tokens: Sequence[str]) -> str:
+        """Return a command line as an answer proposes it, in quotes and corrected (see `proposals`)."""
+        return proposed(tokens, resolve=self._resolve)
+
+    def guess_error(self, typed: str, guess: tuple[list[str], str], *, flags: Sequence[str]) -> UsageError:
+        """Return the error for words that the table of guesses has; `guess` is what `command_for` returned."""
+        command, note = guess
+        message = note or f"there is no command '{typed}'"
+        return UsageError(
+            message,
+            hint=self.propose([*command, *flags]) if command else "'limnos --help' lists all commands",
+        )
+
+    def unknown_command(self, words: Sequence[str], flags: Sequence[str] = ()) -> UsageError:
+        """Return the error for words that are no command, with the command to type."""
+        if [each.lower() for each in (words[0], *words[2:3])] == ["add", "to"] and len(words) > 3:
+            typed = self.propose(["group", "add", words[3], words[1], *flags])
+            return UsageError(f"'add {words[1]} to' does not say to what", hint=f"{typed}, if {words[3]} is a group")
+        if (meant := own_words([*words, *flags])) is not None:
+            return UsageError(f"there is no command '{words[0]}'", hint=self.propose(meant))
+        guess = command_for(words)
+        if guess is not None:
+            return self.guess_error(words[0], guess, flags=flags)
+        near = nearest(words[0].lower(), [*COMMANDS, *VERB_ALIASES, "help"])
+        if near is not None:
+            return UsageError(f"there is no command '{words[0]}'", hint=self.propose([near, *words[1:], *flags]))
+        near = nearest(words[0].lower(), guessed_words(), cutoff=0.86)
+        if near is not None and (guess := command_for([near, *words[1:]])) is not None:
+            return self.guess_error(words[0], guess, flags=flags)
+        if "." in words[0] or "`" in words[0]:
+            hint = f"{self.propose(['show', *words, *flags])} shows it"
+            return UsageError(f"the verb is missing before '{words[0]}'", hint=hint)
+        search = shlex.join(["limnos", "find", *words])
+        return UsageError(
+            f"there is no command '{words[0]}'",
+            hint=f"'limnos --help' lists all; '{search}' searches the objects of the lake",
+        )
+
+    def unknown_in_group(self, lowered: Sequence[str], words: Sequence[str], *, flags: Sequence[str]) -> UsageError:
+        """Return the error for a group without a command, or with a word that is none of its commands."""
+        group, commands = lowered[0], GROUPS[lowered[0]]
+        known = ", ".join(commands)
+        if len(lowered) == 1:
+            typed = self.propose([*group.split(), commands[0], *flags])
+            return UsageError(f"options come after a command of 'limnos {group}': {known}", hint=typed)
+        if (guess := command_for([*group.split(), *words[1:]], least=2)) is not None:
+            return self.guess_error(f"{group} {words[1]}", guess, flags=flags)
+        near = _same_command(lowered[1], commands) or nearest(lowered[1], [*commands, *aliases_of(group)])
+        if near is None and group in ("tag", "policy") and "." in words[1] and len(words) > 2:
+            typed = self.propose(["set", group, words[2], words[1], *flags])
+            return UsageError(f"the command is missing between '{group}' and '{words[1]}'", hint=typed)
+        if near is None and (verb := _ELSEWHERE.get(f"{group} {lowered[1]}")) is not None:
+            return UsageError(
+                f"'limnos {group}' has no command '{words[1]}'", hint=self.propose([*verb.split(), *words[2:], *flags])
+            )
+        is_name = len(words) == 2 or "." in words[1] or "`" in words[1]
+        if near is None and group in _FIRST_COMMANDS and is_name:
+            named = typed_as(f"{group} {_FIRST_COMMANDS[group]}").split()
+            typed = self.propose([*named, words[1], *flags])
+            return UsageError(
+                f"the command is missing between '{group}' and '{words[1]}'",
+                hint=f"{typed}, or another command: {known}",
+            )
+        if near is None:
+            hint = f"'limnos {group} --help' explains them"
+            return UsageError(f"'limnos {group}' has no command '{words[1]}'; it has {known}", hint=hint)
+        typed = self.propose([*typed_as(f"{group} {near}").split(), *words[2:], *flags])
+        return UsageError(f"'limnos {group}' has no command '{words[1]}'", hint=typed)
+
+    def unknown_kind(
+        self, verb: str, lowered: Sequence[str], *, words: Sequence[str], flags: Sequence[str]
+    ) -> UsageError:
+        """Return the error for a verb with a kind that it does not take, or with none."""
+        kinds = [each.kind for each in OPERATIONS if each.verb == verb]
+        if len(lowered) < 2:
+            return UsageError(
+                f"'limnos {verb}' needs a kind: {', '.join(kinds)}", hint=f"'limnos {verb} --help' explains them"
+            )
+        guess = command_for([verb, *words[1:]]) or command_for([verb, words[1].removesuffix("s"), *words[2:]])
+        if guess is not None:
+            return self.guess_error(f"{verb} {words[1]}", guess, flags=flags)
+        if (error := self._of_another_verb(verb, lowered, words=words, flags=flags)) is not None:
+            return error
+        near = nearest(lowered[1], kinds)
+        if near is not None and near != lowered[1]:
+            typed = self.propose([verb, near, *words[2:], *flags])
+            return UsageError(f"'limnos {verb}' knows no '{words[1]}'", hint=typed)
+        if verb == "create" and "." in words[1]:
+            typed = self.propose(["create", "namespace", *words[1:], *flags])
+            return UsageError(
+                "the kind is missing: engines create tables, this command the rest",
+                hint=f"{typed}, or another kind: {', '.join(kinds)}",
+            )
+        return UsageError(
+            f"'limnos {verb}' does not take '{words[1]}'; it takes {', '.join(kinds)}",
+            hint=f"'limnos {verb} --help' explains them",
+        )
+
+    def _of_another_verb(
+        self, verb: str, lowered: Sequence[str], *, words: Sequence[str], flags: Sequence[str]
+    ) -> UsageError | None:
+        """Return the error for a kind that other verbs take, with the command to type and how an object of this name is
+        typed; None for other words.
+        """
+        kind = KIND_WORDS.get(lowered[1])
+        others = [each for each in OPERATIONS if each.kind == kind and each.verb != verb]
+        if kind is None or not others:
+            return None
+        best = next((each for each in others if each.verb in _NEAR_VERBS.get(verb, ())), others[0])
+        typed = words[1] if KIND_WORDS.get(words[1].lower()) == kind else words[0]
+        usual = plural(kind) if best.verb == "list" else kind
+        hint = self.propose(
+            [*_SAID_OTHERWISE.get(f"{verb} {kind}", f"{best.verb} {usual}").split(), *words[2:], *flags]
+        )
+        if verb in {"list", "show", "set", "rename", "delete"}:
+            hint += f"; a catalog of this name: {self.propose([verb, '--kind', 'catalog', typed])}"
+        return UsageError(f"'limnos {verb}' does not take '{typed}'", hint=hint)
+
+    def sql_grant(self, verb: str, words: Sequence[str], *, flags: Sequence[str]) -> UsageError:
+        """Return the error for words of SQL that `grant_for` does not know as a whole grant, with the options that the
+        command has instead.
+        """
+        spoken = [word.rstrip(",") for word in words if word.lower() not in {"privileges", "privilege"}]
+        at = next((at for at, word in enumerate(spoken) if word.lower() in SQL_WORDS), len(spoken))
+        granted, places = [word.lower() for word in spoken[:at]], _places(spoken[at:])
+        holder = next((f"--{word} {places[word]}" for word in ("to", "from") if word in places), "")
+        path = places.get("on", "PATH")
+        privileges = [SQL_PRIVILEGES.get(word, word) for word in granted]
+        note = f"'{verb}' takes options where SQL has words: --on, --to, --from"
+        name = places.get("to", places.get("from", "NAME"))
+        if granted == ["all"]:
+            preset = ["--preset", "admin", path, f"--{'from' if verb == 'revoke' else 'to'}", f"user:{name}"]
+            return UsageError(
+                "all that an administrator of an object needs is a preset", hint=self.propose([verb, *preset, *flags])
+            )
+        if "on" not in places and "--on" not in flags and granted[:1] != ["role"]:
+            is_known = all(word in _PRIVILEGE_WORDS or word in SQL_PRIVILEGES for word in granted)
+            turned = [*privileges, "--on", "PATH"] if is_known else ["role", *spoken[:at]]
+            return UsageError(note, hint=self.propose([verb, *turned, *holder.split(), *flags]))
+        turned = [
+            *(spoken[:at] if granted[:1] == ["role"] else privileges),
+            *(["--on", path] if "on" in places else []),
+        ]
+        return UsageError(note, hint=self.propose([verb, *turned, *holder.split(), *flags]))

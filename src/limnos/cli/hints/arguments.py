@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hints for arguments that the client rejected before it sent a request."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+from limnos.cli.hints.typed_command import TypedCommand
+from limnos.cli.output import flag_values
+
+_AMBIGUOUS_PATH = re.compile(r" is both a namespace and a (\w+); name its kind")
+"""The message about an ambiguous path."""
+_NO_SERVER = "is not the address of a server"
+"""The message about an address that is no URL."""
+
+
+def hint_for_argument(message: str, typed: TypedCommand) -> str | None:
+    """Return the hint for arguments that the client rejected; None without one."""
+    if match := _AMBIGUOUS_PATH.search(message):
+        return f"'{typed.again('--kind', 'namespace')}', or '{typed.again('--kind', match[1])}'"
+    if _NO_SERVER in message:
+        typed_uri = next(iter(flag_values(typed.tokens, "--uri")), "")
+        is_host = typed_uri and "://" not in typed_uri
+        again = [f"http://{token}" if token == typed_uri else token for token in typed.tokens]
+        return f"'{shlex.join(['limnos', *again])}'" if is_host else None
+    if typed.words[:1] == ("undrop",) and typed.words[-1].isdigit():
+        return f"'{typed.spell('undrop', 'CATALOG', '--id', typed.words[-1])}', with the catalog of the trash"
+    if "is too short: give catalog.namespace" in message:
+        place = f"{typed.words[-1]}.NAME" if typed.words else "PATH"
+        return f"'{typed.command(*typed.words[:-1], place)}'"
+    return None

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hints for refused calls: who may grant the missing right, and how to ask for it."""
+
+from __future__ import annotations
+
+import re
+
+from limnos.cli.hints.typed_command import TypedCommand
+from limnos.cli.lookups import AccessOffer, access_offer, other_metalake
+from limnos.client.errors import DeniedError
+
+_DECISION = re.compile(r"perform operation '(\w+)' on metadata '(.+?)': ", re.DOTALL)
+"""The position of the decision in an error message of Iceberg REST, which has no separate field for it."""
+_NOT_A_MEMBER = re.compile(r"Current user (\S+) doesn't exist in the metalake (\S+?),")
+"""The message for a user who is not a member of the metalake."""
+_IN_METALAKE = frozenset(
+    {"user_list", "user_manage", "group_list", "group_manage", "role_list", "role_create", "role_assign"}
+)
+"""Actions on the metalake. With a name, `access explain` would apply them to a user, group or role."""
+
+
+def denied_hint(error: DeniedError, typed: TypedCommand) -> str:
+    """Return the command that shows the missing right, and the one that asks for it if a preset has it."""
+    action, kind, target = _decision_parts(error)
+    if not_a_member := _NOT_A_MEMBER.match(error.message):
+        if (other := other_metalake(not_a_member[2], typed.spell("list", "metalakes"))) is not None:
+            return other
+        added = typed.spell("create", "user", not_a_member[1], "--metalake", not_a_member[2])
+        return f"an admin of the metalake adds you with '{added}'"
+    if not action:
+        return f"'{typed.command('whoami')}' shows who you are"
+    whole = kind == "metalake" or action in _IN_METALAKE
+    words = ["access", "explain", action, *([] if whole or not target else [target])]
+    words += ["--kind", kind] if kind and not whole else []
+    shows = f"'{typed.command(*words)}' shows what is missing"
+    offer = None if whole else access_offer(action, kind=kind, path=target)
+    return shows if offer is None else f"{_ask(offer, typed)}; {shows}"
+
+
+def _ask(offer: AccessOffer, typed: TypedCommand) -> str:
+    """Return the command that asks for access, and of whom."""
+    words = ["request", "access", offer.path]
+    words += ["--preset", offer.preset] if offer.preset != "reader" else []
+    words += ["--kind", offer.kind] if offer.kind not in {"table", "catalog"} else []
+    owner = f" ({offer.owned} is owned by {offer.owner})" if offer.owner else ""
+    asks = f"'{typed.command(*words)}' asks for access{owner}"
+    return asks if offer.owned == offer.path else f"{asks}, if you were told that it exists"
+
+
+def _decision_parts(error: DeniedError) -> tuple[str, str, str]:
+    """Return the action of a refusal, the kind of its target, and the target; empty strings if they are unknown."""
+    decision = error.decision
+    if decision is not None and decision.action:
+        kind = getattr(decision.target, "kind", "")
+        return decision.action, kind, decision.target_name
+    match = _DECISION.search(error.message)
+    return (match[1], "", match[2]) if match else ("", "", "")

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hints for failed calls, by the kind of the failure."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import Final
+
+from limnos.cli.hints.denials import denied_hint
+from limnos.cli.hints.missing_objects import not_found_hint
+from limnos.cli.hints.typed_command import TypedCommand, without_flag
+from limnos.cli.lookups import needs_extra, used_server
+from limnos.cli.output import flag_values
+from limnos.cli.signatures import signature_of
+from limnos.client.errors import (
+    TLS_ADVICE,
+    ClientError,
+    DeniedError,
+    NotFoundError,
+    UnauthenticatedError,
+    UnavailableError,
+)
+from limnos.names import display
+
+_DISABLED_CATALOG = re.compile(r"Catalog (\S+) is disabled: enable it first$")
+"""The message about a disabled catalog."""
+ANONYMOUS = "anonymous"
+"""The user of requests without a credential."""
+SIGN_IN = (
+    "'limnos login --local' signs in as the admin where your server runs, 'limnos login USER' asks for a password; a"
+    " token of 'limnos create token' goes into --token-file FILE or LIMNOS_TOKEN_FILE=FILE"
+)
+"""How to sign in."""
+
+
+def is_anonymous(error: ClientError) -> bool:
+    """Return whether a server refused a request because it had no credential."""
+    return ANONYMOUS in error.message or error.message.startswith("Authenticate: ")
+
+
+def hint_for(error: ClientError, typed: TypedCommand) -> str | None:
+    """Return the hint for a failed call, usually a command to run next; None without one."""
+    if (acts_as := _acts_as(error, typed)) is not None:
+        return acts_as
+    if isinstance(error, UnavailableError):
+        if "WRONG_VERSION_NUMBER" in error.message:
+            return "the server there speaks http, not https: write http:// in --uri or LIMNOS_URI"
+        if needs_extra(error):
+            return "have the server's administrator install it where the server runs, then start the server again"
+        if "CERTIFICATE_VERIFY_FAILED" in error.message:
+            return (
+                "'--ca-file FILE' names the PEM file of the server's certificate or of its authority, which 'limnos"
+                " login' keeps; a name that the certificate lacks is corrected in --uri"
+            )
+        if "Name or service not known" in error.message or "nodename nor servname" in error.message:
+            return "check the name of the host in --uri or LIMNOS_URI"
+        if TLS_ADVICE in error.message:
+            return "if the server has TLS, write https:// in --uri or LIMNOS_URI; else try again in a moment"
+        if error.sent:
+            return "try again in a moment; the server's log says more"
+        start = "start a server with 'limnos server start', or give its URL with --uri or LIMNOS_URI"
+        used = used_server.get()
+        if used is None or used.profile is None:
+            return start
+        return f"{start}; {used.uri} is of profile {used.profile}, and 'limnos list profiles' lists the others"
+    if isinstance(error, UnauthenticatedError) or is_anonymous(error):
+        if any(each.partition("=")[0] == "--user" for each in typed.tokens):
+            if (instead := _of_a_user(typed)) is not None:
+                return f"'--user' says who you are, and this server believes tokens only: {instead}"
+            return (
+                "'--user NAME' sends a name instead of a token, which this server does not believe: leave it out; to"
+                " act as another user, a service admin types '--as NAME'; 'limnos audit --who NAME' lists a user's"
+                " actions"
+            )
+        return SIGN_IN
+    if (disabled := _DISABLED_CATALOG.match(error.message)) is not None:
+        return f"'{typed.command('catalog', 'enable', disabled[1])}' enables it, if you own it"
+    if isinstance(error, DeniedError):
+        return denied_hint(error, typed)
+    if error.code == "unexpected-answer" or error.message.startswith("This address does not exist"):
+        return _PLAIN["unexpected-answer"]
+    if isinstance(error, NotFoundError) or "does not exist" in error.message:
+        return not_found_hint(error, typed)
+    return _by_code(error, typed)
+
+
+def _acts_as(error: ClientError, typed: TypedCommand) -> str | None:
+    """Return the hint after `--as` was refused, without that flag; None for other failures."""
+    user = next(iter(flag_values(typed.tokens, "--as")), "")
+    if not user:
+        return None
+    if error.message.startswith("--as "):
+        return f"leave out '--as {shlex.quote(user)}': only service admins act as other users"
+    if not error.message.startswith((f"User {user} does not exist", f"Current user {user} doesn't exist")):
+        return None
+    own = TypedCommand(without_flag(typed.tokens, "--as"))
+    return f"'{own.command('list', 'users')}' lists the existing ones"
+
+
+def _of_a_user(typed: TypedCommand) -> str | None:
+    """Return the command that is about a user, for one with `--user`; None if none is known."""
+    signature = signature_of(typed.words)
+    user = next(iter(flag_values(typed.tokens, "--user")), "")
+    if signature is None or not user:
+        return None
+    if signature.words in (("role", "list"), ("group", "list")):
+        return f"'{typed.spell('show', 'user', user)}' shows the user's roles and groups"
+    for flag in ("--who", "--for"):
+        if flag in signature.flags:
+            again = [flag if word == "--user" else word.replace("--user=", f"{flag}=") for word in typed.tokens]
+            return f"'{shlex.join(['limnos', *again])}'"
+    return None
+
+
+_ACTIONS: Final = {
+    word: action
+    for action, words in {
+        "read": "select read scan query load",
+        "commit": "write insert update delete modify append commit table_write",
+        "drop": "drop",
+        "create": "create",
+        "rename": "alter rename move",
+    }.items()
+    for word in words.split()
+}
+"""Words that people type for actions on a table, and the end of the action's name."""
+
+
+def _of_unknown_action(error: ClientError, typed: TypedCommand) -> str | None:
+    """Return the command with the action that a word of SQL means for a table; None for other errors."""
+    unknown = re.match(r"Unknown action '(\w+)'", error.message)
+    if unknown is None or (end := _ACTIONS.get(unknown[1].lower())) is None:
+        return None
+    again = [f"table_{end}" if token == unknown[1] else token for token in typed.tokens]
+    return f"'{TypedCommand(again).again()}', for a table"
+
+
+def _by_code(error: ClientError, typed: TypedCommand) -> str | None:
+    if (action := _of_unknown_action(error, typed)) is not None:
+        return action
+    path = display.render(typed.path) if typed.path else ""
+    if error.code == "already-exists":
+        path = display.render(typed.target) if typed.target else ""
+        if " is on " in error.message and error.message.endswith(" already"):
+            return "nothing is left to do"
+        if path and typed.words[:2] == ("create", "metalake"):
+            shows = typed.command("show", path, "--kind", "metalake")
+            return f"choose another name; '{shows}' shows the metalake that has it"
+        return (
+            f"choose another name; '{typed.command('show', path)}' shows the object that has it"
+            if path
+            else "choose another name"
+        )
+    if "limnos unprotect" in error.message:
+        return None
+    if " or " in error.message.partition("only on ")[2] and typed.words[:1] in (("grant",), ("revoke",)):
+        return (
+            "give each privilege on an object of its kind, or all that a reader needs: 'limnos grant --preset reader"
+            " PATH --to HOLDER'"
+        )
+    if "only on METALAKE" in error.message and typed.words[:1] in (("grant",), ("revoke",)):
+        flags = [token for at, token in enumerate(typed.tokens) if "--on" not in typed.tokens[max(0, at - 1) : at + 1]]
+        return f"'{shlex.join(['limnos', *flags, '--on-metalake'])}'"
+    if error.code in {"not-empty", "in-use"}:
+        if typed.words[:1] != ("delete",) or not path:
+            return None
+        if "metalake" in typed.tokens:
+            inside = shlex.join(["limnos", "list", "--metalake", typed.words[1]])
+            return f"'{inside}' lists its content: drop that first, or all with '{typed.again('-r')}'"
+        if "disable it first" in error.message:
+            first = typed.command("catalog", "disable", path)
+            return f"'{first}', then this again once it is empty; with all its content '{typed.again('-r')}'"
+        look = f"'{typed.command('list', path)}' lists its content: drop that first"
+        return f"{look}, or all with '{typed.again('-r')}'" if len(typed.path) == 1 else look
+    return _PLAIN.get(error.code)
+
+
+_PLAIN = {
+    "pruned": "--after oldest continues with the retained changes",
+    "commit-conflict": "another request changed it concurrently: load it again and repeat",
+    "not-in-use": "it is disabled: its owner enables it, a catalog by 'limnos catalog enable NAME'",
+    "state-unknown": "check whether it was done before you repeat it",
+    "unexpected-answer": "check --uri and LIMNOS_URI: they have the server's address alone, as http://127.0.0.1:8090",
+}

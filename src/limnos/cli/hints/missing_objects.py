@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hints for objects that do not exist: a close one, the list that has the existing ones, or the trash."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+from limnos.cli.hints.typed_command import PATHS, TypedCommand, path_parts
+from limnos.cli.lookups import close_path, known_path
+from limnos.cli.output import flag_values
+from limnos.cli.signatures import signature_of
+from limnos.client.errors import ClientError
+from limnos.names import display
+
+_NAMED = re.compile(
+    r"(?:there is no (?:valid )?|Illegal )?'?(user|group|role|tag|policy|token|webhook|metalake|catalog|pipeline|job"
+    r" template|run|task|job)\b",
+    re.IGNORECASE,
+)
+"""The beginning of messages that name a missing or invalid object."""
+_NO_CATALOG = re.compile(r"Catalog (\S+) does not exist in metalake (\S+)$")
+"""The message about a path whose first part is no catalog."""
+_FORMER_PARENT = re.compile(r" lay in .+\(id (\d+)\)")
+"""The part of a message that names the object to restore first."""
+NO_COLUMN = " has no column "
+"""The part of an error message for an existing table without the column."""
+_OF_LISTS = {
+    "user": "list users",
+    "group": "list groups",
+    "role": "list roles",
+    "tag": "list tags",
+    "policy": "list policies",
+    "token": "list tokens",
+    "webhook": "list webhooks",
+    "job template": "list templates",
+    "pipeline": "list pipelines",
+    "run": "list runs",
+    "task": "list tasks",
+    "job": "list jobs",
+}
+
+
+def not_found_hint(error: ClientError, typed: TypedCommand) -> str:
+    """Return the typed command with a close object, or a command that lists the existing ones."""
+    path = typed.path
+    if (missing := _NO_CATALOG.match(error.message)) is not None and (hint := _without_lake(missing, typed)):
+        return hint
+    if typed.words[:2] == ("create", "namespace") and len(path) > 2:
+        return f"'{typed.again('--parents')}' creates the missing parents too"
+    if (hint := _trash_hint(error, typed)) is not None:
+        return hint
+    place = typed.target[:-1]
+    if place and place != path and error.message == f"Namespace does not exist: {'.'.join(place[1:])}":
+        return f"'{typed.command('list', display.render(place[:-1]))}' lists the existing objects"
+    if (closer := _closer(typed)) is not None:
+        return closer
+    table, lacks, _ = error.message.partition(NO_COLUMN)
+    if lacks:
+        return f"'{typed.command('show', table)}' shows its columns"
+    named = _NAMED.match(error.message)
+    kind = named[1].lower() if named else ""
+    if kind == "role" and typed.words[0] == "grant" and typed.words[1:2] != ("role",):
+        command, text = typed.command("create", "role", "ROLE"), typed.command("grant", "role", "ROLE", "--to", "USER")
+        return (
+            f"privileges are given to roles, and roles to users: '{command}', repeat this with --to ROLE, then '{text}'"
+        )
+    if kind == "user" and typed.words[:2] in (("grant", "role"), ("revoke", "role")):
+        flag = "--to" if typed.words[0] == "grant" else "--from"
+        names = [name for word in (flag, "--user") for name in flag_values(typed.tokens, word)]
+        group = f"{flag}-group {shlex.quote(names[0])}" if names else f"{flag}-group GROUP"
+        return f"'{typed.command('list', 'users')}' lists the existing ones; a group is named by {group}"
+    if kind == "catalog" and typed.path and "/" in typed.path[0]:
+        dotted = display.render([part for part in typed.path[0].split("/") if part])
+        spelled = [dotted if word in {typed.path[0], display.render(typed.path)} else word for word in typed.tokens]
+        return f"a path has dots, not slashes: '{shlex.join(['limnos', *spelled])}'"
+    if kind == "catalog" and (swapped := _swapped(typed)) is not None:
+        return f"'{swapped}', if the order was wrong; '{typed.command('list')}' lists the existing objects"
+    if kind in _OF_LISTS:
+        return f"'{typed.command(*_OF_LISTS[kind].split())}' lists the existing ones"
+    if kind == "metalake":
+        return f"'{typed.command('list', '--kind', 'metalake')}' lists the existing ones"
+    if kind != "catalog" and len(path) > 1:
+        above = path[:-1] if len(path) == 2 or typed.words[0] != "list" else path[:1]
+        if (known := known_path(above)) is not None and known.length > 0:
+            above = above[: known.length]
+        return f"'{typed.command('list', display.render(above))}' lists the existing objects"
+    return f"'{typed.command('list')}' lists the existing objects"
+
+
+def _closer(typed: TypedCommand) -> str | None:
+    """Return the typed command with the path of a close, visible object; None if its path has none."""
+    path = typed.path
+    spelled = display.render(path)
+    if typed.words[:1] == ("create",) or not any(token in {spelled, ".".join(path)} for token in typed.tokens):
+        return None
+    if (near := close_path(path)) is None:
+        return None
+    if typed.words[:1] == ("delete",):
+        shows = typed.command("show", display.render(near))
+        return f"the nearest is {display.render(near)}: '{shows}' shows it"
+    again = [display.render(near) if token in {spelled, ".".join(path)} else token for token in typed.tokens]
+    return f"did you mean '{shlex.join(['limnos', *again])}'?"
+
+
+def _without_lake(missing: re.Match[str], typed: TypedCommand) -> str | None:
+    """Return the hint for a path whose first part is no catalog: the path without the metalake, if that is the part, or
+    where catalogs are listed; None if no such path was typed.
+    """
+    name = missing[1]
+    at = next((at for at, word in enumerate(typed.tokens) if word.startswith(f"{name}.")), None)
+    if at is None:
+        return None
+    path = typed.tokens[at]
+    if name == missing[2]:
+        again = [*typed.tokens[:at], path.removeprefix(f"{name}."), *typed.tokens[at + 1 :]]
+        return f"'{TypedCommand(again).again()}': paths begin with a catalog, below the metalake"
+    return f"'{typed.command('list')}' lists the catalogs: a path begins with one, as main.{path}"
+
+
+def _swapped(typed: TypedCommand) -> str | None:
+    """Return the command with its two arguments exchanged, if the one in the place of the path has no dot."""
+    signature = signature_of(typed.words)
+    if signature is None or len(typed.words) != len(signature.words) + 2 or not PATHS & {*signature.arguments}:
+        return None
+    first, second = typed.words[-2:]
+    path, other = (first, second) if signature.arguments[0] in PATHS else (second, first)
+    if "." in path or "." not in other:
+        return None
+    exchanged = [{first: second, second: first}.get(token, token) for token in typed.tokens]
+    return shlex.join(["limnos", *exchanged])
+
+
+def _trash_hint(error: ClientError, typed: TypedCommand) -> str | None:
+    """Return the hint for a failed command on the trash: to restore the parent first, or to list the trash."""
+    catalog = typed.path[:1] or (path_parts(typed.words[2])[:1] if typed.words[:2] == ("trash", "delete") else ())
+    if not catalog or typed.words[0] not in {"trash", "undrop"}:
+        return None
+    if former_parent := _FORMER_PARENT.search(error.message):
+        first = typed.command("undrop", display.render(catalog), "--id", former_parent[1])
+        return f"'{first}' restores that one; or give another target for this one with --to"
+    if "you may restore" in error.message:
+        return f"'{typed.command('list', 'trash', display.render(catalog))}' lists objects that you may restore"
+    return None

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hints for arguments that the client rejects."""
+
+from __future__ import annotations
+
+from limnos.cli.hints.arguments import hint_for_argument
+from limnos.cli.hints.typed_command import TypedCommand
+
+
+def test_hint_for_ambiguous_path_has_both_commands() -> None:
+    """If a path is both a namespace and a view, the hint has both commands. For other argument errors there is no
+    hint.
+    """
+    typed = TypedCommand(["delete", "main.a.v", "--yes"])
+
+    hint = hint_for_argument("'main.a.v' is both a namespace and a view; name its kind", typed)
+
+    assert hint == "'limnos delete main.a.v --yes --kind namespace', or 'limnos delete main.a.v --yes --kind view'"
+    assert hint_for_argument("'main' is too short", typed) is None
