@@ -62,13 +62,53 @@ def test_drop_retains_dataverses_below(node: DriverNode) -> None:
 
 
 def test_iceberg_namespaces_are_listed_as_dataverses(node: DriverNode) -> None:
-    """Namespaces created over Iceberg REST are dataverses, and dataverses are namespaces."""
+    """Namespaces created over Iceberg REST or Gravitino REST are dataverses, their parents too, and dataverses are
+    namespaces.
+    """
     iceberg.make_space(node, "x", "y")
+    node.done("POST", "/api/metalakes/lake/catalogs/main/schemas", {"name": "s:t:u"})
     rows(node, "create dataverse z")
 
-    assert names(node) == ["x.y", "z"]
-    assert iceberg_names(node) == [["x"], ["z"]]
-    rows(node, "use x.y")
+    assert names(node) == ["s", "s.t", "s.t.u", "x", "x.y", "z"]
+    assert iceberg_names(node) == [["s"], ["x"], ["z"]]
+    rows(node, "use x.y; use x; use s.t; create type x.t as {}")
+
+
+def test_object_in_an_implicit_parent_makes_it_a_dataverse(node: DriverNode) -> None:
+    """A table, a moved table or view, or a restored table of another protocol in a namespace that CREATE DATAVERSE
+    made as a parent makes it a dataverse. A namespace in it does not, and a user who may not see it has no dataverse.
+    """
+    rows(node, "create dataverse a.x; create dataverse b.x; create dataverse c.x; create dataverse d.x")
+    iceberg.make_space(node, "a", "y")
+    iceberg.make_table(node, "from", "t")
+    iceberg.make_view(node, "from", "v")
+    assert names(node) == ["a.x", "a.y", "b.x", "c.x", "d.x", "from"]
+
+    iceberg.make_table(node, "a", "t")
+    node.done("POST", f"{OWN}/move", {"kind": "table", "source": ["from", "t"], "target": ["b", "t"]})
+    node.done("POST", f"{OWN}/move", {"kind": "view", "source": ["from", "v"], "target": ["c", "v"]})
+
+    assert names(node) == ["a", "a.x", "a.y", "b", "b.x", "c", "c.x", "d.x", "from"]
+    assert refusal(node, "use a; select * from t x")[1].startswith("ASX3109: ")  # an engine would run it
+    assert refusal(node, "use d")[0] == 400
+    grant(node, "ana", "use_catalog", kind="CATALOG", on="main")
+    assert refusal(node, "use a", user="ana")[0] == 403
+    assert names(node, user="ana") == []
+
+
+def test_restored_object_makes_an_implicit_parent_a_dataverse(node: DriverNode) -> None:
+    """A table that is restored into a namespace whose dataverse was dropped makes it a dataverse again."""
+    rows(
+        node,
+        "create dataverse a.x; create dataverse a; create type a.t as {id: int}; create dataset a.d(t) primary key id",
+    )
+    rows(node, "drop dataverse a")
+    assert names(node) == ["a.x"]
+    dropped = [each for each in node.get(f"{OWN}/trash").json()["trash"] if each["path"][-1] == "d"]
+
+    node.done("POST", f"{OWN}/trash/{dropped[0]['id']}/undrop", {})
+
+    assert names(node) == ["a", "a.x"]
 
 
 def test_drop_is_refused_if_other_clients_created_objects(node: DriverNode) -> None:

@@ -43,12 +43,12 @@ def count(desk: ServiceDesk) -> int:
 
 
 def test_missing_parents_are_created_with_the_targets_owner(desk: ServiceDesk) -> None:
-    """A create makes all missing parents, marked as implicit, with the same owner as the target."""
+    """A create makes all missing parents, none of them implicit, with the same owner as the target."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.CREATE_SCHEMA)
 
     desk.namespace("a", "b", "c", user="ana")
 
-    assert [load(desk, *"abc"[:size]).implicit for size in (1, 2, 3)] == [True, True, False]
+    assert [load(desk, *"abc"[:size]).implicit for size in (1, 2, 3)] == [False] * 3
     assert [owner(desk, name) for name in ("main.a", "main.a:b", "main.a:b:c")] == ["ana"] * 3
 
 
@@ -90,7 +90,7 @@ def test_invalid_level_refuses_the_whole_create(desk: ServiceDesk, levels: tuple
 
 
 def test_create_of_existing_namespace_is_refused(desk: ServiceDesk) -> None:
-    """Creating an existing namespace, or an existing implicit parent, is AlreadyExists with the full name, whether the
+    """Creating an existing namespace, or an existing parent, is AlreadyExists with the full name, whether the
     node has it in its view or only the store does.
     """
     desk.namespace("a", "b")
@@ -116,14 +116,14 @@ def test_namespace_owner_may_drop_objects_of_other_users(desk: ServiceDesk) -> N
 
 
 def test_drop_needs_empty_target_and_retains_parents(desk: ServiceDesk) -> None:
-    """A namespace with content cannot be dropped, and a drop does not remove the target's implicit parents."""
+    """A namespace with content cannot be dropped, and a drop does not remove the target's parents."""
     desk.namespace("a", "b")
     with pytest.raises(NotEmpty):
         desk.run(namespace_drop(desk.ctx(), MAIN, levels=("a",)))
 
     desk.run(namespace_drop(desk.ctx(), MAIN, levels=("a", "b")))
 
-    assert load(desk, "a").implicit
+    assert load(desk, "a").name == "a"
     with pytest.raises(NotFound):
         load(desk, "a", "b")
 

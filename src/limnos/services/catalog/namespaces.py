@@ -41,7 +41,8 @@ from limnos.store.tx import Tx
 class NamespaceCreate(msgspec.Struct, frozen=True, kw_only=True):
     """The command to create a namespace below `parent`, with its missing parents.
 
-    `names` are the names of the missing parents and, last, of the namespace.
+    `names` are the names of the missing parents and, last, of the namespace. Implicit parents are no dataverses of
+    SQL++ until an object is put in them.
     """
 
     parent: Node
@@ -49,6 +50,7 @@ class NamespaceCreate(msgspec.Struct, frozen=True, kw_only=True):
     space: str
     record: NamespaceRecord
     owner_id: int | None
+    has_implicit_parents: bool = False
 
 
 class NamespaceAlter(msgspec.Struct, frozen=True):
@@ -190,8 +192,9 @@ def namespace_create_of(
     *,
     check: Callable[[str], object] = check_part,
     parents: bool = True,
+    has_implicit_parents: bool = False,
 ) -> tuple[Permit[NamespaceCreate], str]:
-    """Decide on creating a namespace.
+    """Decide on creating a namespace, with missing parents that are implicit or not.
 
     Returns the permit and the parent's location. Raises as `namespace_create` does.
     """
@@ -225,6 +228,7 @@ def namespace_create_of(
         space=request_view.space(Kind.NAMESPACE),
         record=placed,
         owner_id=request_view.maker_id,
+        has_implicit_parents=has_implicit_parents,
     )
     return request_view.permit(command, decision), namespace_base_location(request_view, chain)
 
@@ -298,7 +302,7 @@ def namespace_insert(tx: Tx, permit: Permit[NamespaceCreate]) -> Node:
             parent_id=parent.id,
             zone=permit.zone,
             record=command.record if last else BLANK_NAMESPACE,
-            implicit=not last,
+            implicit=not last and command.has_implicit_parents,
             owner_id=command.owner_id,
         )
     return parent

@@ -448,3 +448,4 @@ def table_reparent(tx: Tx, permit: Permit[TableMove]) -> None:
     if node.parent_id != into.id and not permit.command.frees:
         tx.protection.refuse_move(node)
     nodes.move(node, parent_id=into.id, name=permit.command.name, moves_access=node.parent_id != into.id)
+    nodes.make_explicit(into, child=node.kind)

@@ -227,6 +227,7 @@ def view_reparent(tx: Tx, permit: Permit[ViewMove]) -> ViewState:
     if node.parent_id != into.id and not permit.command.frees:
         tx.protection.refuse_move(node)
     tx.nodes.move(node, parent_id=into.id, name=permit.command.name, moves_access=node.parent_id != into.id)
+    tx.nodes.make_explicit(into, child=node.kind)
     document = tx.documents.read(node.id)
     if document is None:
         tx.stale()

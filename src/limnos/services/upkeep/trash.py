@@ -311,6 +311,7 @@ def trash_restore_run(tx: Tx, permit: Permit[TrashRestore]) -> tuple[int, int] |
     if not tx.trash.take(row.id):
         return None
     tx.nodes.revive(row.id, kind=row.kind, space=row.name_space, parent_id=into.id, name=command.name)
+    tx.nodes.make_explicit(into, child=row.kind)
     back, left = _undrop_within(tx, row.id, codec=command.codec) if command.contents else (0, 0)
     if row.kind is Kind.NAMESPACE and tx.nodes.height(row.id) > command.room:
         raise BadRequest(f"At this path, objects of namespace {row.name} would be deeper than {PARTS_MAX} levels")

@@ -179,7 +179,8 @@ class NodeWrites(Writes):
     ) -> Node:
         """Insert a node with its owner.
 
-        `under` is the parent at the decision; the same statement checks that it is unchanged.
+        `under` is the parent at the decision; the same statement checks that it is unchanged. An implicit parent
+        becomes an explicit one.
 
         Raises:
             AlreadyExists: The name is taken. The error contains the kind of the existing object.
@@ -208,6 +209,8 @@ class NodeWrites(Writes):
         self._changed("create", node, new_parent=parent_id, new_name=name, owner_id=owner_id)
         if is_remembered:
             FormerNameWrites(tx).take(PlacedObject(node.id, kind, space, zone), name=name)
+        if under is not None:
+            self.make_explicit(under, child=kind)
         return node
 
     def _insert(self, node: Node, *, under: Node | None) -> bool:
@@ -370,6 +373,11 @@ class NodeWrites(Writes):
         """Store whether a namespace is implicit: it exists only as the parent of another namespace."""
         self.tx.count(SET_IMPLICIT, {"id": node.id, "implicit": implicit, **self._stamp()})
         self._changed("alter", node)
+
+    def make_explicit(self, parent: Node, *, child: Kind) -> None:
+        """Mark an implicit namespace as an explicit one, because an object was put in it; no-op for a namespace."""
+        if parent.implicit and child is not Kind.NAMESPACE:
+            self.mark(parent, implicit=False)
 
     def height(self, node_id: int) -> int:
         """Count the levels below a namespace, down to its deepest object. It reads all namespaces below it.

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dataverses: namespaces that were created explicitly. Creates and drops them, and sets the active dataverse.
 
-Must not know any wire format. A namespace that exists only as the parent of another is not a dataverse; creating it
-marks it as explicit. Dropping a dataverse that contains other namespaces drops its objects, and only removes the mark
-of the namespace. `Default` is created with the first object in it.
+Must not know any wire format. A namespace that CREATE DATAVERSE made as the parent of another is not a dataverse;
+creating it, or an object in it, marks it as explicit. Parents that other protocols make are dataverses. Dropping a
+dataverse that contains other namespaces drops its objects, and only removes the mark of the namespace. `Default` is
+created with the first object in it.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ def _create_of(request_view: RequestView, parts: Levels) -> Permit[DataverseCrea
     if node is not None and node.implicit:
         decision = request_view.require(Action.NAMESPACE_CREATE, chain[1:])
         return request_view.permit(DataverseCreate(None, node), decision)
-    permit, _ = namespace_create_of(request_view, parts, BLANK_NAMESPACE)
+    permit, _ = namespace_create_of(request_view, parts, BLANK_NAMESPACE, has_implicit_parents=True)
     return permit.about(DataverseCreate(permit.command, None))
 
 
