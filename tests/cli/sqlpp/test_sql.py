@@ -72,7 +72,7 @@ def test_commands_and_files_run_in_order_with_last_dataverse(
     run: Run, service: FakeQueryService, tmp_path: Path
 ) -> None:
     """Commands and files run in order. Each uses the dataverse of the preceding USE statement, the first that of the
-    command line.
+    command line, which a request of its own finds first.
     """
     file = tmp_path / "s.sqlpp"
     file.write_text("select value 3;")
@@ -81,8 +81,10 @@ def test_commands_and_files_run_in_order_with_last_dataverse(
     )
 
     assert done.code == 0
-    assert [body.get("dataverse") for body in service.asked] == [["a.b", "c"], "d", ["e", "f"]]
-    assert [body["timeout"] for body in service.asked] == ["300s"] * 3
+    first, *later = service.asked
+    assert first["statement"] == "use `a.b`.c;"
+    assert [body.get("dataverse") for body in later] == [["a.b", "c"], "d", ["e", "f"]]
+    assert [body["timeout"] for body in later] == ["300s"] * 3
 
 
 def test_standard_input_is_run_as_one_request(

@@ -97,7 +97,9 @@ def test_prompt_shows_the_dataverse_in_use(shell: Shell, service: FakeQueryServi
     child.send("select 1;\r")
     child.expect("1 rows")
 
-    assert [body["dataverse"] for body in service.asked] == [["sales", "west"], ["sales", "east"]]
+    first, *later = service.asked
+    assert first["statement"] == "use sales.west;"
+    assert [body["dataverse"] for body in later] == [["sales", "west"], ["sales", "east"]]
 
 
 COMPLETED = {
@@ -128,7 +130,7 @@ def test_names_and_keywords_are_completed(shell: Shell, service: FakeQueryServic
         child.expect_exact("error")
         child.expect_exact("sales.east>")
 
-    assert [body["statement"] for body in service.asked] == [whole for _, whole in COMPLETED.values()]
+    assert [body["statement"] for body in service.asked[1:]] == [whole for _, whole in COMPLETED.values()]
 
 
 def test_error_is_underlined_and_the_shell_continues(shell: Shell) -> None:

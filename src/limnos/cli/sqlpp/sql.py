@@ -70,6 +70,7 @@ def sql(
         results=results,
     )
     try:
+        session.require_dataverse()
         if command is None and file is None and sys.stdin.isatty() and sys.stdout.isatty():
             from limnos.cli.sqlpp.sql_prompt import run_shell
 

@@ -22,6 +22,7 @@ from limnos.cli.hints.failed_calls import hint_for
 from limnos.cli.hints.typed_command import TypedCommand
 from limnos.cli.output import Format, show_rows, to_json, visible
 from limnos.cli.sqlpp import ResultText
+from limnos.cli.sqlpp.sql_names import dataverse_require, hint_for_names
 from limnos.cli.sqlpp.sql_text import active_dataverse, changes_names, error_position, underline_position
 from limnos.client.errors import ClientError
 from limnos.client.values import StatementResponse
@@ -108,6 +109,11 @@ class SqlSession:
         if timed and answer is not None:
             print(_times(answer, time.monotonic() - began), file=sys.stderr)
         return ExitCode.OK
+
+    def require_dataverse(self) -> None:
+        """Check that the dataverse of the command line exists. Raises StoppedError if not, and ClientError."""
+        if self.dataverse is not None:
+            dataverse_require(self._client, self.dataverse, catalog=CATALOG)
 
     def close(self) -> None:
         """Close the client and its connections."""
@@ -211,7 +217,11 @@ class SqlSession:
         from limnos.sqlpp.hints import hint_of_text
 
         place = error_position(statement_failure.message)
-        hint = statement_failure.hint or hint_of_text(statement_failure.message, text, catalog=CATALOG) or None
+        hint = (
+            statement_failure.hint
+            or hint_of_text(statement_failure.message, text, catalog=CATALOG)
+            or hint_for_names(self._client, statement_failure.message, catalog=CATALOG)
+        )
         failure = CommandFailure(
             exit_code=statement_failure.exit_code,
             code=statement_failure.code,
