@@ -38,6 +38,8 @@ Store = SqliteStore | PostgresStore
 Query = Callable[..., list[tuple[Any, ...]]]
 BACKENDS = ("sqlite", "postgres")
 FIRST_ID = 1000
+PATIENCE_S = 600.0
+"""How long tests wait for a database or a worker process on a busy machine. Tests of silence have their own limit."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,9 @@ class Database:
 
     def open(self) -> Store:
         """Open a store on it. The caller closes it."""
-        return SqliteStore(Path(self.address)) if self.kind == "sqlite" else PostgresStore(self.address)
+        if self.kind == "sqlite":
+            return SqliteStore(Path(self.address))
+        return PostgresStore(self.address, silence_s=PATIENCE_S)
 
     def sql(self, statement: str, *params: object) -> list[tuple[Any, ...]]:
         """Run a statement on a separate connection, not through a store; `?` marks a parameter."""

@@ -23,6 +23,7 @@ from limnos.http.request import IS_GONE
 from limnos.http.throttle import CredentialThrottle
 from limnos.services.runs.job_rules import JOB_RULES, JobRules
 from limnos.services.sqlpp.requests.running_requests import REQUESTS
+from tests.backends import PATIENCE_S
 
 API = "/api/metalakes"
 OWN = "/api/limnos/v1"
@@ -31,8 +32,6 @@ NO_MORE = StorageSection()
 """Catalogs may use the server's own warehouse and the public clouds."""
 NO_JOBS = JobsSection()
 """The server runs no jobs."""
-PATIENCE_S = 600.0
-"""The deadline of requests. A worker process that starts on a busy machine may need more than the usual 30 s."""
 AS_USUAL = NamesSection()
 NOBODY = SourcesSection()
 """No external system is allowed."""
@@ -208,7 +207,7 @@ def node_at(
     """
     limits = {} if kept_bytes_max is None else {"kept_bytes_max": kept_bytes_max}
     server = ServerSection(data=str(data), request_timeout_s=PATIENCE_S, **limits)
-    store = DatabaseSection.model_validate({"url": database})
+    store = DatabaseSection.model_validate({"url": database, "silence_s": PATIENCE_S})
     settings = Settings(
         server=server,
         database=store,

@@ -85,7 +85,7 @@ class DatabaseSection(SettingsSection):
     """The maximum number of database connections of this process for writes, and the same number for reads."""
     silence_s: PositiveFloat = 1.5
     """The seconds without an answer from PostgreSQL after which the server checks on a new connection whether it still
-    works.
+    works. A new connection must open in the same time, or in two seconds if that is longer.
     """
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from limnos.model.errors import BadRequest, LimnosError, NoSpace, ServiceUnavailable, StateUnknown, StoreDamaged
 from limnos.model.permits import upkeep_permit
-from limnos.store.backends import gate_connection, postgres, postgres_errors, read_connections, sqlite
+from limnos.store.backends import postgres, postgres_errors, read_connections, sqlite
 from limnos.store.backends.postgres import PostgresStore
 from limnos.store.backends.sqlite import SqliteStore
 from limnos.store.changes import UNKNOWN, GateResult
@@ -541,12 +541,11 @@ def test_missing_clocks_are_unavailable(server_lab: StoreLab) -> None:
 def test_silent_new_connection_is_not_tried_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     """If a database accepts a connection and then is silent, a gate read does not open a second one."""
     opened: list[asyncio.StreamWriter] = []
-    monkeypatch.setattr(gate_connection, "CONNECT_S", 0.1)
     monkeypatch.setattr(read_connections, "CONNECT_S", 0.1)
 
     async def story() -> None:
         silent = await asyncio.start_server(lambda _, writer: opened.append(writer), "127.0.0.1", 0)
-        store = PostgresStore(f"postgresql://nobody@127.0.0.1:{silent.sockets[0].getsockname()[1]}/none")
+        store = PostgresStore(f"postgresql://nobody@127.0.0.1:{silent.sockets[0].getsockname()[1]}/none", silence_s=0.1)
         with pytest.raises(ServiceUnavailable, match="does not answer"):
             await store.gate_async(0, ((0, UNKNOWN),))
         await store.close()

@@ -10,6 +10,7 @@ through psycopg's libpq, with one callback for the result.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable
 from typing import Final
@@ -23,10 +24,9 @@ from limnos.store.backends.dead_peer_detection import MonitoredConnection
 from limnos.store.sql import Params, Row, Sql, Value
 
 CONNECT_S = 2.0
-"""The time limit for opening a connection, in seconds."""
+"""The least time limit for opening a connection, in seconds. `database.silence_s` extends it."""
 KEPT_ALIVE: Final = {
     "application_name": APPLICATION,
-    "connect_timeout": round(CONNECT_S),
     "keepalives_idle": 10,
     "keepalives_interval": 5,
     "keepalives_count": 3,
@@ -162,11 +162,18 @@ class GateConnection:
             self._response.set_exception(error)
 
 
-async def open_gate_connection(url: str) -> GateConnection:
-    """Open the connection. Raises psycopg.OperationalError or TimeoutError."""
-    arguments = KEPT_ALIVE | conninfo_to_dict(url) | {"client_encoding": "utf8"}
-    async with asyncio.timeout(CONNECT_S):
-        return GateConnection(await psycopg.AsyncConnection.connect(**arguments, autocommit=True))  # type: ignore[arg-type]
+def connection_parameters(url: str, within_s: float) -> dict[str, str | int | None]:
+    """Return libpq's parameters for a connection that must open within `within_s` seconds, unless the URL says
+    otherwise.
+    """
+    return KEPT_ALIVE | {"connect_timeout": math.ceil(within_s)} | conninfo_to_dict(url)
+
+
+async def open_gate_connection(url: str, *, within_s: float = CONNECT_S) -> GateConnection:
+    """Open the connection. Raises psycopg.OperationalError, and TimeoutError after `within_s` seconds."""
+    parameters = connection_parameters(url, within_s) | {"client_encoding": "utf8"}
+    async with asyncio.timeout(within_s):
+        return GateConnection(await psycopg.AsyncConnection.connect(**parameters, autocommit=True))  # type: ignore[arg-type]
 
 
 def _encode_param(value: Value) -> bytes:

@@ -418,7 +418,7 @@ class PostgresStore:
             try:
                 connection = self._idle.get_nowait()
             except queue.Empty:
-                connection = open_write_connection(self.url)
+                connection = open_write_connection(self.url, within_s=self._readers.connect_s)
                 self._watch.add(connection.monitor)
                 return connection
             if connection.used_at > self._trusted_after:

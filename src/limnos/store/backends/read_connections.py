@@ -106,6 +106,8 @@ class ReadConnections:
         self.url = url
         self.watch: DeadPeerDetector | None = None
         self._silence_s = silence_s
+        self.connect_s = max(CONNECT_S, silence_s)
+        """The time limit for opening a connection, in seconds."""
         self._time_of = time_of
         self._free = asyncio.Semaphore(connections_max)
         self._gate: GateConnection | None = None
@@ -120,7 +122,7 @@ class ReadConnections:
         It takes milliseconds, so a short deadline detects an unresponsive connection. If a new connection is
         unresponsive, too, another one would only make the callers wait longer. Raises the errors of `read_error`.
         """
-        until = time.monotonic() + self._silence_s + CONNECT_S
+        until = time.monotonic() + self._silence_s + self.connect_s
         for last in (False, True):
             is_new = False
             try:
@@ -146,8 +148,8 @@ class ReadConnections:
 
     async def _open_gate(self) -> GateConnection:
         self._drop_gate()
-        opened_by = time.monotonic() + CONNECT_S
-        gate = await open_gate_connection(self.url)
+        opened_by = time.monotonic() + self.connect_s
+        gate = await open_gate_connection(self.url, within_s=self.connect_s)
         try:
             asked_at = time.monotonic()
             ((pid, began_us, now_ms, *_),) = await gate.rows(_HELLO_GATE, {}, timeout_s=opened_by - asked_at)
@@ -188,7 +190,7 @@ class ReadConnections:
                 try:
                     return await self._read_once(read)
                 except LOST as error:
-                    if last or time.monotonic() - self._silent_at < CONNECT_S:
+                    if last or time.monotonic() - self._silent_at < self.connect_s:
                         raise_read_error(error)
                 except asyncpg.PostgresError as error:
                     raise_read_error(error)
@@ -238,10 +240,10 @@ class ReadConnections:
             raise
 
     async def _connect(self) -> ReadConnection:
-        connection = await self._open(timeout_s=CONNECT_S)
+        connection = await self._open(timeout_s=self.connect_s)
         try:
             asked_at = time.monotonic()
-            (hello,) = await connection.fetch(_HELLO, timeout=CONNECT_S)
+            (hello,) = await connection.fetch(_HELLO, timeout=self.connect_s)
             self._time_of.learn(hello[2], asked_at)
             known = hello[0] == connection.get_server_pid() and hello[1] is not None
         except BaseException:

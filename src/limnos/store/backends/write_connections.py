@@ -16,10 +16,9 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict
 
 from limnos.store.backends.dead_peer_detection import MonitoredConnection
-from limnos.store.backends.gate_connection import KEPT_ALIVE
+from limnos.store.backends.gate_connection import connection_parameters
 from limnos.store.backends.read_connections import BY_INDEX
 
 T = TypeVar("T")
@@ -69,9 +68,9 @@ class WriteConnection:
         self._handle.close()
 
 
-def open_write_connection(url: str) -> WriteConnection:
-    """Open the connection. Raises psycopg.OperationalError."""
-    connection = _TimedConnection.connect(**(KEPT_ALIVE | conninfo_to_dict(url)), prepare_threshold=2)  # type: ignore[arg-type]
+def open_write_connection(url: str, *, within_s: float) -> WriteConnection:
+    """Open the connection. Raises psycopg.OperationalError, also if it is not open after `within_s` seconds."""
+    connection = _TimedConnection.connect(**connection_parameters(url, within_s), prepare_threshold=2)  # type: ignore[arg-type]
     try:
         handle = socket.socket(fileno=os.dup(connection.fileno()))
     except BaseException:
