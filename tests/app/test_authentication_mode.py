@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from alembic import command
 
 from limnos.app.authentication_mode import with_authentication
 from limnos.app.node_builder import database_of
@@ -18,10 +17,9 @@ from limnos.config.access import AccessSection
 from limnos.config.server import ServerSection
 from limnos.config.settings import DatabaseSection, Settings
 from limnos.model.errors import CannotStart
-from limnos.store.backends.migrate import _config, _engine, migrate
+from limnos.store.backends.migrate import _engine, migrate
 
 Mode = Literal["simple", "token"]
-EARLIER = "0063"
 
 
 def settings_of(data: Path, mode: Mode | None = None, *, database: str | None = None, **server: object) -> Settings:
@@ -34,14 +32,13 @@ def settings_of(data: Path, mode: Mode | None = None, *, database: str | None = 
 
 
 def store_of_earlier_release(database: str, *, was_served: bool) -> None:
-    """Create a store with the schema of an earlier release, as it is before its first start or after a change."""
+    """Create a store as a version without the setting left it: before its first start, or after a change."""
+    migrate(database)
     engine = _engine(database)
-    with engine.begin() as connection:
-        config = _config()
-        config.attributes["connection"] = connection
-        command.upgrade(config, EARLIER)
-        if was_served:
+    if was_served:
+        with engine.begin() as connection:
             connection.exec_driver_sql("UPDATE clock SET revision = 1 WHERE zone = 0")
+            connection.exec_driver_sql("UPDATE store SET authentication = 'simple'")
     engine.dispose()
 
 

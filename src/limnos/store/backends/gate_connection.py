@@ -13,7 +13,7 @@ import asyncio
 import math
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import psycopg
 from psycopg import pq
@@ -162,7 +162,7 @@ class GateConnection:
             self._response.set_exception(error)
 
 
-def connection_parameters(url: str, within_s: float) -> dict[str, str | int | None]:
+def connection_parameters(url: str, within_s: float) -> dict[str, Any]:
     """Return libpq's parameters for a connection that must open within `within_s` seconds, unless the URL says
     otherwise.
     """
@@ -173,7 +173,7 @@ async def open_gate_connection(url: str, *, within_s: float = CONNECT_S) -> Gate
     """Open the connection. Raises psycopg.OperationalError, and TimeoutError after `within_s` seconds."""
     parameters = connection_parameters(url, within_s) | {"client_encoding": "utf8"}
     async with asyncio.timeout(within_s):
-        return GateConnection(await psycopg.AsyncConnection.connect(**parameters, autocommit=True))  # type: ignore[arg-type]
+        return GateConnection(await psycopg.AsyncConnection.connect(**parameters, autocommit=True))
 
 
 def _encode_param(value: Value) -> bytes:

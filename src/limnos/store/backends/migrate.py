@@ -55,7 +55,7 @@ _SESSIONS = text(
 
 
 class WrongSchema(LimnosError):
-    """The store has the schema of a newer release."""
+    """The store has the schema of a newer release, or of a version before the first release."""
 
     code = "wrong-schema"
 
@@ -156,7 +156,7 @@ def current_revision(database: str) -> str | None:
 def migrate(database: str) -> tuple[str | None, str]:
     """Migrate a store, given by an SQLite path or a `postgresql://` URL. Returns the revisions before and after.
 
-    Raises WrongSchema for a store of a newer release.
+    Raises WrongSchema for a store of a newer release, or of a version before the first release.
     """
     head, known = _revisions()
     engine = _engine(database)
@@ -165,15 +165,24 @@ def migrate(database: str) -> tuple[str | None, str]:
             before = _current(connection)
             connection.rollback()
             if before is not None and before not in known:
-                raise WrongSchema(
-                    f"The store has schema {before}, made by a newer release; this one supports {head}: start the"
-                    " newer one"
-                )
+                raise _wrong_schema(before, head=head, first=min(known))
             if before != head:
                 _upgrade(connection)
             return before, head
     finally:
         engine.dispose()
+
+
+def _wrong_schema(before: str, *, head: str, first: str) -> WrongSchema:
+    if before < first:
+        return WrongSchema(
+            f"The store has schema {before}, made by a version before release 0.1.0, which no release upgrades: with"
+            " that version, export each metalake ('limnos export NAME > NAME.export'), then start with an empty store,"
+            " and import them ('limnos import NAME.export --into NAME')"
+        )
+    return WrongSchema(
+        f"The store has schema {before}, made by a newer release; this one supports {head}: start the newer one"
+    )
 
 
 def _upgrade(connection: Connection) -> None:

@@ -70,7 +70,7 @@ class WriteConnection:
 
 def open_write_connection(url: str, *, within_s: float) -> WriteConnection:
     """Open the connection. Raises psycopg.OperationalError, also if it is not open after `within_s` seconds."""
-    connection = _TimedConnection.connect(**connection_parameters(url, within_s), prepare_threshold=2)  # type: ignore[arg-type]
+    connection = _TimedConnection.connect(**connection_parameters(url, within_s), prepare_threshold=2)
     try:
         handle = socket.socket(fileno=os.dup(connection.fileno()))
     except BaseException:
