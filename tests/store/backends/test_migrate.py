@@ -14,6 +14,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from alembic import command
 from alembic.config import Config
 from sqlalchemy import create_engine, inspect
 from sqlalchemy.engine import URL, make_url
@@ -254,3 +255,23 @@ def test_names_are_compared_by_bytes(empty: Database) -> None:
     sorted_names = [row[0] for row in empty.sql("SELECT user_name FROM token ORDER BY user_name")]
 
     assert sorted_names == ["A", "b", "é", "\ufffd", "\U0001f600"]
+
+
+def revision_of(database: Database, revision: str) -> None:
+    """Downgrade a store to an older schema."""
+    engine = store_migrate._engine(database.address)
+    config = store_migrate._config()
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.downgrade(config, revision)
+    engine.dispose()
+
+
+def test_downgrade_of_the_first_migration_leaves_nothing(empty: Database) -> None:
+    """The downgrade of the first migration drops all that it created; a later start creates it again."""
+    migrate(empty.address)
+
+    revision_of(empty, "base")
+
+    assert current_revision(empty.address) is None
+    assert migrate(empty.address) == (None, head_revision())
