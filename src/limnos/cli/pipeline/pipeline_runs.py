@@ -222,7 +222,7 @@ def resume(
     Parameters
     ----------
     run_id
-        The run, as `limnos list runs` shows it.
+        The run, as `limnos list runs` shows it, or `last`.
     file
         The pipeline's file, if it differs from the file with which the run was started.
     """
@@ -247,7 +247,7 @@ def publish(run_id: str, /, *, common: CommonFlags = DEFAULTS) -> int:
     Parameters
     ----------
     run_id
-        The run, as `limnos list runs` shows it.
+        The run, as `limnos list runs` shows it, or `last`.
     """
     over = import_extra("limnos.pipeline.run.held_runs", extra="spark")
     with common.client() as client:
@@ -261,7 +261,7 @@ def discard(run_id: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAU
     Parameters
     ----------
     run_id
-        The run, as `limnos list runs` shows it.
+        The run, as `limnos list runs` shows it, or `last`.
     """
     run_id = _whole_id(common, run_id)
     confirm(f"Discard run {run_id}?", yes=yes)
@@ -291,7 +291,7 @@ def diff(
     Parameters
     ----------
     run_id
-        The run, as `limnos list runs` shows it.
+        The run, as `limnos list runs` shows it, or `last`.
     """
     command = _command()
     result = command.diff_run(

@@ -79,7 +79,7 @@ def show(run: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     Parameters
     ----------
     run
-        Its id, as `limnos list runs` shows it.
+        Its id, as `limnos list runs` shows it, or `last`.
     """
     with common.client() as client:
         result = client.runs.load(whole_run_id(client, run))
@@ -158,12 +158,12 @@ def cancel(run: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     Parameters
     ----------
     run
-        Its id, as `limnos list runs` shows it.
+        Its id, as `limnos list runs` shows it, or `last`.
     """
     with common.client() as client:
         result = client.runs.cancel(whole_run_id(client, run))
-    requested = f"run {run} is being cancelled: its process at {result.holder} stops at its next heartbeat"
-    text = requested if result.state == "cancelling" else f"run {run} is {result.state}"
+    requested = f"run {result.id} is being cancelled: its process at {result.holder} stops at its next heartbeat"
+    text = requested if result.state == "cancelling" else f"run {result.id} is {result.state}"
     show_done(text, {"id": result.id, "state": result.state}, output_format=common.output_format)
 
 

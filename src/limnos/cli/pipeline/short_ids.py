@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Short ids: the beginning of the id of a run or a job, as the console prints it, wherever it is unique.
+"""Short ids: the beginning of the id of a run or a job, as the console prints it, wherever it is unique; `last` for the
+newest run.
 
 A whole id costs no further request.
 """
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 WHOLE: Final = 36
 """The length of a UUID."""
 SHORT_MIN: Final = 4
+LAST: Final = "last"
+"""The word for the newest run."""
 SEARCHED_MAX: Final = 1000
 """The number of newest runs among which a short id is searched."""
 
@@ -43,7 +46,15 @@ def whole_id(typed: str, *, kind: str, ids: Callable[[], Iterable[str]]) -> str:
 
 
 def whole_run_id(client: Client, typed: str) -> str:
-    """Return the id of the run whose id begins with what was typed. Raises UsageError if several do."""
+    """Return the id of the run whose id begins with what was typed, or of the newest run for the word `last`.
+
+    Raises UsageError if several ids begin so, and if there is no run.
+    """
+    if typed == LAST:
+        newest = next(iter(client.runs.list(limit=1)), None)
+        if newest is None:
+            raise UsageError("there is no run yet that you may see", hint="'limnos pipeline run FILE' starts one")
+        return newest.id
     return whole_id(typed, kind="run", ids=lambda: (each.id for each in client.runs.list(limit=SEARCHED_MAX)))
 
 
