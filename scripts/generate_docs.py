@@ -45,10 +45,17 @@ MARKER = "<!-- Below here: written by `make docs` from the code. -->\n"
 METRIC_CLASSES = frozenset({"Counter", "Gauge", "Histogram", "Summary"})
 
 
+_DECLARES = re.compile(rf"^\s+code\b.*=|(?:{'|'.join(sorted(METRIC_CLASSES))})\(", re.MULTILINE)
+"""What a module has that declares an error code or a metric."""
+
+
 def trees(package: Path) -> list[tuple[str, ast.Module]]:
-    """Parse every module of the package; returns each with its package (first folder)."""
+    """Parse every module of the package that may declare error codes or metrics; returns each with its package (first
+    folder).
+    """
     files = sorted(file for file in package.rglob("*.py") if not file.name.endswith("_pb2.py"))
-    return [(file.relative_to(package).parts[0], ast.parse(file.read_text(encoding="utf-8"))) for file in files]
+    texts = ((file.relative_to(package).parts[0], file.read_text(encoding="utf-8")) for file in files)
+    return [(folder, ast.parse(text)) for folder, text in texts if _DECLARES.search(text)]
 
 
 ERROR_COLUMNS = ("code", "meaning", "own API", "Gravitino", "Iceberg", "Lance", "SQL++", "package")
@@ -108,7 +115,7 @@ def metric_rows(parsed: Iterable[tuple[str, ast.Module]]) -> list[str]:
         (name, call.func.attr if isinstance(call.func, ast.Attribute) else ast.unparse(call.func), labels, help_text)
         for _, tree in parsed
         for call in ast.walk(tree)
-        if isinstance(call, ast.Call) and ast.unparse(call.func).rpartition(".")[2] in METRIC_CLASSES
+        if isinstance(call, ast.Call) and getattr(call.func, "attr", getattr(call.func, "id", "")) in METRIC_CLASSES
         for name, help_text, labels in _metric(call)
     ]
     return [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Distribution of tests to processes: whole modules, and all tests with Spark to one process.
+"""Distribution of tests to processes: whole modules, all tests with Spark to one process, and so the house tests.
 
 A module's tests share servers, so they run in one process; a second Spark would cost half a gigabyte and its start. The
 process that distributes tests knows their names but not their marks, so modules with Spark are recognized by their
@@ -24,6 +24,8 @@ _ROOT: Final = Path(__file__).parents[1]
 _FOLDERS: Final = ("tests/demo/", "tests/spark/", "tests/pipeline/engine/")
 _TEXT: Final = re.compile(r"mark\.spark\b|\b(spark|here): SparkSession\b")
 SPARK: Final = "spark"
+HOUSE: Final = "tests/house/"
+"""The folder of the rules about sources, which share one pass over them in a process."""
 
 
 @cache
@@ -33,13 +35,17 @@ def needs_spark(module: str) -> bool:
 
 
 class ModulesAndSpark(LoadScopeScheduling):
-    """Assigns modules to processes one at a time, in the order of collection. The modules with Spark are one unit."""
+    """Assigns modules to processes one at a time, in the order of collection. The modules with Spark are one unit, and
+    the house tests are one.
+    """
 
     def __init__(self, config: pytest.Config, log: Producer | None = None) -> None:
         super().__init__(config, log)
         config.option.loadscopereorder = False
 
     def _split_scope(self, nodeid: str) -> str:
-        """Return the unit of a test: Spark's, or its module."""
+        """Return the unit of a test: Spark's, that of the house tests, or its module."""
         module = nodeid.partition("::")[0]
+        if module.startswith(HOUSE):
+            return HOUSE
         return SPARK if needs_spark(module) else module

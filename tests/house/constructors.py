@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 from tests.house.tidy import SourceFile
@@ -19,14 +19,17 @@ FIELDS_MAX = 4
 _STRUCTS = frozenset({"msgspec.Struct", "msgspec.structs.Struct"})
 _TUPLES = frozenset({"typing.NamedTuple"})
 _DATACLASSES = frozenset({"dataclasses.dataclass"})
+_ROOTS = frozenset({"limnos", "tests", "conformance", "bench", "scripts", "examples"})
+"""The packages whose modules a file may name in full."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
     """A class of the repository that is built from its fields."""
 
-    source: SourceFile
-    node: ast.ClassDef
+    path: str
+    line: int
+    name: str
     kind: str
     """`tuple`, `struct`, `dataclass` or `class`."""
     fields: tuple[str, ...]
@@ -41,75 +44,134 @@ class Record:
         return len(self.fields) > FIELDS_MAX
 
 
-@dataclass
-class _Module:
-    source: SourceFile
-    imports: dict[str, str] = field(default_factory=dict)
-    classes: dict[str, list[ast.ClassDef]] = field(default_factory=dict)
-    calls: list[tuple[ast.Call | ast.MatchClass, str]] = field(default_factory=list)
-    """Calls and patterns with positional arguments, and the name of the class around each."""
+@dataclass(frozen=True, kw_only=True)
+class ClassSummary:
+    """What a class statement says about its constructor; names of other classes as the file spells them."""
 
-    def read(self, node: ast.AST, owner: str) -> None:
-        """Collect imports, classes and calls below a node."""
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.Import):
-                self.imports |= {item.asname: item.name for item in child.names if item.asname}
-            elif isinstance(child, ast.ImportFrom) and child.module:
-                self.imports |= {item.asname or item.name: f"{child.module}.{item.name}" for item in child.names}
-            elif isinstance(child, ast.ClassDef):
-                self.classes.setdefault(child.name, []).append(child)
-            elif (isinstance(child, ast.Call) and child.args) or (isinstance(child, ast.MatchClass) and child.patterns):
-                self.calls.append((child, owner))
-            self.read(child, child.name if isinstance(child, ast.ClassDef) else owner)
+    line: int
+    last_line: int
+    bases: list[str]
+    options: dict[str, bool]
+    """The keywords of the class statement that are constants."""
+    decorators: list[tuple[str, dict[str, bool]]]
+    arguments: list[str] | None
+    """The positional arguments of `__init__`; None without one."""
+    fields: dict[str, bool]
+    """The annotated names that the constructor takes, and whether it takes them by keyword alone."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallSummary:
+    """A call or a pattern that has positional arguments."""
+
+    line: int
+    name: str
+    """The called name as the file spells it; `cls` is replaced by the class around it."""
+    is_row: bool
+    """Whether its only argument is `*row`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileSummary:
+    """The imports, classes and calls of a file, without its syntax tree."""
+
+    path: str
+    imports: dict[str, str]
+    classes: dict[str, list[ClassSummary]]
+    calls: list[CallSummary]
+
+
+def summarize(source: SourceFile) -> FileSummary:
+    """Return what the rules read of a file; calls of names that are neither imported nor classes are left out."""
+    imports = {item.asname: item.name for node in source.nodes(ast.Import) for item in node.names if item.asname}
+    for origin in source.nodes(ast.ImportFrom):
+        imports |= {item.asname or item.name: f"{origin.module}.{item.name}" for item in origin.names}
+    classes: dict[str, list[ClassSummary]] = {}
+    for node in source.nodes(ast.ClassDef):
+        classes.setdefault(node.name, []).append(_class_summary(node))
+    lines = [(each.line, each.last_line, name) for name, every in classes.items() for each in every]
+    known = {*imports, *classes, *_ROOTS}
+    calls = []
+    waiting: list[ast.Call | ast.MatchClass] = [*source.nodes(ast.Call), *source.nodes(ast.MatchClass)]
+    for call in waiting:
+        name = _spelling(call.func if isinstance(call, ast.Call) else call.cls)
+        if name == "cls":
+            name = max(((first, each) for first, last, each in lines if first <= call.lineno <= last), default=(0, ""))[
+                1
+            ]
+        if (call.args if isinstance(call, ast.Call) else call.patterns) and name.partition(".")[0] in known:
+            calls.append(CallSummary(line=call.lineno, name=name, is_row=_takes_row(call)))
+    return FileSummary(path=source.path, imports=imports, classes=classes, calls=calls)
+
+
+def _class_summary(node: ast.ClassDef) -> ClassSummary:
+    calls = [each if isinstance(each, ast.Call) else ast.Call(each, [], []) for each in node.decorator_list]
+    init = next((each for each in node.body if isinstance(each, ast.FunctionDef) and each.name == "__init__"), None)
+    return ClassSummary(
+        line=node.lineno,
+        last_line=node.end_lineno or node.lineno,
+        bases=[_spelling(base) for base in node.bases],
+        options=_options(node.keywords),
+        decorators=[(_spelling(each.func), _options(each.keywords)) for each in calls],
+        arguments=[each.arg for each in (*init.args.posonlyargs, *init.args.args)][1:] if init else None,
+        fields=dict(_fields(node)),
+    )
+
+
+def _spelling(node: ast.expr) -> str:
+    """Return the dotted name that an expression names, without an index; empty for anything else."""
+    if isinstance(node, ast.Subscript):
+        return _spelling(node.value)
+    if isinstance(node, ast.Attribute):
+        return f"{head}.{node.attr}" if (head := _spelling(node.value)) else ""
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _takes_row(node: ast.Call | ast.MatchClass) -> bool:
+    if not isinstance(node, ast.Call):
+        return False
+    return len(node.args) == 1 and isinstance(node.args[0], ast.Starred) and not node.keywords
 
 
 class Records:
     """The records of a set of files, found by the names that other files import them by."""
 
-    def __init__(self, sources: Iterable[SourceFile]) -> None:
-        self._modules = {source.module: _Module(source) for source in sources}
-        for module in self._modules.values():
-            module.read(module.source.tree, "")
+    def __init__(self, files: Iterable[FileSummary]) -> None:
+        self._files = {SourceFile(file.path, "").module: file for file in files}
         self._known: dict[str, Record | None] = {}
 
     @cached_property
     def large(self) -> list[Record]:
         """The records of more than four fields."""
-        names = (f"{name}.{owner}" for name, module in self._modules.items() for owner in module.classes)
+        names = (f"{module}.{name}" for module, file in self._files.items() for name in file.classes)
         return [record for name in names if (record := self._record(name)) and record.is_large]
 
-    def by_position(self, source: SourceFile) -> Iterator[tuple[ast.Call | ast.MatchClass, Record]]:
+    def by_position(self, file: FileSummary) -> Iterator[tuple[CallSummary, Record]]:
         """Yield the calls and patterns of a file that give a large record's fields by position."""
-        module = self._modules[source.module]
-        for node, owner in module.calls:
-            called = node.func if isinstance(node, ast.Call) else node.cls
-            if isinstance(called, ast.Name) and called.id == "cls" and owner:
-                called = ast.Name(owner)
-            name = self._name(called, module)
+        for call in file.calls:
+            name = self._name(call.name, file)
             if name and (record := self._record(name)) and record.is_large:
-                yield node, record
+                yield call, record
 
-    def _name(self, node: ast.expr, module: _Module) -> str:
-        """Return the dotted name of the class that an expression names; empty for anything else."""
-        if isinstance(node, ast.Subscript):
-            return self._name(node.value, module)
-        if isinstance(node, ast.Attribute):
-            head = self._name(node.value, module)
-            return self._origin(f"{head}.{node.attr}") if head else ""
-        if not isinstance(node, ast.Name):
-            return ""
-        if node.id in module.classes:
-            return f"{module.source.module}.{node.id}"
-        return self._origin(module.imports.get(node.id, node.id))
+    def _name(self, spelling: str, file: FileSummary) -> str:
+        """Return the dotted name of the class that a file spells in some way."""
+        head, _, rest = spelling.partition(".")
+        if head in file.classes:
+            name = f"{SourceFile(file.path, '').module}.{head}"
+        else:
+            name = self._origin(file.imports.get(head, head))
+        for part in rest.split(".") if rest else ():
+            name = self._origin(f"{name}.{part}")
+        return name
 
     def _origin(self, name: str) -> str:
         """Follow a name through the modules that import it to export it."""
         for _ in range(5):
             head, _, last = name.rpartition(".")
-            module = self._modules.get(head)
-            if module is None or last in module.classes or last not in module.imports:
+            file = self._files.get(head)
+            if file is None or last in file.classes or last not in file.imports:
                 break
-            name = module.imports[last]
+            name = file.imports[last]
         return name
 
     def _record(self, name: str) -> Record | None:
@@ -120,51 +182,46 @@ class Records:
 
     def _read(self, name: str) -> Record | None:
         head, _, last = name.rpartition(".")
-        module = self._modules.get(head)
-        if module is None or len(module.classes.get(last, ())) != 1:
+        file = self._files.get(head)
+        if file is None or len(file.classes.get(last, ())) != 1:
             return None
-        (node,) = module.classes[last]
-        bases = [self._name(base, module) for base in node.bases]
+        (statement,) = file.classes[last]
+        bases = [self._name(base, file) for base in statement.bases]
         parents = [record for base in bases if (record := self._record(base))]
-        options, kind = self._kind(node, module, bases=bases, parents=parents)
-        init = _init(node)
-        if init is not None:
-            arguments = [each.arg for each in (*init.args.posonlyargs, *init.args.args)][1:]
-            return Record(
-                source=module.source,
-                node=node,
-                kind="class",
-                fields=tuple(arguments),
-                named=frozenset(),
-                is_keyword_only=False,
-            )
-        if not kind:
+        options, kind = self._kind(statement, file, bases=bases, parents=parents)
+        if statement.arguments is not None:
+            kind, names, named, keyword_only = "class", statement.arguments, frozenset[str](), False
+        elif not kind:
             return None
-        keyword_only = options.get("kw_only", False) or (kind == "class" and any(p.is_keyword_only for p in parents))
-        own = {} if kind == "class" else dict(_fields(node))
-        named = {each for parent in parents for each in parent.named}
-        named |= {name for name, is_named in own.items() if is_named or keyword_only}
-        names = dict.fromkeys([each for parent in reversed(parents) for each in parent.fields] + list(own))
-        fields = tuple(sorted(names, key=named.__contains__))
+        else:
+            is_plain = kind == "class"
+            keyword_only = options.get("kw_only", False) or (is_plain and any(p.is_keyword_only for p in parents))
+            own = {} if is_plain else statement.fields
+            named = frozenset(
+                [each for parent in parents for each in parent.named]
+                + [each for each, is_named in own.items() if is_named or keyword_only]
+            )
+            every = dict.fromkeys([each for parent in reversed(parents) for each in parent.fields] + list(own))
+            names = sorted(every, key=named.__contains__)
         return Record(
-            source=module.source,
-            node=node,
+            path=file.path,
+            line=statement.line,
+            name=last,
             kind=kind,
-            fields=fields,
-            named=frozenset(named),
+            fields=tuple(names),
+            named=named,
             is_keyword_only=keyword_only,
         )
 
     def _kind(
-        self, node: ast.ClassDef, module: _Module, *, bases: list[str], parents: list[Record]
+        self, statement: ClassSummary, file: FileSummary, *, bases: list[str], parents: list[Record]
     ) -> tuple[dict[str, bool], str]:
         """Return the options of the class statement, and the kind of record."""
-        for decorator in node.decorator_list:
-            called = decorator.func if isinstance(decorator, ast.Call) else decorator
-            if self._name(called, module) in _DATACLASSES:
-                return _options(decorator.keywords if isinstance(decorator, ast.Call) else []), "dataclass"
+        for spelling, options in statement.decorators:
+            if self._name(spelling, file) in _DATACLASSES:
+                return options, "dataclass"
         if _STRUCTS & set(bases) or any(parent.kind == "struct" for parent in parents):
-            return _options(node.keywords), "struct"
+            return statement.options, "struct"
         if _TUPLES & set(bases):
             return {}, "tuple"
         return {}, parents[0].kind if parents and parents[0].kind == "tuple" else "class" if parents else ""
@@ -174,47 +231,40 @@ def _options(keywords: Iterable[ast.keyword]) -> dict[str, bool]:
     return {each.arg: bool(each.value.value) for each in keywords if each.arg and isinstance(each.value, ast.Constant)}
 
 
-def _init(node: ast.ClassDef) -> ast.FunctionDef | None:
-    return next((each for each in node.body if isinstance(each, ast.FunctionDef) and each.name == "__init__"), None)
-
-
 def _fields(node: ast.ClassDef) -> Iterator[tuple[str, bool]]:
     """Yield the annotated names that the constructor takes, and whether it takes them by keyword alone."""
     is_named = False
     for each in node.body:
-        is_named |= isinstance(each, ast.AnnAssign) and ast.unparse(each.annotation).endswith("KW_ONLY")
-        if not isinstance(each, ast.AnnAssign) or not isinstance(each.target, ast.Name):
+        if not isinstance(each, ast.AnnAssign):
             continue
-        keywords = each.value.keywords if isinstance(each.value, ast.Call) else []
-        options = _options(keywords)
         annotation = ast.unparse(each.annotation)
+        is_named |= annotation.endswith("KW_ONLY")
+        if not isinstance(each.target, ast.Name):
+            continue
+        options = _options(each.value.keywords if isinstance(each.value, ast.Call) else [])
         if "ClassVar" not in annotation and not annotation.endswith("KW_ONLY") and options.get("init", True):
             yield each.target.id, is_named or options.get("kw_only", False)
 
 
-def built_by_position(records: Records, source: SourceFile) -> list[str]:
+def built_by_position(records: Records, file: FileSummary) -> list[str]:
     """Report calls and patterns that give a large record's fields by position."""
     return [
-        f"{source.path}:{node.lineno} {record.node.name}: has {len(record.fields)} fields; name each"
-        for node, record in records.by_position(source)
-        if not _from_row(node, source)
+        f"{file.path}:{call.line} {record.name}: has {len(record.fields)} fields; name each"
+        for call, record in records.by_position(file)
+        if not _from_row(call, file)
     ]
 
 
-def not_keyword_only(records: Records, sources: Iterable[SourceFile]) -> list[str]:
+def not_keyword_only(records: Records, files: Iterable[FileSummary]) -> list[str]:
     """Report large dataclasses and structs without `kw_only=True`, but for those that the store builds of a row."""
-    from_rows = {
-        record.node for source in sources for node, record in records.by_position(source) if _from_row(node, source)
-    }
+    from_rows = {record for file in files for call, record in records.by_position(file) if _from_row(call, file)}
     return [
-        f"{record.source.path}:{record.node.lineno} {record.node.name}: {len(record.fields)} fields; add kw_only=True"
+        f"{record.path}:{record.line} {record.name}: {len(record.fields)} fields; add kw_only=True"
         for record in records.large
-        if record.kind in ("dataclass", "struct") and not record.is_keyword_only and record.node not in from_rows
+        if record.kind in ("dataclass", "struct") and not record.is_keyword_only and record not in from_rows
     ]
 
 
-def _from_row(node: ast.Call | ast.MatchClass, source: SourceFile) -> bool:
+def _from_row(call: CallSummary, file: FileSummary) -> bool:
     """Return whether it is `Record(*row)` in the store, where a statement lists the fields in order."""
-    if not source.path.startswith("src/limnos/store/") or not isinstance(node, ast.Call):
-        return False
-    return len(node.args) == 1 and isinstance(node.args[0], ast.Starred) and not node.keywords
+    return file.path.startswith("src/limnos/store/") and call.is_row

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 LINES_MAX = {"STATE.md": 200, "reference/benchmarks.md": 150}
@@ -41,11 +42,12 @@ def links(page: Path) -> list[tuple[Path, str]]:
 
 def dead_links(docs: Path) -> list[str]:
     """Relative links that name no file, or a heading that the file does not have."""
+    anchors_of = cache(anchors)
     return [
         f"{page.relative_to(docs)}: {target.name}{'#' * bool(anchor)}{anchor}"
         for page in pages(docs)
         for target, anchor in links(page)
-        if not target.exists() or (anchor and anchor not in anchors(target))
+        if not target.exists() or (anchor and anchor not in anchors_of(target))
     ]
 
 

@@ -10,27 +10,28 @@ from __future__ import annotations
 import ast
 import importlib
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
 from cyclopts import App
 
 from tests.house import tidy
+from tests.house.one_pass import PRODUCT, Look
 from tests.house.tidy import SourceFile
 
-Collector = Callable[[Iterable[SourceFile]], set[str]]
+Collector = Callable[[], set[str]]
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 
 
-def settings(_sources: Iterable[SourceFile]) -> set[str]:
+def settings() -> set[str]:
     """Every setting as `section.key`."""
     from limnos.config.settings import keys
 
     return set(keys())
 
 
-def commands(_sources: Iterable[SourceFile]) -> set[str]:
+def commands() -> set[str]:
     """Every command as the words after `limnos`, from the cyclopts App of `limnos.cli.command_tree`."""
     apps = [
         value for value in vars(importlib.import_module("limnos.cli.command_tree")).values() if isinstance(value, App)
@@ -49,18 +50,13 @@ def commands_of(app: App, before: str = "") -> Iterator[str]:
         yield from below or [words]
 
 
-def routes(sources: Iterable[SourceFile]) -> set[str]:
+def routes(source: SourceFile) -> set[str]:
     """Every route as `METHOD /path`: a method next to a path in one call or tuple of the room http."""
-    return {
-        f"{method} {path}"
-        for source in sources
-        if source.room == "http"
-        for node in ast.walk(source.tree)
-        if isinstance(node, (ast.Call, ast.Tuple))
-        for method, path in _pairs(
-            [*node.args, *(each.value for each in node.keywords)] if isinstance(node, ast.Call) else node.elts
-        )
-    }
+    if source.room != "http":
+        return set()
+    rows = [[*node.args, *(each.value for each in node.keywords)] for node in source.nodes(ast.Call)]
+    rows += [node.elts for node in source.nodes(ast.Tuple)]
+    return {f"{method} {path}" for row in rows for method, path in _pairs(row)}
 
 
 def _pairs(parts: list[ast.expr]) -> Iterator[tuple[str, str]]:
@@ -71,18 +67,27 @@ def _pairs(parts: list[ast.expr]) -> Iterator[tuple[str, str]]:
             yield method, path
 
 
-def own_routes(_sources: Iterable[SourceFile]) -> set[str]:
+def own_routes() -> set[str]:
     """Every route of the admin API, from its committed document, because most are written with a shared prefix."""
     document = json.loads((Path(__file__).parents[2] / "openapi" / "admin.json").read_text(encoding="utf-8"))
     return {f"{method.upper()} {path}" for path, methods in document["paths"].items() for method in methods}
 
 
+METRICS = Look(tidy.metric_names, *PRODUCT)
+CODES = Look(tidy.error_codes, *PRODUCT)
+ROUTES = Look(routes, *PRODUCT)
+
+
+def _of_all(look: Look[set[str]]) -> set[str]:
+    return set().union(*look.results.values())
+
+
 COLLECTORS: dict[str, tuple[Collector, str]] = {
     "settings": (settings, "docs/reference/settings.md"),
     "commands": (commands, "docs/reference/cli.md"),
-    "metrics": (tidy.metric_names, "docs/reference/metrics.md"),
-    "error codes": (tidy.error_codes, "docs/reference/errors.md"),
-    "routes": (routes, "docs/reference/routes.md"),
+    "metrics": (lambda: _of_all(METRICS), "docs/reference/metrics.md"),
+    "error codes": (lambda: _of_all(CODES), "docs/reference/errors.md"),
+    "routes": (lambda: _of_all(ROUTES), "docs/reference/routes.md"),
     "routes of the own API": (own_routes, "docs/reference/routes.md"),
 }
 """The collected names, and the page that must document them."""

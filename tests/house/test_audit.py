@@ -6,11 +6,12 @@ listed here.
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 
-import limnos
+import pytest
 
-PACKAGE = Path(limnos.__file__).parent
+from tests.house.one_pass import Look
+from tests.house.tidy import SourceFile
+
 SUBMITS = frozenset({"submit", "submit_held"})
 OWN = {
     "app/bootstrap.py": "the first settings of a new store",
@@ -58,11 +59,9 @@ OWN = {
 """Modules that submit mutations with the server's own permit, or bypass the context, with the kind of mutations."""
 
 
-def goes_past(module: Path) -> bool:
+def goes_past(module: SourceFile) -> bool:
     """Return whether a module creates the server's own permit, or submits mutations to a store itself."""
-    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
-        if not isinstance(node, ast.Call):
-            continue
+    for node in module.nodes(ast.Call):
         if isinstance(node.func, ast.Name) and node.func.id == "upkeep_permit":
             return True
         of = node.func.value if isinstance(node.func, ast.Attribute) and node.func.attr in SUBMITS else None
@@ -73,22 +72,23 @@ def goes_past(module: Path) -> bool:
     return False
 
 
+PAST = Look(goes_past, *(f"src/limnos/{room}" for room in ("access", "app", "http", "services", "view")))
+
+
 def test_modules_bypassing_audit_are_listed() -> None:
     """The modules that submit mutations to a store themselves are exactly those on the list."""
-    rooms = [path for room in ("access", "app", "http", "services", "view") for path in (PACKAGE / room).rglob("*.py")]
-
-    assert sorted(str(path.relative_to(PACKAGE)) for path in rooms if goes_past(path)) == sorted(OWN)
+    assert sorted(path.removeprefix("src/limnos/") for path, past in PAST.results.items() if past) == sorted(OWN)
 
 
-def test_module_submitting_mutations_is_detected(tmp_path: Path) -> None:
-    """A module that submits mutations is found for every way to reach a store."""
-    texts = [
+@pytest.mark.parametrize(
+    "text",
+    [
         "await ctx.services.store.submit(permit, run)",
         "await self._store.submit_held(permit, again)",
         "store.submit(permit, run)",
         "ctx.submit(upkeep_permit('x'), run)",
-    ]
-    for number, text in enumerate(texts):
-        module = tmp_path / f"m{number}.py"
-        module.write_text(f"async def f():\n    {text}\n")
-        assert goes_past(module), text
+    ],
+)
+def test_module_submitting_mutations_is_detected(text: str) -> None:
+    """A module that submits mutations is found for every way to reach a store."""
+    assert goes_past(SourceFile("src/limnos/app/a.py", f"async def f():\n    {text}\n"))

@@ -3,17 +3,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from functools import cache
 
 import pytest
 
-from tests.house import tidy
-from tests.house.constructors import Records, built_by_position, not_keyword_only
+from tests.house.constructors import FileSummary, Records, built_by_position, not_keyword_only, summarize
+from tests.house.one_pass import EVERYTHING, Look
 from tests.house.tidy import SourceFile
 
-ROOT = Path(__file__).parents[2]
-SOURCES = tidy.read_sources(ROOT, "src", "tests", "conformance", "bench", "scripts", "examples")
-RECORDS = Records(SOURCES)
+SUMMARIES = Look(summarize, *EVERYTHING)
 
 FIELDS = "".join(f"    {name}: int\n" for name in "abcde")
 DECLARED = SourceFile(
@@ -27,22 +25,34 @@ DECLARED = SourceFile(
 EXPORTED = SourceFile("src/limnos/model/__init__.py", "from limnos.model.a import Row\n")
 
 
+def summaries(*sources: SourceFile) -> list[FileSummary]:
+    """Return what the rules read of some files."""
+    return [summarize(source) for source in sources]
+
+
+@cache
+def records() -> Records:
+    """Return the records of the repository."""
+    return Records(SUMMARIES.results.values())
+
+
 def complaints_about(text: str, path: str = "src/limnos/http/b.py") -> list[str]:
     """Apply the rule for calls to a file that uses the records of `DECLARED`."""
-    source = SourceFile(path, text)
-    return built_by_position(Records([DECLARED, EXPORTED, source]), source)
+    files = summaries(DECLARED, EXPORTED, SourceFile(path, text))
+    return built_by_position(Records(files), files[-1])
 
 
 def test_large_records_are_built_by_keyword() -> None:
     """No call and no pattern of the repository gives the fields of a large record by position."""
-    complaints = [text for source in SOURCES for text in built_by_position(RECORDS, source)]
+    complaints = [text for file in SUMMARIES.results.values() for text in built_by_position(records(), file)]
 
+    assert len(records().large) > 100
     assert not complaints, "\n" + "\n".join(complaints)
 
 
 def test_large_records_are_keyword_only() -> None:
     """Dataclasses and structs of more than four fields take them by keyword alone."""
-    complaints = not_keyword_only(RECORDS, SOURCES)
+    complaints = not_keyword_only(records(), SUMMARIES.results.values())
 
     assert not complaints, "\n" + "\n".join(complaints)
 
@@ -86,8 +96,10 @@ def test_missing_kw_only_is_reported() -> None:
     """A large dataclass without `kw_only` is reported, unless the store builds it of whole rows."""
     store = SourceFile("src/limnos/store/b.py", "from limnos.model.a import Value\nValue(*row)")
 
-    complaints = not_keyword_only(Records([DECLARED]), [DECLARED])
+    declared, both = summaries(DECLARED), summaries(DECLARED, store)
+
+    complaints = not_keyword_only(Records(declared), declared)
 
     assert len(complaints) == 1
     assert " Value: 5 fields" in complaints[0]
-    assert not_keyword_only(Records([DECLARED, store]), [DECLARED, store]) == []
+    assert not_keyword_only(Records(both), both) == []

@@ -8,11 +8,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from importlib import import_module
-from pathlib import Path
 
-import limnos
+from tests.house.one_pass import PRODUCT, Look
+from tests.house.tidy import SourceFile, functions
 
-PACKAGE = Path(limnos.__file__).parent
 LOADERS = frozenset({"import_extra", "import_module"})
 
 
@@ -37,16 +36,17 @@ def assigned(body: ast.AST) -> Iterator[tuple[str, ast.expr]]:
             yield from ((target.id, value) for target in targets if isinstance(target, ast.Name))
 
 
-def looked_up(text: str) -> set[tuple[str, str]]:
-    """Return each module that a Python text loads by name, with a name that it looks up in it."""
-    tree = ast.parse(text)
-    constants = {name: str(value.value) for name, value in assigned(tree) if isinstance(value, ast.Constant)}
-    functions = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+def looked_up(source: SourceFile) -> set[tuple[str, str]]:
+    """Return each module that a file loads by name, with a name that it looks up in it."""
+    if not any(loader in source.text for loader in LOADERS):
+        return set()
+    constants = {name: str(value.value) for name, value in assigned(source.tree) if isinstance(value, ast.Constant)}
+    scopes = list(functions(source))
     returned_modules = {
-        each.name: loaded(last.value, constants) for each in functions if isinstance(last := each.body[-1], ast.Return)
+        each.name: loaded(last.value, constants) for each in scopes if isinstance(last := each.body[-1], ast.Return)
     }
     looked_up_names = set()
-    for scope in functions:
+    for scope in scopes:
         local_modules = {
             name: module
             for name, value in assigned(scope)
@@ -63,11 +63,12 @@ def looked_up(text: str) -> set[tuple[str, str]]:
     return looked_up_names
 
 
+LOOKED_UP = Look(looked_up, *PRODUCT)
+
+
 def test_names_of_loaded_modules_exist() -> None:
     """Every name that a command looks up in a dynamically loaded room is defined there."""
-    looked_up_names = set[tuple[str, str]]().union(
-        *(looked_up(file.read_text(encoding="utf-8")) for file in PACKAGE.rglob("*.py"))
-    )
+    looked_up_names = set[tuple[str, str]]().union(*LOOKED_UP.results.values())
 
     assert len(looked_up_names) > 20
     assert (
@@ -85,4 +86,4 @@ def test_dynamically_loaded_names_are_detected() -> None:
         "    return rules.lost(run.other)\n"
     )
 
-    assert looked_up(text) == {("limnos.a", "gone"), ("limnos.b", "lost")}
+    assert looked_up(SourceFile("src/limnos/cli/a.py", text)) == {("limnos.a", "gone"), ("limnos.b", "lost")}

@@ -18,6 +18,9 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from tests.house.one_pass import PRODUCT, Look
+from tests.house.tidy import SourceFile
+
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"
 NEEDS: Mapping[str, frozenset[str]] = {
@@ -78,20 +81,18 @@ SHARED = {"google.protobuf": "protobuf", "google.auth": "google-auth", "google.o
 """Namespace packages that several distributions share."""
 
 
-def modules() -> dict[str, Path]:
-    """Return every module of the package by its dotted name, without migrations and generated code."""
-    files_by_module = {}
-    for file in (SOURCE / "limnos").rglob("*.py"):
-        name = ".".join(file.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
-        if "migrations" not in name and not name.endswith("_pb2"):
-            files_by_module[name] = file
-    return files_by_module
-
-
 def needs(module: str, table: Mapping[str, frozenset[str]] = NEEDS) -> frozenset[str]:
     """Return the extras of a module."""
     parts = module.split(".")
     return next(table[name] for end in range(len(parts), 0, -1) if (name := ".".join(parts[:end])) in table)
+
+
+def top_imports(source: SourceFile) -> frozenset[str]:
+    """Return the modules that are imported together with a file."""
+    return frozenset(imported_at_top(source.tree))
+
+
+AT_TOP = Look(top_imports, *PRODUCT)
 
 
 def imported_at_top(tree: ast.AST) -> Iterator[str]:
@@ -102,7 +103,7 @@ def imported_at_top(tree: ast.AST) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom):
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
         elif (
-            isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.expr)
             or _is_for_types(node)
             or (isinstance(node, ast.Try) and any(_takes_absence(each) for each in node.handlers))
         ):
@@ -150,17 +151,18 @@ def owners_of_packages() -> Mapping[str, list[str]]:
     return metadata.packages_distributions()
 
 
-def lacking(name: str, extras: frozenset[str], imports: Mapping[str, frozenset[str]], known: Iterable[str]) -> set[str]:
-    """Return the libraries that importing a module needs and these extras lack, with the importing modules."""
-    owners, have, own = owners_of_packages(), brought(extras), set(known)
-    seen, open_, missing_libraries = {name}, [name], set()
+def lacking(names: Iterable[str], extras: frozenset[str], *, imports: Mapping[str, frozenset[str]]) -> set[str]:
+    """Return the libraries that importing some modules needs and these extras lack, with the importing modules."""
+    owners, have = owners_of_packages(), brought(extras)
+    open_, missing_libraries = list(names), set()
+    seen = set(open_)
     while open_:
         module = open_.pop()
         for imported_module in imports.get(module, ()):
             if imported_module.startswith("limnos"):
-                inner = next((each for each in _above(imported_module) if each in own), None)
+                inner = next((each for each in _above(imported_module) if each in imports), None)
                 for each in [] if inner is None else [*_above(inner)]:
-                    if each in own and each not in seen:
+                    if each in imports and each not in seen:
                         seen.add(each)
                         open_.append(each)
             elif not _is_there(imported_module, owners, have):
@@ -184,15 +186,17 @@ def _is_there(imported_module: str, owners: Mapping[str, list[str]], have: froze
 @pytest.fixture(scope="module")
 def imports() -> dict[str, frozenset[str]]:
     """Return the imports at the top of each module."""
-    return {
-        name: frozenset(imported_at_top(ast.parse(file.read_text(encoding="utf-8"))))
-        for name, file in modules().items()
-    }
+    by_module = {SourceFile(path, "").module: names for path, names in AT_TOP.results.items()}
+    return {name: names for name, names in by_module.items() if "migrations" not in name}
 
 
 def test_modules_import_only_libraries_of_their_extras(imports: dict[str, frozenset[str]]) -> None:
     """No module imports at its top a library that its extras lack."""
-    missing = {each for name in imports for each in lacking(name, needs(name), imports, imports)}
+    by_extras: dict[frozenset[str], list[str]] = {}
+    for name in imports:
+        by_extras.setdefault(needs(name), []).append(name)
+
+    missing = {each for extras, names in by_extras.items() for each in lacking(names, extras, imports=imports)}
 
     assert len(imports) > 800
     assert missing == set()
@@ -202,9 +206,9 @@ def test_library_outside_extras_is_detected(imports: dict[str, frozenset[str]]) 
     """A driver that is planted at the top of a server module is found, from every module that imports it."""
     planted = {**imports, "limnos.store.snapshots": imports["limnos.store.snapshots"] | {"asyncpg"}}
 
-    assert lacking("limnos.store.backends.sqlite", needs("limnos.store.backends.sqlite"), planted, planted) == {
-        "limnos.store.snapshots: asyncpg"
-    }
+    name = "limnos.store.backends.sqlite"
+
+    assert lacking([name], needs(name), imports=planted) == {"limnos.store.snapshots: asyncpg"}
 
 
 def test_commands_name_the_extras_that_their_rooms_need() -> None:

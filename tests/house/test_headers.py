@@ -4,29 +4,39 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
-import limnos
+from tests.house.one_pass import ROOT, Look
 
-PACKAGE = Path(limnos.__file__).parent
-ROOT = PACKAGE.parents[1]
-MODULES = sorted(
-    path
-    for path in PACKAGE.rglob("*.py")
-    if not path.name.endswith("_pb2.py")
-    and path.name != "__init__.py"
-    and path.parent.name not in ("migrations", "versions")
-)
 PROTOCOL = (ROOT / "docs" / "explain" / "consistency.md").read_text(encoding="utf-8")
-CITED = re.compile(r"\brules? (\d{1,2})\b")
+CITED_RULE = re.compile(r"\brules? (\d{1,2})\b")
+CITED_SEED = re.compile(r"\bseed (\d)\b")
+
+
+def cited_rules(text: str) -> set[str]:
+    """Return the numbers of the rules that a text cites."""
+    return set(CITED_RULE.findall(text)) if "rule" in text else set()
+
+
+def cited_seeds(text: str) -> set[str]:
+    """Return the numbers of the documents that a text cites."""
+    return set(CITED_SEED.findall(text)) if "seed " in text else set()
+
+
+RULES = Look(lambda source: cited_rules(source.text), "src", "tests")
+SEEDS = Look(lambda source: cited_seeds(source.text), "src", "tests")
+
+
+def pages() -> list[str]:
+    """Return the texts of the documentation."""
+    return [path.read_text(encoding="utf-8") for path in (ROOT / "docs").rglob("*.md")]
 
 
 def test_every_cited_rule_exists_in_protocol() -> None:
     """`rule 6` in a comment is a line of docs/explain/consistency.md, and only these rules have bare numbers."""
     known = set(re.findall(r"^(\d+)\. ", PROTOCOL, flags=re.MULTILINE))
-    files = [*MODULES, *(ROOT / "tests").rglob("*.py"), *(ROOT / "docs").rglob("*.md")]
-    cited = {number for path in files for number in CITED.findall(path.read_text(encoding="utf-8"))}
+    cited = set[str]().union(*RULES.results.values(), *map(cited_rules, pages()))
 
+    assert cited
     assert cited <= known
 
 
@@ -48,7 +58,12 @@ def test_every_cited_document_is_listed() -> None:
             re.MULTILINE,
         )
     )
-    files = [*MODULES, *(ROOT / "tests").rglob("*.py"), *(ROOT / "docs").rglob("*.md")]
-    cited = {number for path in files for number in re.findall(r"\bseed (\d)\b", path.read_text(encoding="utf-8"))}
+    cited = set[str]().union(*SEEDS.results.values(), *map(cited_seeds, pages()))
 
     assert cited == known
+
+
+def test_citations_are_detected() -> None:
+    """Numbers of rules and documents are found in a comment."""
+    assert cited_rules("x = 1  # rules 12 and rule 3") == {"12", "3"}
+    assert cited_seeds("# seed 4, reseed 5") == {"4"}

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 
-import limnos
+import pytest
 
-PACKAGE = Path(limnos.__file__).parent
+from tests.house.one_pass import Look
+from tests.house.tidy import SourceFile
+
 READS = frozenset({"read_within", "read_first_within", "read_anywhere", "open_ranges", "resolve_within"})
 """Functions and methods that open a file whose path somebody chose."""
 READS_OF_FILES = frozenset({"read", "size"})
@@ -39,11 +40,9 @@ OTHERS = {
 """Modules that open files by a path without `TableFiles`, with the files and the reason."""
 
 
-def opens_files(module: Path) -> bool:
+def opens_files(module: SourceFile) -> bool:
     """Return whether a module opens files by a path."""
-    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
-        if not isinstance(node, ast.Call):
-            continue
+    for node in module.nodes(ast.Call):
         name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
         if name in READS:
             return True
@@ -55,29 +54,28 @@ def opens_files(module: Path) -> bool:
     return False
 
 
+OPENERS = Look(opens_files, *(f"src/limnos/{room}" for room in ("app", "files", "formats", "http", "services")))
+
+
 def test_modules_that_open_files_by_path_are_listed() -> None:
     """The modules of the server that open files by a path are the rule's own and exactly those on the list."""
-    rooms = ("app", "files", "formats", "http", "services")
-    modules = [path for room in rooms for path in (PACKAGE / room).rglob("*.py")]
-    openers = {str(path.relative_to(PACKAGE)) for path in modules if opens_files(path)}
+    openers = {path.removeprefix("src/limnos/") for path, opens in OPENERS.results.items() if opens}
 
     assert sorted(openers) == sorted({THE_RULE, *OTHERS})
 
 
-def test_module_that_opens_files_is_detected(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "text, is_opener",
+    [
+        ("await ctx.services.files.read(location, properties)", True),
+        ("await self._files.read_within(location, properties, roots)", True),
+        ("read_within(location, roots, allowed)", True),
+        ("store_for(location, properties).read(location)", True),
+        ("LOCAL_FILES.read(location)", True),
+        ("await files.size(location, properties, roots=roots)", True),
+        ("await reader.read(location)", False),
+    ],
+)
+def test_module_that_opens_files_is_detected(text: str, is_opener: bool) -> None:
     """A module that opens files is found for every way to open one, and one that uses the rule is not."""
-    texts = [
-        "await ctx.services.files.read(location, properties)",
-        "await self._files.read_within(location, properties, roots)",
-        "read_within(location, roots, allowed)",
-        "store_for(location, properties).read(location)",
-        "LOCAL_FILES.read(location)",
-        "await files.size(location, properties, roots=roots)",
-    ]
-    for number, text in enumerate(texts):
-        module = tmp_path / f"{number}.py"
-        module.write_text(f"async def look():\n    {text}\n", encoding="utf-8")
-        assert opens_files(module), text
-    module = tmp_path / "by_rule.py"
-    module.write_text("async def look():\n    await reader.read(location)\n", encoding="utf-8")
-    assert not opens_files(module)
+    assert opens_files(SourceFile("src/limnos/app/a.py", f"async def look():\n    {text}\n")) == is_opener

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A release is tagged only from a clean tree with one version and a dated changelog; its files have the same bytes
-whenever and wherever they are built.
+"""A release is tagged only from a clean tree with one version and a dated changelog.
+
+tests/deploy/test_packages.py builds its files.
 """
 
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import tomllib
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -19,24 +18,6 @@ from scripts.release import BuildPoint, ReleaseError
 
 ROOT = Path(__file__).parents[2]
 POINT = BuildPoint("0123abc", 1_790_000_000)
-PACKAGED = (
-    "src",
-    "proto",
-    "openapi",
-    "examples/demo",
-    "examples/penguins",
-    "docs",
-    "scripts/build_site.py",
-    "scripts/site",
-    "README.md",
-    "ARCHITECTURE.md",
-    "CONTRIBUTING.md",
-    "SECURITY.md",
-    "CHANGELOG.md",
-    "LICENSE",
-    "pyproject.toml",
-    "hatch_build.py",
-)
 
 
 def test_places_state_one_version() -> None:
@@ -92,42 +73,6 @@ def test_changed_tree_and_existing_tag_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ReleaseError, match="M a"):
         release.check_tree(tmp_path, "v1.2.4")
     assert release.build_point(tmp_path).commit.endswith("-changed")
-
-
-def checkout_copy(target: Path, *, mode: int) -> Path:
-    """Copy what is packaged into a new directory, where all files are new and have another mode."""
-    listing = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard", *PACKAGED],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    for name in listing.stdout.splitlines():
-        (target / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(ROOT / name, target / name)
-        (target / name).chmod(mode)
-    return target
-
-
-@pytest.mark.integration
-def test_packages_have_the_same_bytes_in_another_checkout(tmp_path: Path) -> None:
-    """Builds in two checkouts, with other times and modes of files, give the same wheel and sdist; a later commit
-    gives others.
-    """
-    one, other = checkout_copy(tmp_path / "one", mode=0o644), checkout_copy(tmp_path / "elsewhere/two", mode=0o600)
-    first = release.build_packages(one, POINT, out=tmp_path / "first")
-    second = release.build_packages(other, POINT, out=tmp_path / "second")
-    later = release.build_packages(other, BuildPoint("0456def", POINT.seconds), out=tmp_path / "later")
-
-    release.check_packages(first, second, POINT)
-    with pytest.raises(ReleaseError, match="differ"):
-        release.check_packages(first, later, POINT)
-    with zipfile.ZipFile(next(file for file in first if file.suffix == ".whl")) as wheel:
-        members = set(wheel.namelist())
-    files = {"openapi/iceberg.json", "documentation.zip.xz", "bundled/examples/demo/run.py"}
-    assert {release.BUILD_FILE, *(f"limnos/{name}" for name in files)} <= members
-    assert sorted({name.partition("/")[0] for name in members}) == ["limnos", "limnos-0.1.0.dist-info"]
 
 
 @pytest.mark.integration

@@ -5,27 +5,30 @@ returns.
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable, Iterable
 
 import pytest
 
 from tests.house import words
+from tests.house.one_pass import EVERYTHING, PRODUCT, ROOT, Look, sentences
 from tests.house.tidy import SourceFile
 
-ROOT = Path(__file__).parents[2]
-FILES = [
-    SourceFile(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8"))
-    for path in sorted((ROOT / "src").rglob("*.py"))
-]
 OWN_TEXTS = ("tests/house/words.py", "tests/house/test_words.py")
 """The modules that contain the words, as rules and as examples."""
-OTHER_FILES = [
-    SourceFile(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8"))
-    for top in ("tests", "conformance", "bench", "examples", "scripts")
-    for path in sorted((ROOT / top).rglob("*.py"))
-    if path.relative_to(ROOT).as_posix() not in OWN_TEXTS
-]
-"""The modules outside the product: tests, examples and tools."""
+
+
+def complaints(rule: Callable[[SourceFile], Iterable[str]], *folders: str) -> Look[list[str]]:
+    """Create the look of a rule of words at all files but those that contain the words."""
+    return Look(lambda file: list(rule(file)), *folders, without=OWN_TEXTS)
+
+
+PARTICIPLES = complaints(words.participles, *EVERYTHING)
+VARIABLES = complaints(words.variables, *EVERYTHING)
+TEST_NAMES = complaints(words.test_names, *EVERYTHING[1:])
+PRIVATE = complaints(lambda file: words.private(file.path, file.text), *EVERYTHING)
+PROSE = complaints(words.private_prose_of_source, *EVERYTHING)
+RIDDLES = complaints(words.riddles, *PRODUCT)
+CLASS_NAMES = Look(words.class_names, *PRODUCT)
 SHELVES = ("start", "guides", "reference", "explain", "contribute", "decisions")
 GLOSSARY = "glossary.md"
 """The page with the meaning of the words of older releases."""
@@ -40,13 +43,13 @@ def source(text: str, name: str = "a") -> SourceFile:
 
 def test_classes_are_nouns() -> None:
     """No class is named by a participle alone, in tests and tools too."""
-    assert list(words.participles([*FILES, *OTHER_FILES])) == []
+    assert sentences(PARTICIPLES) == []
 
 
 @pytest.mark.parametrize("name", ["Asked", "_Loaded", "Told", "_Shown", "Reading"])
 def test_class_named_by_a_participle_is_reported(name: str) -> None:
     """A class named by a participle only is reported, a private one too."""
-    (complaint,) = words.participles([source(f"class {name}:\n    pass\n")])
+    (complaint,) = words.participles(source(f"class {name}:\n    pass\n"))
 
     assert f"class {name} is a participle" in complaint
 
@@ -54,25 +57,27 @@ def test_class_named_by_a_participle_is_reported(name: str) -> None:
 @pytest.mark.parametrize("name", ["ListRequest", "LoadedTable", "String", "Listing"])
 def test_noun_class_names_are_accepted(name: str) -> None:
     """A noun, with or without a participle before it, is accepted."""
-    assert list(words.participles([source(f"class {name}:\n    pass\n")])) == []
+    assert list(words.participles(source(f"class {name}:\n    pass\n"))) == []
 
 
 def test_class_names_are_used_in_at_most_three_modules() -> None:
     """No class name is used in more than three modules."""
-    assert list(words.repeated(FILES)) == []
+    assert list(words.repeated(CLASS_NAMES.results)) == []
 
 
 def test_fourth_class_with_the_same_name_is_reported() -> None:
     """The fourth module with the same class name is reported."""
     files = [source("class Entry:\n    pass\n", name) for name in "abcd"]
+    names = {file.path: words.class_names(file) for file in files}
 
-    assert list(words.repeated(files[:3])) == []
-    assert len(list(words.repeated(files))) == 1
+    assert len(list(words.repeated(names))) == 1
+    del names[files[0].path]
+    assert list(words.repeated(names)) == []
 
 
 def test_variables_are_nouns() -> None:
     """No variable and no parameter is named by a participle alone, in tests and tools too."""
-    assert list(words.variables([*FILES, *OTHER_FILES])) == []
+    assert sentences(VARIABLES) == []
 
 
 @pytest.mark.parametrize(
@@ -94,7 +99,7 @@ def test_variables_are_nouns() -> None:
 )
 def test_variable_named_by_a_participle_is_reported(text: str) -> None:
     """A variable and a parameter of any kind that are named by a participle are reported."""
-    assert len(list(words.variables([source(text)]))) == 1
+    assert len(list(words.variables(source(text)))) == 1
 
 
 def test_wire_fields_and_noun_variables_are_accepted() -> None:
@@ -103,12 +108,12 @@ def test_wire_fields_and_noun_variables_are_accepted() -> None:
         "class A:\n    held: bool\n    told = 1\n\ndef f(self, requested_names) -> None:\n    self.kept = g(found=1)\n"
     )
 
-    assert list(words.variables([source(text)])) == []
+    assert list(words.variables(source(text))) == []
 
 
 def test_test_names_state_subject_and_verb() -> None:
     """Each test says in its name what it checks."""
-    assert [each for file in OTHER_FILES for each in words.test_names(file)] == []
+    assert sentences(TEST_NAMES) == []
 
 
 @pytest.mark.parametrize("name", ["test_it_ends", "test_what_is_refused", "test_who", "test_a_limit_is_told"])
@@ -125,10 +130,9 @@ def test_name_with_subject_is_accepted(name: str) -> None:
 
 def test_sources_and_pages_contain_no_private_words() -> None:
     """Sources and pages use the terms of the field."""
-    complaints = [each for file in (*FILES, *OTHER_FILES) for each in words.private(file.path, file.text)]
-    complaints += [each for page in PAGES for each in words.private(page.name, page.read_text(encoding="utf-8"))]
+    of_pages = [each for page in PAGES for each in words.private(page.name, page.read_text(encoding="utf-8"))]
 
-    assert complaints == []
+    assert sentences(PRIVATE) + of_pages == []
 
 
 def test_private_word_in_name_or_comment_is_reported() -> None:
@@ -138,14 +142,14 @@ def test_private_word_in_name_or_comment_is_reported() -> None:
 
 def test_prose_contains_no_private_words() -> None:
     """No docstring, comment or page uses a private word. Decision records are exempt."""
-    complaints = [
-        each for file in (*FILES, *OTHER_FILES) for each in words.private_prose(file.path, words.prose_of_source(file))
+    of_pages = [
+        each
+        for page in PAGES
+        if page.parent.name != "decisions"
+        for each in words.private_prose(page.name, words.prose_of_page(page.read_text(encoding="utf-8")))
     ]
-    for page in PAGES:
-        if page.parent.name != "decisions":
-            complaints += words.private_prose(page.name, words.prose_of_page(page.read_text(encoding="utf-8")))
 
-    assert complaints == []
+    assert sentences(PROSE) + of_pages == []
 
 
 def test_private_word_in_prose_is_reported() -> None:
@@ -153,7 +157,7 @@ def test_private_word_in_prose_is_reported() -> None:
     file = source('"""What was told."""\ntold = 1  # the lane\nx = "door"\n')
     page = "`told` and limnos_cold_reads\n```\ndoor\n```\na cold read\n"
 
-    assert len(list(words.private_prose("a", words.prose_of_source(file)))) == 2
+    assert len(list(words.private_prose_of_source(file))) == 2
     assert list(words.private_prose("b", words.prose_of_page(page))) == [
         "b:5: cold is a word of ours alone; say not cached"
     ]
@@ -161,7 +165,7 @@ def test_private_word_in_prose_is_reported() -> None:
 
 def test_messages_contain_no_paraphrased_terms() -> None:
     """No message, log line or help text paraphrases a term."""
-    assert [each for file in FILES for each in words.riddles(file)] == []
+    assert sentences(RIDDLES) == []
 
 
 def test_paraphrase_in_a_string_is_reported() -> None:

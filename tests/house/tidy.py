@@ -10,10 +10,12 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
 SOURCE_STATEMENTS_MAX = 325
 FILE_STATEMENTS_MAX = 550
@@ -21,8 +23,10 @@ FUNCTION_STATEMENTS_MAX = 50
 """Sizes are statements and not lines, so that nothing is packed to fit them. Docstrings are not counted."""
 POSITIONAL_MAX = 2
 
-UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|NotImplementedError)\b")
-FOREIGN_PATH = re.compile(r"(?<![\w.$}*-])/(?:work|root|farm)/\w")
+UNFINISHED_WORDS = ("TODO", "FIXME", "XXX", "NotImplementedError")
+UNFINISHED = re.compile(rf"\b({'|'.join(UNFINISHED_WORDS)})\b")
+FOREIGN_FOLDERS = ("/work/", "/root/", "/farm/")
+FOREIGN_PATH = re.compile(rf"(?<![\w.$}}*-])(?:{'|'.join(FOREIGN_FOLDERS)})\w")
 FORMATTER_OFF = re.compile(r"#\s*fmt:\s*(skip|off)")
 METRIC = re.compile(r"limnos_[a-z0-9]+(?:_[a-z0-9]+)*")
 
@@ -57,6 +61,15 @@ CLI_MAY_IMPORT_OUTSIDE = frozenset(
 )
 
 
+_WITHOUT_NODES = frozenset(
+    ["arg", "asname", "attr", "conversion", "ctx", "id", "is_async", "kind", "level", "module", "op", "ops", "simple"]
+)
+"""Fields of syntax nodes that lead to no node, or to contexts and operators, which no rule reads."""
+_CHILD_FIELDS: dict[type[ast.AST], tuple[str, ...]] = {ast.Constant: (), ast.Name: ()}
+"""The fields of each class of nodes that lead to others; filled when a class is first seen."""
+Node = TypeVar("Node", bound=ast.AST)
+
+
 @dataclass(frozen=True)
 class SourceFile:
     """One Python file: its path relative to the repository, and its text."""
@@ -68,6 +81,49 @@ class SourceFile:
     def tree(self) -> ast.Module:
         """The syntax tree."""
         return ast.parse(self.text, filename=self.path)
+
+    def nodes(self, *kinds: type[Node]) -> Iterator[Node]:
+        """Yield the nodes of the tree of some classes (not of their subclasses), those of each class from outer to
+        inner.
+
+        The tree is walked once, whatever is read of it.
+        """
+        for kind in kinds:
+            yield from self._nodes_by_kind.get(kind, ())  # type: ignore[misc]  # the list has nodes of its key
+
+    @cached_property
+    def _nodes_by_kind(self) -> dict[type[ast.AST], list[ast.AST]]:
+        nodes: list[ast.AST] = [self.tree]
+        by_kind: dict[type[ast.AST], list[ast.AST]] = {}
+        append, is_node = nodes.append, ast.AST
+        for node in nodes:  # grows during the iteration
+            kind = node.__class__
+            if kind not in by_kind:
+                by_kind[kind] = []
+                _CHILD_FIELDS.setdefault(kind, tuple(name for name in kind._fields if name not in _WITHOUT_NODES))
+            by_kind[kind].append(node)
+            values = node.__dict__
+            for name in _CHILD_FIELDS[kind]:
+                value = values.get(name)
+                if value.__class__ is list:
+                    for each in value:
+                        if isinstance(each, is_node):
+                            append(each)
+                elif isinstance(value, is_node):
+                    append(value)
+        return by_kind
+
+    @cached_property
+    def statement_lines(self) -> list[int]:
+        """The line of each statement except docstrings, sorted."""
+        lines = [
+            node.lineno
+            for kind, nodes in self._nodes_by_kind.items()
+            if issubclass(kind, ast.stmt)
+            for node in nodes
+            if isinstance(node, ast.stmt) and not _is_text(node)
+        ]
+        return sorted(lines)
 
     @cached_property
     def module(self) -> str:
@@ -93,9 +149,15 @@ def read_sources(root: Path, *folders: str) -> list[SourceFile]:
     return [source for source in sources if not source.generated]
 
 
-def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+def functions(source: SourceFile) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
     """Yield every function and method, nested ones included."""
-    return (node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
+    yield from source.nodes(ast.FunctionDef)
+    yield from source.nodes(ast.AsyncFunctionDef)
+
+
+def _is_text(node: ast.stmt) -> bool:
+    """Return whether a statement is a constant alone, as docstrings are."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
 # --------------------------------------------------------------------------------------- one file at a time
@@ -103,57 +165,56 @@ def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]
 
 def statements(tree: ast.AST) -> int:
     """Count the statements below a node, nested ones included, without docstrings and the node itself."""
-    return sum(
-        isinstance(node, ast.stmt) and not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
-        for node in ast.walk(tree)
-        if node is not tree
-    )
+    return sum(isinstance(node, ast.stmt) and not _is_text(node) for node in ast.walk(tree) if node is not tree)
 
 
 def too_long_file(source: SourceFile) -> list[str]:
     """A file of the product has at most 325 statements, any other 550."""
     most = SOURCE_STATEMENTS_MAX if source.path.startswith("src/") else FILE_STATEMENTS_MAX
-    size = statements(source.tree)
+    size = len(source.statement_lines)
     return [f"{source.path}: {size} statements, at most {most}; split it by topic"] if size > most else []
+
+
+def _matches(pattern: re.Pattern[str], source: SourceFile, *parts: str) -> Iterator[tuple[int, str]]:
+    """Yield the number of the line and the text of each match of a pattern, each of which has one of the parts."""
+    if any(part in source.text for part in parts):
+        for hit in pattern.finditer(source.text):
+            yield source.text.count("\n", 0, hit.start()) + 1, hit[0]
 
 
 def switched_off_formatter(source: SourceFile) -> list[str]:
     """The formatter decides in every line."""
     return [
         f"{source.path}:{number}: the formatter is switched off; name a value or shorten the call"
-        for number, line in enumerate(source.text.splitlines(), 1)
-        if FORMATTER_OFF.search(line)
+        for number, _ in _matches(FORMATTER_OFF, source, "fmt:")
     ]
 
 
 def too_long_function(source: SourceFile) -> list[str]:
     """A function has at most 50 statements."""
+    lines = source.statement_lines
     return [
         f"{source.path}:{node.lineno} {node.name}: {size} statements, at most {FUNCTION_STATEMENTS_MAX}; name a part"
         " of it"
-        for node in functions(source.tree)
-        if (size := statements(node)) > FUNCTION_STATEMENTS_MAX
+        for node in functions(source)
+        # Only a function with as many statements between its first and last line is walked.
+        if bisect_right(lines, node.end_lineno or 0) - bisect_left(lines, node.lineno) > FUNCTION_STATEMENTS_MAX
+        and (size := statements(node)) > FUNCTION_STATEMENTS_MAX
     ]
-
-
-def no_opening(source: SourceFile) -> list[str]:
-    """Every module begins with a paragraph: its job, what it may import, what it must not know."""
-    return [] if ast.get_docstring(source.tree) else [f"{source.path}: no opening docstring; say the module's job"]
 
 
 def unfinished(source: SourceFile) -> list[str]:
     """The source has no marks of unfinished work."""
     return [
-        f"{source.path}:{number} {hit[0]}: finish it, or list it in docs/STATE.md"
-        for number, line in enumerate(source.text.splitlines(), 1)
-        if (hit := UNFINISHED.search(line))
+        f"{source.path}:{number} {words}: finish it, or list it in docs/STATE.md"
+        for number, words in _matches(UNFINISHED, source, *UNFINISHED_WORDS)
     ]
 
 
 def banned_call(source: SourceFile) -> list[str]:
     """Report calls that have a better replacement."""
-    names = _imported_names(source.tree)
-    calls = ((node.lineno, _dotted(node.func, names)) for node in ast.walk(source.tree) if isinstance(node, ast.Call))
+    names = _imported_names(source)
+    calls = ((node.lineno, _dotted(node.func, names)) for node in source.nodes(ast.Call))
     rules = _banned_in(source)
     return [f"{source.path}:{line} {name}: use instead {rules[name]}" for line, name in calls if name in rules]
 
@@ -167,14 +228,13 @@ def _banned_in(source: SourceFile) -> dict[str, str]:
     return rules
 
 
-def _imported_names(tree: ast.AST) -> dict[str, str]:
+def _imported_names(source: SourceFile) -> dict[str, str]:
     """Map each local name of an import to its dotted name."""
     names: dict[str, str] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names.update({item.asname: item.name for item in node.names if item.asname})
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names.update({item.asname or item.name: f"{node.module}.{item.name}" for item in node.names})
+    for node in source.nodes(ast.Import):
+        names.update({item.asname: item.name for item in node.names if item.asname})
+    for origin in source.nodes(ast.ImportFrom):
+        names.update({item.asname or item.name: f"{origin.module}.{item.name}" for item in origin.names})
     return names
 
 
@@ -219,82 +279,68 @@ def _top_imports(body: Iterable[ast.stmt]) -> Iterator[tuple[int, str]]:
             yield from _top_imports([*node.body, *node.orelse, *node.finalbody])
 
 
-def untold_test(source: SourceFile) -> list[str]:
-    """Every test states its expected result in its docstring."""
-    return [
-        f"{source.path}:{node.lineno} {node.name}: no docstring; state the expectation in one sentence"
-        for node in functions(source.tree)
-        if node.name.startswith("test_") and not ast.get_docstring(node)
-    ]
-
-
 def skipped_test(source: SourceFile) -> list[str]:
     """No test is skipped, expected to fail, or dependent on software of the machine."""
+    if "skip" not in source.text and "xfail" not in source.text:
+        return []
     words = {"skip", "skipif", "xfail", "importorskip"}
-    names = _imported_names(source.tree)
+    names = _imported_names(source)
     return [
         f"{source.path}:{node.lineno} {name}: make the test run everywhere, or take it out"
-        for node in ast.walk(source.tree)
-        if isinstance(node, (ast.Attribute, ast.Name))
-        and (name := _dotted(node, names)).startswith("pytest.")
-        and name.rpartition(".")[2] in words
+        for node in (*source.nodes(ast.Attribute), *source.nodes(ast.Name))
+        if (name := _dotted(node, names)).startswith("pytest.") and name.rpartition(".")[2] in words
     ]
 
 
 def foreign_path(source: SourceFile) -> list[str]:
     """The source has no path of a particular machine."""
     return [
-        f"{source.path}:{number} names a place on one machine: {hit[0]}…"
-        for number, line in enumerate(source.text.splitlines(), 1)
-        if (hit := FOREIGN_PATH.search(line))
+        f"{source.path}:{number} names a place on one machine: {path}…"
+        for number, path in _matches(FOREIGN_PATH, source, *FOREIGN_FOLDERS)
     ]
 
 
 # -------------------------------------------------------------------------------------- the tree as a whole
 
 
-def dead_modules(sources: Iterable[SourceFile], entries: Iterable[str]) -> list[str]:
-    """Every module is imported by another one or is an entry point; packages count by their modules."""
-    sources = list(sources)
-    used = set(entries)
-    for source in sources:
-        used |= {name for name in _mentioned_modules(source) if name != source.module}
+def dead_modules(mentions: Mapping[str, Collection[str]], entries: Iterable[str]) -> list[str]:
+    """Every module is imported by another one or is an entry point; packages count by their modules.
+
+    `mentions` has the modules that each file mentions, by its path (`mentioned_modules`).
+    """
+    used, modules = set(entries), {path: SourceFile(path, "").module for path in mentions}
+    for path, names in mentions.items():
+        used |= set(names) - {modules[path]}
     return [
-        f"{source.path}: nothing imports it; use it, delete it, or name it as an entry point"
-        for source in sources
-        if source.module not in used and not source.path.endswith("__init__.py")
+        f"{path}: nothing imports it; use it, delete it, or name it as an entry point"
+        for path, module in modules.items()
+        if module not in used and not path.endswith("__init__.py")
     ]
 
 
-def _mentioned_modules(source: SourceFile) -> Iterator[str]:
-    """Yield each dotted name that an import, or a string such as `limnos.app.server:main`, may refer to."""
-    for node in ast.walk(source.tree):
-        if isinstance(node, ast.Import):
-            yield from (item.name for item in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            yield from (f"{node.module}.{item.name}" for item in node.names)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("limnos."):
-            yield node.value.partition(":")[0]
+def mentioned_modules(source: SourceFile) -> set[str]:
+    """Return each dotted name that an import, or a string such as `limnos.app.server:main`, may refer to."""
+    names = {item.name for node in source.nodes(ast.Import) for item in node.names}
+    for node in source.nodes(ast.ImportFrom):
+        names |= {node.module or "", *(f"{node.module}.{item.name}" for item in node.names)}
+    return names | {text.partition(":")[0] for text in _texts(source) if text.startswith("limnos.")}
 
 
-def metric_names(sources: Iterable[SourceFile]) -> set[str]:
+def _texts(source: SourceFile) -> Iterator[str]:
+    """Yield the strings of a file."""
+    return (node.value for node in source.nodes(ast.Constant) if isinstance(node.value, str))
+
+
+def metric_names(source: SourceFile) -> set[str]:
     """Collect the names of metrics: whole strings of the form `limnos_…` in telemetry and in declarations."""
-    return {
-        node.value
-        for source in sources
-        for node in ast.walk(source.tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and METRIC.fullmatch(node.value)
-    }
+    return {text for text in _texts(source) if METRIC.fullmatch(text)}
 
 
-def error_codes(sources: Iterable[SourceFile]) -> set[str]:
+def error_codes(source: SourceFile) -> set[str]:
     """Collect the stable codes: `code = "…"` in the body of a class."""
     return {
         node.value.value
-        for source in sources
-        for owner in ast.walk(source.tree)
-        if isinstance(owner, ast.ClassDef)
+        for owner in source.nodes(ast.ClassDef)
         for node in owner.body
         if isinstance(node, (ast.Assign, ast.AnnAssign))
         and "code"
@@ -328,9 +374,13 @@ def by_position(source: SourceFile) -> dict[str, int]:
     and cls.
     """
     counts: dict[str, int] = {}
+    if not any(len(node.args.posonlyargs) + len(node.args.args) > POSITIONAL_MAX for node in functions(source)):
+        return counts
 
     def look(node: ast.AST, within: str, *, method: bool) -> None:
         for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.expr):
+                continue
             if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
                 names = (
                     [] if _for_statements(child) else [each.arg for each in (*child.args.posonlyargs, *child.args.args)]
@@ -348,11 +398,12 @@ def by_position(source: SourceFile) -> dict[str, int]:
     return {} if source.generated else counts
 
 
-def too_many_by_position(sources: Iterable[SourceFile], known: Mapping[str, int]) -> list[str]:
+def too_many_by_position(counts: Mapping[str, int], known: Mapping[str, int]) -> list[str]:
     """Report functions with more than two positional arguments that are not on the list, and outdated entries of the
     list.
+
+    `counts` has the numbers of arguments that `by_position` returns for all files.
     """
-    counts = {name: count for source in sources for name, count in by_position(source).items()}
     more = [
         f"{name}: {count} arguments by position: keyword-only after the second"
         for name, count in counts.items()

@@ -12,9 +12,10 @@ import re
 import tokenize
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from typing import Final
 
-from tests.house.tidy import SourceFile
+from tests.house.tidy import SourceFile, functions
 
 MODULES_MAX: Final = 3
 """Maximum number of modules with a class of one name."""
@@ -176,25 +177,28 @@ CLAUSE: Final = re.compile(r"test_(?:it|one|that|they|those|what|who|whom|whose)
 """The beginning of a test's name without a subject: a clause or a pronoun."""
 
 
-def participles(files: Iterable[SourceFile]) -> Iterator[str]:
+def participles(file: SourceFile) -> Iterator[str]:
     """Report classes that are named by a participle only, which does not name a thing."""
-    for file in files:
-        for node in ast.walk(file.tree):
-            if isinstance(node, ast.ClassDef) and node.name not in NOUNS and _is_participle(node.name):
-                yield f"{file.path}:{node.lineno}: class {node.name} is a participle; name the thing, as in ListRequest"
+    for node in file.nodes(ast.ClassDef):
+        if node.name not in NOUNS and _is_participle(node.name):
+            yield f"{file.path}:{node.lineno}: class {node.name} is a participle; name the thing, as in ListRequest"
 
 
 def _is_participle(name: str) -> bool:
     return PARTICIPLE.fullmatch(name) is not None or name.lstrip("_") in IRREGULAR
 
 
-def repeated(files: Iterable[SourceFile]) -> Iterator[str]:
-    """Report class names that are used in too many modules."""
+def class_names(file: SourceFile) -> frozenset[str]:
+    """Return the names of a file's classes."""
+    return frozenset(node.name for node in file.nodes(ast.ClassDef))
+
+
+def repeated(names: Mapping[str, Iterable[str]]) -> Iterator[str]:
+    """Report class names that are used in too many modules; names of the classes of each file by its path."""
     modules: dict[str, set[str]] = defaultdict(set)
-    for file in files:
-        for node in ast.walk(file.tree):
-            if isinstance(node, ast.ClassDef):
-                modules[node.name].add(file.module)
+    for path, names_of_classes in names.items():
+        for name in names_of_classes:
+            modules[name].add(SourceFile(path, "").module)
     for name, module_names in sorted(modules.items()):
         if len(module_names) > MODULES_MAX:
             yield (
@@ -203,23 +207,30 @@ def repeated(files: Iterable[SourceFile]) -> Iterator[str]:
             )
 
 
-def variables(files: Iterable[SourceFile]) -> Iterator[str]:
+def variables(file: SourceFile) -> Iterator[str]:
     """Report variables and parameters that are named by a participle only.
 
     Fields and methods of classes are exempt: many are names on the wire, in stored bytes or in settings.
     """
-    for file in files:
-        for node in _outside_class_bodies(file.tree):
+    nodes = [node for kind, name in _NAME_FIELDS.items() for node in file.nodes(kind) if _noun(getattr(node, name))]
+    outside = {id(node) for node in _outside_class_bodies(file.tree)} if nodes else set()
+    for node in nodes:
+        if id(node) in outside:
             for name in _bound_names(node):
-                if (better := VARIABLES.get(name.strip("_"))) is not None:
-                    line = getattr(node, "lineno", 0)
-                    yield f"{file.path}:{line}: the variable {name} says nothing; name the thing: {better}"
+                line = getattr(node, "lineno", 0)
+                yield f"{file.path}:{line}: the variable {name} says nothing; name the thing: {_noun(name)}"
+
+
+@cache
+def _noun(name: str | None) -> str | None:
+    """Return what to say instead of a variable's name; None for a name that is allowed."""
+    return VARIABLES.get(name.strip("_")) if name else None
 
 
 def test_names(file: SourceFile) -> Iterator[str]:
     """Report tests whose name has no subject, or a word that hides what is checked."""
-    for node in ast.walk(file.tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+    for node in functions(file):
+        if node.name.startswith("test_"):
             words = IN_TEST_NAMES.intersection(node.name.split("_"))
             if words or CLAUSE.match(node.name):
                 yield (
@@ -240,6 +251,17 @@ def _outside_class_bodies(tree: ast.AST) -> Iterator[ast.AST]:
         waiting += children
 
 
+_NAME_FIELDS: Final[Mapping[type[ast.AST], str]] = {
+    ast.Name: "id",
+    ast.arg: "arg",
+    ast.ExceptHandler: "name",
+    ast.MatchAs: "name",
+    ast.MatchStar: "name",
+    ast.alias: "asname",
+}
+"""The classes of the nodes that `_bound_names` reads, and the field with the name."""
+
+
 def _bound_names(node: ast.AST) -> Iterator[str]:
     """Return the names that a node binds as variables or parameters, not those of functions, classes and attributes."""
     match node:
@@ -253,16 +275,24 @@ def _bound_names(node: ast.AST) -> Iterator[str]:
 
 def private(path: str, text: str) -> Iterator[str]:
     """Report private words in a source or a page, in names and in prose."""
+    if not _has_any(text, PRIVATE):
+        return
     for number, line in enumerate(text.splitlines(), 1):
         for word in re.findall(r"[A-Za-z]+", line):
             if (better := PRIVATE.get(word.lower())) is not None and not any(each in line for each in PROSE):
                 yield f"{path}:{number}: {word} is a word of ours alone; say {better}"
 
 
+def _has_any(text: str, words: Iterable[str]) -> bool:
+    """Return whether a text has one of some words in any case, also as a part of another word."""
+    lower = text.lower()
+    return any(word in lower for word in words)
+
+
 def private_prose(path: str, lines: Iterable[tuple[int, str]]) -> Iterator[str]:
     """Report private words in lines of prose, without code between back quotes."""
     for number, line in lines:
-        if any(each in line for each in PHRASES):
+        if not _has_any(line, IN_PROSE) or any(each in line for each in PHRASES):
             continue
         for word in re.findall(r"[A-Za-z]+", re.sub(r"`[^`]*`", "", line)):
             if (better := IN_PROSE.get(word.lower())) is not None:
@@ -271,12 +301,16 @@ def private_prose(path: str, lines: Iterable[tuple[int, str]]) -> Iterator[str]:
 
 def riddles(file: SourceFile) -> Iterator[str]:
     """Report phrases in a module's strings that paraphrase a term. Docstrings are exempt."""
-    docstrings = {id(node.value) for node in ast.walk(file.tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(file.tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
-            for phrase, better in IN_MESSAGES.items():
-                if re.search(rf"\b{phrase}\b", node.value, re.IGNORECASE):
-                    yield f"{file.path}:{node.lineno}: a message says {phrase}; say {better}"
+    docstrings = {id(node.value) for node in file.nodes(ast.Expr)}
+    for node in file.nodes(ast.Constant):
+        if isinstance(node.value, str) and id(node) not in docstrings:
+            for hit in _PARAPHRASE.finditer(node.value):
+                phrase = hit[0].lower()
+                yield f"{file.path}:{node.lineno}: a message says {phrase}; say {IN_MESSAGES[phrase]}"
+
+
+_PARAPHRASE: Final = re.compile(rf"\b(?:{'|'.join(IN_MESSAGES)})\b", re.IGNORECASE)
+_IN_PROSE: Final = re.compile(rf"(?<![A-Za-z])(?:{'|'.join(IN_PROSE)})(?![A-Za-z])", re.IGNORECASE)
 
 
 def prose_of_source(file: SourceFile) -> Iterator[tuple[int, str]]:
@@ -284,10 +318,19 @@ def prose_of_source(file: SourceFile) -> Iterator[tuple[int, str]]:
     for token in tokenize.generate_tokens(io.StringIO(file.text).readline):
         if token.type == tokenize.COMMENT:
             yield token.start[0], token.string
-    for node in ast.walk(file.tree):
+    for node in file.nodes(ast.Expr):
         match node:
             case ast.Expr(value=ast.Constant(value=str(text))):
                 yield from enumerate(text.splitlines(), node.lineno)
+
+
+def private_prose_of_source(file: SourceFile) -> Iterator[str]:
+    """Report private words in the comments and docstrings of a module.
+
+    Only a module that has such a word anywhere is split into tokens, which takes twice as long as its parsing.
+    """
+    has_word = _has_any(file.text, IN_PROSE) and _IN_PROSE.search(file.text) is not None
+    return private_prose(file.path, prose_of_source(file) if has_word else ())
 
 
 def prose_of_page(text: str) -> Iterator[tuple[int, str]]:
