@@ -4,7 +4,7 @@ SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help setup console-shots demo test test-full test-orphans test-maintenance test-fast test-searches test-integration test-spark lint fix docs site dist release bench bench-peers conformance jars
+.PHONY: help setup console-shots demo test test-changed test-full test-orphans test-maintenance test-fast test-searches test-integration test-spark lint fix docs site dist release bench bench-peers conformance jars
 
 BIN := .venv/bin
 STAMP := .venv/.limnos-setup
@@ -41,8 +41,16 @@ demo: setup ## start a server, run the Spark pipeline on real data, show access 
 console-shots: setup ## pictures of the console's pages, in light and dark and three widths (needs Chromium)
 	@$(BIN)/python scripts/console_shots.py $(ARGS)
 
-test: setup jars ## all suites at once; of large families a seventh, another one for each commit
+test: setup jars ## all suites at once, of large families a seventh, another one for each commit; ROOM=lance: all of one room
+ifdef ROOM
+	modules=$$($(BIN)/python -m tests.rooms $(ROOM)) && $(PYTEST) -q -n $(WORKERS) --dist loadgroup $(ARGS) $$modules
+else
 	$(PYTEST) -q -n $(WORKERS) --dist loadgroup --sampled --ignore tests/house $(ARGS) || $(NONE_IS_FINE)
+endif
+
+test-changed: setup jars ## every test of the rooms that differ from main
+	@modules=$$($(BIN)/python -m tests.rooms --changed) && if [ -z "$$modules" ]; then echo "no room differs from main"; \
+	else $(PYTEST) -q -n $(WORKERS) --dist loadgroup $(ARGS) $$modules; fi
 
 test-orphans: setup ## 10,000 random steps of orphan removal on each store: no live file is lost
 	@LIMNOS_TEST_ORPHANS=10000 $(BIN)/python -m pytest -q -s -p no:xdist tests/services/maintenance/orphans/test_model.py
@@ -51,8 +59,8 @@ test-maintenance: setup ## 10,000 random steps of all maintenance with 200 kills
 	@LIMNOS_TEST_MAINTENANCE=10000 $(BIN)/python -m pytest -q -s -p no:xdist tests/services/maintenance/test_all_maintenance.py
 	@$(BIN)/python -m pytest -q -s -p no:xdist tests/services/maintenance -k planted_bugs
 
-test-full: setup jars ## all suites, every test, and 20,000 random stories of increments
-	LIMNOS_TEST_INCREMENTS=20000 LIMNOS_TEST_PLANTED=1000000 $(PYTEST) -q -n $(WORKERS) --dist loadgroup $(ARGS) || $(NONE_IS_FINE)
+test-full: setup jars ## for the night: every test, 20,000 random stories of increments, and how long each folder took
+	LIMNOS_TEST_INCREMENTS=20000 LIMNOS_TEST_PLANTED=1000000 $(PYTEST) -q -n $(WORKERS) --dist loadgroup --times $(ARGS) || $(NONE_IS_FINE)
 
 test-searches: setup ## 2,000 random lakes, in each of which searches find what a plain model has and name no hidden object
 	LIMNOS_TEST_SEARCHES=2000 $(PYTEST) -q -n $(WORKERS) --dist worksteal tests/services/search/test_search_model.py tests/services/search/test_visible_nodes.py $(ARGS)

@@ -4,7 +4,7 @@ their descriptions.
 
 The JSON Schema of a pipeline's file, and the tables of docs/reference/pipeline-file.md, are written from its keys; the
 table of docs/reference/object-kinds.md is written from the table of kinds, those of docs/reference/settings.md from the
-settings.
+settings, that of tests/README.md from the docstrings of the modules that tests share.
 
 Usage: generate_docs.py [--check]. The text above the marker in each page is written by hand and kept.
 """
@@ -307,8 +307,24 @@ def pages() -> dict[Path, str]:
     tables["reference/settings.md"] = reference().rstrip("\n").split("\n")
     docs = ROOT / "docs"
     page_texts = {docs / name: _head(docs / name) + "\n".join(["", *rows, ""]) for name, rows in tables.items()}
+    helpers = ROOT / "tests" / "README.md"
+    page_texts[helpers] = _head(helpers) + "\n".join(["", "| folder | helpers |", "|---|---|", *helper_rows(), ""])
     page_texts[docs / "reference" / "cli.md"] = with_exit_codes((docs / "reference" / "cli.md").read_text("utf-8"))
     return page_texts | {ROOT / "src" / "limnos" / "pipeline" / "schema.json": build_schema_text()}
+
+
+def helper_rows() -> list[str]:
+    """Return one row per folder of tests/ that has helpers: each module that has no tests, with the first paragraph of
+    its docstring.
+    """
+    rows: dict[str, list[str]] = {}
+    for file in sorted((ROOT / "tests").rglob("*.py")):
+        if file.name.startswith("test_") or file.name == "__init__.py":
+            continue
+        about = (ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or "").partition("\n\n")[0]
+        folder = file.parent.relative_to(ROOT / "tests").as_posix()
+        rows.setdefault(folder, []).append(f"`{file.name}`: {_cell(' '.join(about.split()))}")
+    return [f"| `{folder}` | {'<br>'.join(entries)} |" for folder, entries in sorted(rows.items())]
 
 
 def with_exit_codes(page: str) -> str:

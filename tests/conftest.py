@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.sampling import part_of_commit, sample
+from tests.sampling import PARTS, part_of_commit, sample
 from tests.zones import ZONES, is_zoned, machine_in
 
 if TYPE_CHECKING:
@@ -121,9 +121,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option for a sample of the tests; `make test` uses it."""
+    """Add options: a sample of the tests, as `make test` takes, and times of folders, as `make test-full` prints."""
     parser.addoption("--sampled", action="store_true", help="of what is large, a part; the commit says which")
-    parser.addoption("--part", type=int, default=None, help="the part, 0 to 97, instead of the commit's")
+    parser.addoption("--times", action="store_true", help="print how long the tests of each folder took together")
+    parser.addoption("--part", type=int, default=None, help=f"the part, 0 to {PARTS - 1}, instead of the commit's")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -134,7 +135,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_report_header(config: pytest.Config) -> str:
     """Print which part runs, so that a failure can be reproduced."""
-    return f"sampled: part {config.option.part} of 0 to 97" if config.option.sampled else ""
+    return f"sampled: part {config.option.part} of 0 to {PARTS - 1}" if config.option.sampled else ""
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -218,6 +219,19 @@ def _own_log() -> Iterator[None]:
     for handler in [each for each in root.handlers if each not in handlers]:
         root.removeHandler(handler)
     root.setLevel(level)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Print the seconds of each folder's tests with their fixtures, of all processes together, and the longest tests;
+    `make test-full` asks for it.
+    """
+    if config.option.times:
+        from tests.sampling import times_by_folder
+
+        reports = [each for every in terminalreporter.stats.values() for each in every if hasattr(each, "duration")]
+        terminalreporter.section("seconds by folder")
+        for line in times_by_folder((each.nodeid, each.duration) for each in reports):
+            terminalreporter.write_line(line)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

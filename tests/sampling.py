@@ -4,8 +4,8 @@
 Five kinds of groups are large, and each is sampled separately: a test's parameters; the tests of a module marked
 `slow`, which take half a second each; those of a module that starts servers, PostgreSQL or Spark; these modules
 themselves, of which one in seven runs in each folder; and the modules marked `heavy`, which take half a minute or more
-for any of their tests, and of which one in fourteen runs. A sample is never empty. The commit selects the part: 0 to
-97, of which the remainder by seven selects tests and the quotient selects modules. Some dozens of commits run nearly
+for any of their tests, and of which one in twenty-eight runs. A sample is never empty. The commit selects the part: 0
+to 195, of which the remainder by seven selects tests and the quotient selects modules. Some hundred commits run nearly
 everything, and a commit always runs the same. Must know nothing of any single test.
 """
 
@@ -14,8 +14,8 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
-from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pytest
 
 SEVENTHS: Final = 7
-HEAVY_TURNS: Final = 14
+HEAVY_TURNS: Final = 28
 PARTS: Final = SEVENTHS * HEAVY_TURNS
 """Tests and modules are selected independently; otherwise a test that exists only in a deselected module would never
 run.
@@ -36,12 +36,15 @@ HEAVY_MIN: Final = 2
 """Minimum number of heavy modules that run."""
 SERVER_MODULES: Final = 1
 """Number of selected modules of seven in a folder, of those that start servers, PostgreSQL or Spark."""
-CASES_MIN: Final = {"": 10, "slow": 2, "integration": 2, "spark": 2}
+CASES_MIN: Final = {"": 10, "slow": 1, "integration": 2, "spark": 2, "heavy": 1}
 """Minimum number of tests of a group, by suite: a fast test costs milliseconds, one with servers a second."""
 
 
+_SERVERS: Final = ("spark", "integration")
+
+
 def part_of_commit(folder: Path) -> int:
-    """Return the part, 0 to 97, of the checked-out commit; 0 without a repository.
+    """Return the part, 0 to 195, of the checked-out commit; 0 without a repository.
 
     `LIMNOS_TEST_PART` selects another one.
     """
@@ -93,12 +96,12 @@ def _module(item: pytest.Item) -> str:
 
 def _server_suite(item: pytest.Item) -> str | None:
     """Return the suite of a test that starts servers, PostgreSQL or Spark."""
-    return next((suite for suite in ("spark", "integration") if item.get_closest_marker(suite) is not None), None)
+    return next((suite for suite in _SERVERS if item.get_closest_marker(suite) is not None), None)
 
 
 def _family(item: pytest.Item) -> tuple[str, int]:
     """Return a test's group, and the minimum number of its tests that run."""
-    suite = _server_suite(item) or (SLOW if item.get_closest_marker(SLOW) is not None else None)
+    suite = next((mark for mark in (HEAVY, *_SERVERS, SLOW) if item.get_closest_marker(mark) is not None), None)
     if suite is not None:
         return f"{_module(item)} {suite}", CASES_MIN[suite]
     return item.nodeid.partition("[")[0], CASES_MIN[""]
@@ -115,3 +118,22 @@ def _share(names: Collection[str], turn: int, *, least: int, shares: int = 1, tu
     in_turn = [name for shift in range(turns) for name in mixed[(turn + shift) % turns :: turns]]
     size = sum(len(mixed[(turn + shift) % turns :: turns]) for shift in range(shares))
     return set(in_turn[: max(least, size)])
+
+
+def times_by_folder(durations: Iterable[tuple[str, float]]) -> list[str]:
+    """Return a line for each folder below tests/: its seconds, its tests and its longest module; the longest first."""
+    seconds: Counter[str] = Counter()
+    modules: Counter[tuple[str, str]] = Counter()
+    names: dict[str, set[str]] = defaultdict(set)
+    for nodeid, duration in durations:
+        module = nodeid.partition("::")[0]
+        folder = module.split("/")[1]
+        seconds[folder] += duration
+        modules[folder, module] += duration
+        names[folder].add(nodeid)
+    longest = {folder: module for (folder, module), _ in reversed(modules.most_common())}
+    return [
+        f"{total:8.1f} s {len(names[folder]):6} tests  {folder}: {longest[folder]} takes"
+        f" {modules[folder, longest[folder]]:.1f} s"
+        for folder, total in seconds.most_common()
+    ]

@@ -93,6 +93,7 @@ def test_notebook_image_is_built_like_the_servers() -> None:
 
 
 @pytest.mark.integration
+@pytest.mark.heavy
 def test_parts_work_together(tmp_path: Path) -> None:
     """With the file's settings a server over PostgreSQL starts, the set-up makes bucket and catalog, also twice, and a
     client without keys of the store writes a table there.

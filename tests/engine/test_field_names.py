@@ -11,7 +11,7 @@ from limnos.sqlpp.stored import FieldType, RecordType, Scalar, StorageForm, prop
 from tests.engine.conftest import Do
 from tests.engine.live_engine import EngineDataverse
 
-pytestmark = [pytest.mark.spark, pytest.mark.integration]
+pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.heavy]
 
 TYPE = (
     "{ id: bigint, _file: string, _pos: bigint?, Name: string?, name: string?, st: { a: bigint?, A: bigint? }?,"

@@ -12,6 +12,8 @@ from tests.faults.rig import FULL, Rig
 from tests.faults.store_integrity import complaints
 from tests.faults.traffic import Traffic
 
+pytestmark = pytest.mark.heavy
+
 ROUNDS = 20 if FULL else 2
 BUSY_S = (0.1, 0.8)
 

@@ -31,6 +31,7 @@ from tests.nodes.wire import (
     table_path,
 )
 
+pytestmark = pytest.mark.heavy
 ACTIONS = int(os.environ.get("LIMNOS_TEST_AUDIT", "300"))
 KILLS = max(2, ACTIONS // 400)
 USERS = tuple(f"u{number}" for number in range(20))

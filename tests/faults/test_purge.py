@@ -18,6 +18,8 @@ from tests.faults.rig import BACKENDS, FOREIGN_HOLDER, FULL, Rig
 from tests.faults.store_integrity import complaints
 from tests.nodes.wire import GRAVITINO, PREFIX, namespace_body, table_path
 
+pytestmark = pytest.mark.heavy
+
 APPENDS = 4
 KILLED_AFTER = (1, 4)
 """Numbers of files that each worker deletes before it dies."""

@@ -179,6 +179,18 @@ def test_generated_pages_are_current(capsys: pytest.CaptureFixture[str]) -> None
     assert code == 0, capsys.readouterr().out
 
 
+def test_helpers_of_tests_are_listed() -> None:
+    """Each module without tests is on the page of helpers, with what it is for, and the page is short."""
+    page = (ROOT / "tests" / "README.md").read_text(encoding="utf-8")
+    helpers = {each.name for each in (ROOT / "tests").rglob("*.py") if not each.name.startswith(("test_", "__init__"))}
+
+    listed = set(re.findall(r"`(\w+\.py)`: [^<| ]", page))
+
+    assert len(helpers) > 100
+    assert helpers - listed == set()
+    assert page.count("\n") <= 120
+
+
 def test_threats_name_existing_tests() -> None:
     """Each threat of SECURITY.md names a protection, and tests that exist."""
     text = (ROOT / "SECURITY.md").read_text(encoding="utf-8").partition("## Threat model")[2].partition("\n## ")[0]

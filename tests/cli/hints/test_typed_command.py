@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line as hints read it: its words are told from the values of its flags."""
+"""The command line as hints read it: its words are separated from the values of its flags."""
 
 from __future__ import annotations
 

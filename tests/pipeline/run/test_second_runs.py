@@ -19,6 +19,7 @@ from limnos.pipeline.run.result import RunResult
 
 pytestmark = [
     pytest.mark.spark,
+    pytest.mark.heavy,
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]

@@ -13,7 +13,12 @@ from limnos.cli.pipeline.helper import client
 from tests.cli.conftest import CommandResult, Run
 from tests.pipeline.test_column_checks import HEAD, PLANTED, SOUND
 
-pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.filterwarnings("ignore::ResourceWarning")]
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.spark,
+    pytest.mark.heavy,
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
 
 
 @pytest.fixture(autouse=True)
