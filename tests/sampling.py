@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -122,8 +122,8 @@ def _share(names: Collection[str], turn: int, *, least: int, shares: int = 1, tu
 
 def times_by_folder(durations: Iterable[tuple[str, float]]) -> list[str]:
     """Return a line for each folder below tests/: its seconds, its tests and its longest module; the longest first."""
-    seconds: Counter[str] = Counter()
-    modules: Counter[tuple[str, str]] = Counter()
+    seconds: dict[str, float] = defaultdict(float)
+    modules: dict[tuple[str, str], float] = defaultdict(float)
     names: dict[str, set[str]] = defaultdict(set)
     for nodeid, duration in durations:
         module = nodeid.partition("::")[0]
@@ -131,9 +131,9 @@ def times_by_folder(durations: Iterable[tuple[str, float]]) -> list[str]:
         seconds[folder] += duration
         modules[folder, module] += duration
         names[folder].add(nodeid)
-    longest = {folder: module for (folder, module), _ in reversed(modules.most_common())}
+    longest = {folder: module for _, (folder, module) in sorted((total, key) for key, total in modules.items())}
     return [
         f"{total:8.1f} s {len(names[folder]):6} tests  {folder}: {longest[folder]} takes"
         f" {modules[folder, longest[folder]]:.1f} s"
-        for folder, total in seconds.most_common()
+        for folder, total in sorted(seconds.items(), key=lambda entry: -entry[1])
     ]
