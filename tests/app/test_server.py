@@ -139,6 +139,34 @@ def test_check_warns_of_documents_that_readers_refuse(tmp_path: Path) -> None:
     assert "write-default is null" in start_warnings[0].why
 
 
+def test_check_leaves_out_lance_tables(tmp_path: Path) -> None:
+    """A Lance table has no metadata file, and no reader of Iceberg loads it."""
+    settings = settings_of(tmp_path)
+    migrate(settings)
+    with closing(sqlite3.connect(tmp_path / "limnos.db")) as file, file:
+        insert(file, "node", id=LAKE_ID, parent_id=ROOT_ID, kind=int(Kind.METALAKE), space="metalake", name="lake")
+        insert(file, "node", id=20, parent_id=LAKE_ID, kind=int(Kind.TABLE), space="table", name="items")
+        row = {"node_id": 20, "version": 1, "uuid": "u", "location": "l", "metadata_location": ""}
+        insert(file, "document", **row, body=b"{}", digest=None)
+
+    assert check(settings) == []
+
+
+def test_check_warns_of_more_workers_than_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More server processes than cores are named before a start, with a number that fits."""
+    settings = settings_of(tmp_path)
+    migrate(settings)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    many = msgspec.structs.replace(settings, server=msgspec.structs.replace(settings.server, workers=3))
+
+    (warning,) = check(many)
+
+    assert (warning.message, warning.advice) == (
+        "3 workers are more than the 2 cores of this machine",
+        "set --workers 2, or less",
+    )
+
+
 def test_check_warns_of_catalogs_outside_of_the_allowed_roots(tmp_path: Path) -> None:
     """A store that was moved to another data directory is reported with the root that its catalogs need. With this root
     allowed, and in its own directory, nothing is reported.

@@ -36,7 +36,7 @@ def parse_action(text: str) -> Action:
         raise BadRequest(
             f"'{word}' is a privilege, not an action: name an action that needs it, for example {named}"
         ) from None
-    near = get_close_matches(word, [a.word for a in Action], n=4, cutoff=0.5) or ["table_load", "namespace_create"]
+    near = get_close_matches(word, [a.word for a in Action], n=4, cutoff=0.65) or ["table_load", "namespace_create"]
     raise BadRequest(
         f"Unknown action '{escape_percent(text)}'; did you mean {', '.join(near)}? 'limnos access explain --actions'"
         " lists all"

@@ -7,6 +7,7 @@ Standard output has only text for users and scripts: `ready URL` and how to conn
 from __future__ import annotations
 
 import asyncio
+import os
 import shlex
 import socket
 import sys
@@ -116,6 +117,7 @@ def check(settings: Settings) -> list[CannotStart]:
         problems += _name_warnings(settings)
         problems += _metalake_warnings(settings)
         problems += _reader_warnings(settings, unreadable)
+        problems += _worker_warnings(settings)
     return problems
 
 
@@ -152,6 +154,20 @@ def _reader_warnings(settings: Settings, unreadable: UnreadableDocuments) -> lis
         StartWarning(f"Some readers refuse {names[node_id]}", why=problem.reason, advice=problem.remedy)
         for node_id, problems in unreadable.problems.items()
         for problem in problems
+    ]
+
+
+def _worker_warnings(settings: Settings) -> list[StartWarning]:
+    """Return a warning if there are more server processes than cores."""
+    workers, cores = settings.server.workers, os.cpu_count() or 1
+    if workers <= cores:
+        return []
+    return [
+        StartWarning(
+            f"{workers} workers are more than the {cores} cores of this machine",
+            why="each one takes memory, and they wait for one another",
+            advice=f"set --workers {cores}, or less",
+        )
     ]
 
 

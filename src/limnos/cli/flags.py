@@ -73,6 +73,7 @@ _GUESSED: Final = """
 --from = --since
 --to = --from|--until
 --name = --into
+--as-metalake, --new-name, --new-metalake, --target-metalake = --into
 --days = --expires-in {}d
 --read-as, --run-as, --impersonate = --as
 --simulate = --what-if

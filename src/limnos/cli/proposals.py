@@ -41,6 +41,7 @@ _AS_ARGUMENT: Final = frozenset(
         "--object",
         "--in",
         "--file",
+        "--id",
         "--metalake-name",
     ]
 )
@@ -141,11 +142,28 @@ def _fitted(tokens: Sequence[str], resolved: Sequence[str], *, signature: Signat
     if most is not None and len(arguments) > most:
         arguments = []
     missing = [name.removesuffix("...") for name in signature.arguments[len(arguments) : signature.required]]
-    if own_flags == flags and not missing and [*head, *arguments] == words:
+    if own_flags == flags == _with_kinds(flags, signature)[0] and not missing and [*head, *arguments] == words:
         return quoted(tokens)
+    own_flags, note = _with_kinds(own_flags, signature)
     text = quoted([*head, *arguments, *missing, *own_flags])
+    text += note if text.startswith("'") else ""
     is_quoted = text.startswith("'")
     return f"{text} (it has no {' or '.join(dict.fromkeys(missing_flags))})" if missing_flags and is_quoted else text
+
+
+def _with_kinds(flags: list[str], signature: Signature) -> tuple[list[str], str]:
+    """Return flags in which each principal of a restriction has its kind, and a note about the others that may be
+    meant; without it such a command is refused.
+    """
+    if signature.words != ("restriction", "set"):
+        return flags, ""
+    result, names = list(flags), []
+    for at, (flag, value) in enumerate(itertools.pairwise(flags)):
+        if flag in {"--to", "--except"} and ":" not in value and not value.startswith("-"):
+            result[at + 1] = f"user:{value}"
+            names.append(value)
+    note = "".join(f"; or group:{name} or role:{name}, if {name} is one" for name in names if not name.isupper())
+    return result, note
 
 
 def _deletes(signature: Signature) -> bool:

@@ -27,6 +27,17 @@ undrop|restore|recover user NAME = create user NAME | a deleted user is not rest
 undrop|restore|recover group NAME = create group NAME | a deleted group is not restored: this creates a new one, without users and roles
 undrop|restore|recover role NAME = create role NAME | a deleted role is not restored: this creates a new one, without privileges
 deny|forbid|block WORD = grant WORD --on PATH --to ROLE --deny | a denial is held by a role, which users and groups are given by 'limnos grant role ROLE --to NAME'
+set role none|all|default|NAME = whoami | all roles of a user are active, and none is chosen: this shows yours; 'limnos list --as USER' acts as another user
+use|switch metalake NAME = list --metalake NAME | there is no current metalake: it is chosen by --metalake or LIMNOS_METALAKE
+request access [to|on] PATH read|reader = request access PATH --preset reader | the preset is an option
+request access [to|on] PATH write|writer = request access PATH --preset writer | the preset is an option
+request access [to|on] PATH admin = request access PATH --preset admin | the preset is an option
+audit show NUMBER, show audit NUMBER = audit --id NUMBER | records are shown by filters: this has those about the object with this id, --request those of a request
+audit show RUN, show audit RUN = audit --request RUN | records are shown by filters: this has those of one request
+log = audit | this shows who did what, the newest first; a server writes its own log to standard error
+create user NAME [with] password SECRET, create user NAME identified by SECRET = create user NAME | a user is created without a password: then 'limnos set password NAME' sets one
+access missing ACTION PATH = access explain ACTION PATH | 'access explain' names the missing rights
+create service account NAME = create user NAME | an account of a program is a user with a secret: then 'limnos create secret NAME'
 create row access policy NAME on PATH, create row policy|filter NAME on PATH = create restriction NAME PATH --filter CONDITION | rows are restricted by a restriction
 create masking|mask policy NAME on PATH, create column mask NAME on PATH = create restriction NAME PATH --mask COLUMN=ACTION | values are masked by a restriction
 drop|delete|remove row access policy NAME on|from PATH, drop|delete|remove masking policy NAME on|from PATH = delete restriction NAME PATH
@@ -66,7 +77,7 @@ alter catalog CATALOG [set] owner to [user] NAME = set CATALOG --owner NAME
 alter table|view|schema|namespace|database PATH rename to NAME = rename PATH NAME
 alter table|view PATH set tags|tag NAME = set PATH --tag NAME
 revoke all [privileges] from [user] NAME = show user NAME | there is no revoke of everything: this shows the roles, and 'limnos revoke role ROLE --from NAME' takes one away
-[show] grants for|to|of|on user NAME, [show] grants for|to|of NAME, list grants for|of NAME = access what NAME
+[show] grants for|to|of|on user NAME, [show] grants for|to|of NAME, list grants|privileges|permissions for|of|to NAME = access what NAME
 show grants for|to|of|on role NAME, list grants of role NAME = show role NAME
 show grants on table|view|schema|namespace|database|catalog PLACE, list grants on PLACE = access holders PLACE
 config set [KEY] [VALUE], set config [KEY] [VALUE] = server config | settings are set in the configuration file, by variables LIMNOS__ or by flags of 'limnos server start'; this shows them
@@ -186,6 +197,8 @@ _NO_NAMES: Final = frozenset(
 )
 """Words that are no name where a line has one, so that no command is about an object called `role`."""
 _ARGUMENT: Final = re.compile(r"[A-Z]+(?:_[A-Z]+)*")
+_EXPANDED: Final = re.compile(r'["$`!\\]')
+"""Characters that a shell does not leave alone in double quotes."""
 _STATEMENTS: Final = frozenset({"query", "sql", "exec", "execute", "run"})
 """Words before a statement."""
 _PROFILED: Final = re.compile(r"\s*explain\s+(?:analyze|analyse|extended)\s+", re.IGNORECASE)
@@ -320,5 +333,10 @@ def _dataset(match: re.Match[str]) -> str:
 
 def quoted(command: Sequence[str]) -> str:
     """Return a command with the program's name: in quotes, unless it has quotes of the shell itself."""
-    text = shlex.join(["limnos", *command])
-    return text if "'" in text else f"'{text}'"
+    text = " ".join(["limnos", *map(quoted_word, command)])
+    return text if "'" in text or '"' in text else f"'{text}'"
+
+
+def quoted_word(word: str) -> str:
+    """Return a word as a shell reads it: one with single quotes stands in double quotes, if that changes nothing."""
+    return f'"{word}"' if "'" in word and not _EXPANDED.search(word) else shlex.quote(word)

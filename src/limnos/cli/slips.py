@@ -139,6 +139,15 @@ _INSTEAD: Final = {
         "filters are of restrictions",
         "'limnos create restriction {0} PATH --filter CONDITION'",
     ),
+    ("console", "--no-browser"): ("the address is printed in any case", "'limnos console --no-open'"),
+    ("access who", "--missing"): (
+        "missing rights are those of a user",
+        "'limnos access what USER {0} --missing reader'",
+    ),
+    ("access holders", "--missing"): (
+        "missing rights are those of a user",
+        "'limnos access what USER {0} --missing reader'",
+    ),
     ("audit", "--tail"): (
         "it shows the newest lines first",
         "'limnos changes --follow' follows changes as they are committed",
@@ -162,7 +171,7 @@ def _too_many(extra: str, command: _Command) -> UsageError:
     before = command.tokens[at - 1] if at else ""
     if command.words[0] in {"protect", "unprotect", "undrop"} and words and words[0].lower() in _PRINCIPALS:
         text = f"'limnos {command.words[0]}' is for objects, not for a {words[0].lower()}"
-        return UsageError(text, hint=f"'{command.name} --help' explains its arguments")
+        return UsageError(text, hint=f"'{shlex.join(['limnos', 'show', words[0].lower(), extra])}' shows it")
     if before.isdigit() and extra.rstrip("s") in _UNITS:
         return UsageError(
             message, hint=answers.propose([*command.tokens[: at - 1], before + extra[0], *command.tokens[at + 1 :]])
@@ -220,6 +229,8 @@ def _of_path(message: str, command: _Command, *, words: Sequence[str], flags: Se
     return UsageError(text, hint=as_one)
 
 
+_CONFIRMED: Final = frozenset({"--yes", "-y", "--assume-yes", "--no-confirm"})
+"""Flags that answer a question before it is asked."""
 _PRINCIPALS: Final = frozenset({"user", "group", "role", "token"})
 _UNITS: Final = frozenset({"day", "hour", "hr", "minute", "min", "second", "sec", "week"})
 _SHORT_KINDS: Final = {"ns": "namespace", "db": "namespace", "cat": "catalog", "tbl": "table", "t": "table"}
@@ -279,6 +290,9 @@ def _unknown_flag(error: UnknownOptionError, command: _Command) -> UsageError:
         value = next(iter(flag_values(command.rest, typed)), "ACTION")
         rest = [token for token in command.rest if token not in {typed, value, f"{typed}={value}"}]
         return UsageError(f"{message}: the action comes first", hint=answers.propose([*command.words, value, *rest]))
+    if typed in _CONFIRMED and "--yes" not in known:
+        rest = [token for token in command.rest if token != typed]
+        return UsageError(f"{message}: it does not ask", hint=answers.propose([*command.typed_name, *rest]))
     if command.words == ["login"] and typed in {"--username", "-u", "--name"}:
         return UsageError(message, hint=answers.propose(shlex.split(command.again(typed, "{}"))[1:]))
     if (hint := _said_elsewhere(typed, command)) is not None:

@@ -97,10 +97,25 @@ def _denial(words: Sequence[str]) -> Proposal | None:
     match = _LINE.fullmatch(_ALL_OF.sub("on ", " ".join(words[1:])))
     if match is None or match["way"].lower() != "to":
         return None
-    path, holder = match["place"].split()[-1], match["who"].split()[-1]
+    path = match["place"].split()[-1]
+    kind, name = _holder(match["who"])
     usages = [_privilege(each, path) for each in re.split(r"[\s,]+", match["what"].lower())]
     note = "a denial is held by a role, which users and groups are given by 'limnos grant role ROLE --to NAME'"
-    return Proposal(("grant", *usages, "--on", path, "--to", holder, "--deny"), note)
+    denies = ("grant", *usages, "--on", path, "--to")
+    if kind == "role":
+        return Proposal((*denies, name, "--deny"), note)
+    gives = quoted(("grant", "role", "ROLE", "--to", f"{kind}:{name}" if kind else name))
+    more = "" if kind else f"; if {name} is a role: {quoted((*denies, name, '--deny'))}"
+    return Proposal((*denies, "ROLE", "--deny"), note, f", then {gives}{more}")
+
+
+def _holder(text: str) -> tuple[str, str]:
+    """Return the kind and the name of `ana`, `user ana` or `user:ana`; an empty kind if there is none."""
+    *kinds, name = text.split()
+    word, colon, rest = name.partition(":")
+    if not kinds and word in _HOLDERS and colon and rest:
+        return word, rest
+    return (kinds[0].lower() if kinds else "", name)
 
 
 def _privilege(word: str, path: str) -> str:

@@ -50,3 +50,9 @@ def with_flags(command: Sequence[str], flags: Sequence[str]) -> list[str] | None
                 return None
             del result[at : at + 2]
     return [*result, *flags]
+
+
+def without_flag(tokens: Sequence[str], flag: str) -> list[str]:
+    """Return a command line without a flag and its value."""
+    pairs = zip(["", *tokens], tokens, strict=False)
+    return [token for before, token in pairs if flag not in {token, before} and not token.startswith(f"{flag}=")]

@@ -42,7 +42,8 @@ def path_answer(error: ClientError, typed: TypedCommand) -> PathAnswer | None:
     """
     is_missing = isinstance(error, NotFoundError) or "does not exist" in error.message
     path = typed.path
-    if not path or typed.words[0] in _TARGETS or not (is_missing or isinstance(error, DeniedError)):
+    is_target = typed.words[0] in _TARGETS and _MISSING.match(error.message) is None
+    if not path or is_target or not (is_missing or isinstance(error, DeniedError)):
         return None
     if (known := known_path(path)) is None:
         return None

@@ -82,6 +82,7 @@ def test_groups_equal_those_of_the_parser() -> None:
         ("import x --into copy --as ana", "import x --into copy --as ana"),
         ("help", "--help"),
         ("help list", "list --help"),
+        ("man audit", "audit --help"),
         ("list -h", "list --help"),
         ("set owner main.raw ana --kind namespace", "owner set main.raw ana --kind namespace"),
         ("disable catalog finance", "catalog disable finance"),

@@ -57,6 +57,26 @@ def typed(line: str) -> TypedCommand:
             "check the name of the host",
         ),
         ("list", UnavailableError(f"closed; {TLS_ADVICE}"), "write https://"),
+        (
+            "restriction remove nope main.raw.x",
+            NotFoundError("table main.raw.x has no restriction 'nope'"),
+            "'limnos list restrictions main.raw.x'",
+        ),
+        (
+            "user disable admin",
+            RefusedError("User admin owns metalake lake: give it another owner before disabling the user"),
+            "'limnos set owner lake USER --kind metalake'",
+        ),
+        (
+            "access explain table_raed main.raw.t --for ana",
+            RefusedError("Unknown action 'table_raed'; did you mean table_read, table_drop? 'limnos access …"),
+            "'limnos access explain table_read main.raw.t --for ana'",
+        ),
+        (
+            "audit --path main.raw.t --action select",
+            RefusedError("There is no action 'select': did you mean read? Families of actions are grant, …"),
+            "'limnos audit --path main.raw.t --action read'",
+        ),
         ("list", UnexpectedAnswerError("a web page", status=404, code="unexpected-answer"), "check --uri"),
         (
             "grant create_catalog --on main --to r",
@@ -111,9 +131,6 @@ def test_address_without_scheme_is_completed() -> None:
     address = hint_for_argument("'h:1' is not the address of a server; …", typed("list --uri h:1"))
     path = hint_for_argument("'main' is too short: give catalog.namespace", typed("create namespace main"))
 
-    trash = hint_for_argument("'`1025`' is too short: give catalog.namespace", typed("undrop 1025"))
-
-    assert trash == "'limnos undrop CATALOG --id 1025', with the catalog of the trash"
     assert (address, path) == ("'limnos list --uri http://h:1'", "'limnos create namespace main.NAME'")
 
 

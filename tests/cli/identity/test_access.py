@@ -202,6 +202,33 @@ def test_short_commands_list_holders_and_reach(fake: FakeServer, limnos: Run) ->
     assert len(fake.calls) == 2
 
 
+@pytest.mark.parametrize("words", [("who", "main.raw.x"), ("what", "nobody"), ("explain", "table_read", "main.raw.x")])
+def test_question_about_a_missing_object_is_refused(fake: FakeServer, limnos: Run, words: tuple[str, ...]) -> None:
+    """A question about an object or a user that does not exist has the exit code of missing objects, and no rows."""
+    spelling = "check the spelling of the path."
+    page = {"kind": "table", "asked": [], "holders": [], "notes": [f"There is no table main.raw.x: {spelling}"]}
+    fake.on("GET", f"{ACCESS}/holders?path=main.raw.x&limit=1000", page)
+    missing = {"user": "nobody", "notes": [f"There is no user nobody in this metalake: {spelling}"]}
+    fake.on("GET", f"{ACCESS}/reach?user=nobody&limit=1000", missing)
+    fake.on("POST", EXPLAIN, {**ALLOWED, "suggestions": [f"There is no table main.raw.x: {spelling}"]})
+
+    done = limnos("access", *words)
+
+    assert (done.code, done.out) == (3, "")
+    assert "does not exist" in str(done.error["message"])
+
+
+def test_group_is_no_user_of_access_what(fake: FakeServer, limnos: Run) -> None:
+    """The name of a group is answered by the command that shows the group."""
+    notes = ["There is no user staff in this metalake: check the spelling of the name."]
+    fake.on("GET", f"{ACCESS}/reach?user=staff&limit=1000", {"user": "staff", "notes": notes})
+    fake.on("GET", "/api/metalakes/lake/groups/staff", {"group": {"name": "staff"}})
+
+    done = limnos("access", "what", "staff")
+
+    assert (done.code, done.error["hint"]) == (2, "'limnos show group staff' shows the group's rights")
+
+
 def test_notes_about_missing_objects_are_printed(fake: FakeServer, limnos: Run) -> None:
     """The server's notes, such as a misspelled path or user, are printed beside the rows."""
     page = {"kind": "table", "asked": [], "holders": [], "notes": ["There is no table main.raw.x: check it."]}

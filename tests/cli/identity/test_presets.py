@@ -64,7 +64,7 @@ def test_name_alone_is_the_only_holder_of_that_name(fake: FakeServer, limnos: Ru
     "kinds, message",
     [
         (("user", "role"), "there are a user and a role of this name"),
-        ((), "you may see none of this name"),
+        ((), "that you may see"),
     ],
 )
 def test_ambiguous_name_is_refused(fake: FakeServer, limnos: Run, kinds: tuple[str, ...], message: str) -> None:

@@ -159,3 +159,16 @@ def test_bounds_of_times_are_exact(records: SqliteRecords | PostgresRecords, lim
     assert ids == list(range(10_020, 10_000, -1))
     assert few == []
     assert read_all(AuditFilter(metalake_id=1, since=until, until=since), records.rows, limit=limit) == []
+
+
+def test_family_of_reads_has_both_actions(tmp_path: Path) -> None:
+    """`read` finds the reads of users with a row filter or a mask, too, and no loads."""
+    migrate(str(tmp_path / "limnos.db"))
+    actions = ("table_read", "table_scan", "table_load")
+    planted = [{**params_of(number), "action": action} for number, action in enumerate(actions)]
+    with closing(sqlite3.connect(tmp_path / "limnos.db", isolation_level=None)) as file:
+        file.executemany(PUT.sqlite, [PUT.values(each) for each in planted])
+
+        ids = read_all(AuditFilter(metalake_id=1, action="read"), SqliteRecords(file).rows, limit=10)
+
+    assert sorted(ids) == [1, 2]

@@ -52,10 +52,10 @@ def export(
     """
     out = sys.stdout.buffer
     if format == "proto" and sys.stdout.isatty():
-        raise UsageError(
-            "Protobuf cannot be shown in a terminal",
-            hint=f"'limnos export {metalake} > {metalake}.export', or --format json",
-        )
+        file = metalake if "." in metalake else f"{metalake}.export"
+        name = common.metalake if "." in metalake else metalake
+        typed = f"'limnos export {shlex.quote(name)} > {shlex.quote(file)}'"
+        raise UsageError("Protobuf cannot be shown in a terminal", hint=f"{typed}, or --format json")
     with common.client() as client:
         is_begun = False
         try:
@@ -68,7 +68,10 @@ def export(
                     f"'{metalake}' is no metalake, and an export is of a whole one; a file that a shell made for it is"
                     " empty",
                     code=error.kind,
-                    hint=f"'limnos list metalakes' lists them; {rows_hint(metalake)}",
+                    hint=(
+                        f"'limnos export {shlex.quote(common.metalake)} > {shlex.quote(metalake)}' writes a metalake to"
+                        f" this file; {rows_hint(metalake)}"
+                    ),
                 ) from error
             raise
         except UnavailableError as error:
@@ -118,16 +121,32 @@ def import_(
         List unfinished imports.
     """
     if not list and give_up is None and (file is None or (name is None) == (resume is None)):
-        raise UsageError("name the file, and the metalake's new name", hint="'limnos import lake.export --into copy'")
+        raise _incomplete(file, is_both=name is not None)
     with common.client() as client:
         if list:
             _list(client, common)
         elif give_up is not None:
             confirm(f"Delete all records of import {give_up}?", yes=yes)
-            client.imports.give_up(give_up)
+            try:
+                client.imports.give_up(give_up)
+            except NotFoundError as error:
+                raise StoppedError(
+                    f"there is no open import {give_up}: it is complete, or was abandoned",
+                    code=error.kind,
+                    hint="'limnos import --list' lists the open ones",
+                ) from error
             show_done(f"import {give_up} was abandoned", {"given_up": give_up}, output_format=common.output_format)
         elif file is not None:
             _import(client, file, name=name, ids=ids, resume=resume, common=common)
+
+
+def _incomplete(file: Path | None, *, is_both: bool) -> UsageError:
+    """Return the error for an import without a file, without the new name, or with both a new name and `--resume`."""
+    typed = shlex.join(["limnos", "import", str(file or "FILE"), "--into", "NAME"])
+    if is_both and file is not None:
+        return UsageError("--into begins an import, and --resume continues one", hint=f"'{typed}', or --resume alone")
+    missing = "the metalake's new name is" if file is not None else "the file and the metalake's new name are"
+    return UsageError(f"{missing} missing", hint=f"'{typed}': the import creates a metalake of that name")
 
 
 def _list(client: Client, common: CommonFlags) -> None:
@@ -148,10 +167,13 @@ def _import(client: Client, file: Path, *, name: str | None, ids: str, resume: i
         )
         try:
             done = _feed_import(client, info, parts=parts, form=form)
-        except (ClientError, KeyboardInterrupt):
+        except (ClientError, KeyboardInterrupt) as error:
+            gives_up = f"'limnos import --give-up {info.id}'"
+            is_passing = isinstance(error, (KeyboardInterrupt, UnavailableError))
             note = (
-                f"import {info.id} is open: continue with 'limnos import {file} --resume {info.id}', or 'limnos import"
-                f" --give-up {info.id}'"
+                f"import {info.id} is open: continue with 'limnos import {file} --resume {info.id}', or {gives_up}"
+                if is_passing
+                else f"import {info.id} is open, and would be refused again: {gives_up} deletes its records"
             )
             print(visible(note), file=sys.stderr)
             raise

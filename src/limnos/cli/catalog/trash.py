@@ -9,6 +9,7 @@ import msgspec
 from cyclopts import App, Parameter
 
 from limnos.cli.common import DEFAULTS, CommonFlags, YesFlag, confirm
+from limnos.cli.failures import UsageError
 from limnos.cli.output import show_done, show_rows
 from limnos.client.errors import ClientError
 from limnos.names import display
@@ -84,6 +85,11 @@ def undrop(
     contents
         Also restore the objects that were dropped with a namespace.
     """
+    if id is None and path.isdigit():
+        raise UsageError(
+            f"{path} is the id of an object, which follows --id",
+            hint=f"'limnos undrop CATALOG --id {path}', with the catalog of the trash",
+        )
     with common.client() as client:
         if id is None:
             result = client.trash.undrop(path, to=to, contents=contents)

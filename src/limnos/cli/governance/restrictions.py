@@ -61,6 +61,12 @@ def set_(
     mask
         COLUMN=ACTION, as ssn=show-last-4; may be repeated.
     """
+    if filter is None and not mask:
+        typed = shlex.join(["limnos", "create", "restriction", name, path])
+        raise UsageError(
+            "a restriction has a filter of rows, masks of columns, or both",
+            hint=f"'{typed} --filter CONDITION', or '{typed} --mask COLUMN=ACTION'",
+        )
     with common.client() as client:
         result = kind or client.objects.kind(path)
         former = _own_restrictions(client, path, kind=result).get(name)

@@ -120,7 +120,9 @@ def remove(name: str, path: str, /, *, kind: KindFlag = None, common: CommonFlag
     """
     with common.client() as client:
         names = client.tags.change(path, kind=kind or client.objects.kind(path), removes=(name,))
-    show_done(f"tag {name} is not on {path}", {"object": path, "tags": list(names)}, output_format=common.output_format)
+    show_done(
+        f"removed tag {name} from {path}", {"object": path, "tags": list(names)}, output_format=common.output_format
+    )
 
 
 def _row(tag: Tag) -> Row:

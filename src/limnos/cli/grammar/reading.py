@@ -27,17 +27,22 @@ from limnos.cli.operations import (
     OPERATIONS,
     VERB_ALIASES,
     VERBS,
+    Operation,
     absence_of,
     plural,
 )
+from limnos.cli.output import flag_values
 from limnos.cli.sentences import proposal_for
 from limnos.cli.sql_grants import grant_for
-from limnos.cli.token_words import take_words, token_width, with_flags
+from limnos.cli.token_words import take_words, token_width, with_flags, without_flag
 from limnos.manifests.switches import VARIABLE
 
 HELP: Final = ("--help", "-h")
+_HELP_WORDS: Final = frozenset({"help", "man"})
 _ALONE: Final = frozenset({"audit", "create"})
 """Groups that are commands themselves, or whose first word may be a kind of another group."""
+_SPOKEN: Final = ("--on", "--to", "--from", "--for")
+"""Flags that a line of another tool has as words, in the order of such a line."""
 _PLAIN: Final = re.compile(r"[A-Za-z][A-Za-z_-]*")
 
 
@@ -50,8 +55,8 @@ def resolve(tokens: Sequence[str]) -> list[str]:
         return typed
     if (plain := without_sql(typed)) is not None:
         raise UsageError("'if exists', 'if not exists' and 'or replace' are of SQL", hint=answers.propose(plain))
-    if any(token in HELP for token in _before_dashes(typed)) or typed[0] == "help":
-        rest = [token for token in typed[typed[0] == "help" :] if token not in HELP]
+    if any(token in HELP for token in _before_dashes(typed)) or typed[0] in _HELP_WORDS:
+        rest = [token for token in typed[typed[0] in _HELP_WORDS :] if token not in HELP]
         return [*_command(rest, is_help=True), "--help"]
     check_sentence(typed)
     return _command(typed, is_help=False)
@@ -60,6 +65,10 @@ def resolve(tokens: Sequence[str]) -> list[str]:
 def check_sentence(tokens: Sequence[str]) -> None:
     """Raise UsageError for a whole line of another tool's habit, with the command to type."""
     words, flags = take_words(tokens)
+    if not _is_command(words) and (spoken := _with_spoken_flags(words, flags)) is not None:
+        line, rest = spoken
+        if proposal_for(line) or grant_for(line):
+            words, flags = line, rest
     proposal = proposal_for(words) or grant_for(words)
     command = None if proposal is None else with_flags(proposal.command, flags)
     if proposal is not None and command is not None:
@@ -70,6 +79,25 @@ def check_sentence(tokens: Sequence[str]) -> None:
         is_known = is_alone or (first, KIND_WORDS.get("".join(words[1:2]).lower())) in BY_VERB_AND_KIND
         plain = f"'limnos {name}' is typed otherwise" if is_known else f"there is no command '{name}'"
         raise UsageError(proposal.note or plain, hint=f"{hint}{proposal.more}")
+
+
+def _is_command(words: Sequence[str]) -> bool:
+    """Return whether words begin with a command, or with a verb and a kind that it takes."""
+    first = words[0].lower() if words else ""
+    if first in VERBS:
+        return len(words) == 1 or (first, KIND_WORDS.get(words[1].lower())) in BY_VERB_AND_KIND
+    return first in COMMANDS
+
+
+def _with_spoken_flags(words: Sequence[str], flags: Sequence[str]) -> tuple[list[str], list[str]] | None:
+    """Return a line in which flags such as `--to ana` are words, and the other flags; None if it has no such flag."""
+    spoken = {flag: value for flag in _SPOKEN for value in flag_values(flags, flag)}
+    if not spoken:
+        return None
+    line = [*words, *(word for flag, value in spoken.items() for word in (flag[2:], value))]
+    for flag in spoken:
+        flags = without_flag(flags, flag)
+    return line, list(flags)
 
 
 def _split_quoted(tokens: Sequence[str]) -> list[str]:
@@ -227,9 +255,18 @@ def _operation_words(
     if verb != "create" and required and len(words) == 2:
         raise UsageError(
             f"{' and '.join(required)} {'are' if len(required) > 1 else 'is'} missing after '{words[0]} {words[1]}'",
-            hint=f"'{spelled(operation)}'",
+            hint=_with_named_values(operation, flags),
         )
     return operation.command.split(), 2
+
+
+def _with_named_values(operation: Operation, flags: Sequence[str]) -> str:
+    """Return how an operation is typed, with the values of flags that have the names of its arguments, as `--id 7`."""
+    typed = spelled(operation).split()
+    for at, argument in enumerate(typed):
+        value = next(iter(flag_values(flags, f"--{argument.lower()}")), "") if argument.isupper() else ""
+        typed[at] = shlex.quote(value) if value else argument
+    return f"'{' '.join(typed)}'"
 
 
 def _group_words(lowered: Sequence[str], flags: Sequence[str]) -> tuple[list[str], int] | None:

@@ -24,8 +24,8 @@ def hint_for_argument(message: str, typed: TypedCommand) -> str | None:
         is_host = typed_uri and "://" not in typed_uri
         again = [f"http://{token}" if token == typed_uri else token for token in typed.tokens]
         return f"'{shlex.join(['limnos', *again])}'" if is_host else None
-    if typed.words[:1] == ("undrop",) and typed.words[-1].isdigit():
-        return f"'{typed.spell('undrop', 'CATALOG', '--id', typed.words[-1])}', with the catalog of the trash"
+    if "is not a readable PEM file" in message:
+        return "name the certificate of the server's authority, or leave out --ca-file if a known authority signed it"
     if "is too short: give catalog.namespace" in message:
         place = f"{typed.words[-1]}.NAME" if typed.words else "PATH"
         return f"'{typed.command(*typed.words[:-1], place)}'"

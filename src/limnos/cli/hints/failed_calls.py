@@ -9,10 +9,11 @@ from typing import Final
 
 from limnos.cli.hints.denials import denied_hint
 from limnos.cli.hints.missing_objects import not_found_hint
-from limnos.cli.hints.typed_command import TypedCommand, without_flag
+from limnos.cli.hints.typed_command import TypedCommand
 from limnos.cli.lookups import needs_extra, used_server
 from limnos.cli.output import flag_values
 from limnos.cli.signatures import signature_of
+from limnos.cli.token_words import without_flag
 from limnos.client.errors import (
     TLS_ADVICE,
     ClientError,
@@ -25,6 +26,9 @@ from limnos.names import display
 
 _DISABLED_CATALOG = re.compile(r"Catalog (\S+) is disabled: enable it first$")
 """The message about a disabled catalog."""
+_OWNED_METALAKE = re.compile(r"User \S+ owns metalake (\S+): ")
+"""The message about a user who is the last owner of a metalake."""
+
 ANONYMOUS = "anonymous"
 """The user of requests without a credential."""
 SIGN_IN = (
@@ -129,16 +133,22 @@ _ACTIONS: Final = {
 
 def _of_unknown_action(error: ClientError, typed: TypedCommand) -> str | None:
     """Return the command with the action that a word of SQL means for a table; None for other errors."""
-    unknown = re.match(r"Unknown action '(\w+)'", error.message)
-    if unknown is None or (end := _ACTIONS.get(unknown[1].lower())) is None:
+    unknown = re.match(r"Unknown action '(\w+)'(?:; did you mean (\w+))?", error.message)
+    if unknown is None:
         return None
-    again = [f"table_{end}" if token == unknown[1] else token for token in typed.tokens]
-    return f"'{TypedCommand(again).again()}', for a table"
+    end = _ACTIONS.get(unknown[1].lower())
+    meant = f"table_{end}" if end is not None else unknown[2]
+    if not meant:
+        return None
+    again = [meant if token == unknown[1] else token for token in typed.tokens]
+    return f"'{TypedCommand(again).again()}'{', for a table' if end is not None else ''}"
 
 
 def _by_code(error: ClientError, typed: TypedCommand) -> str | None:
     if (action := _of_unknown_action(error, typed)) is not None:
         return action
+    if (other := re.match(r"There is no action '(\w+)': did you mean (\S+)\?", error.message)) is not None:
+        return f"'{TypedCommand([other[2] if token == other[1] else token for token in typed.tokens]).again()}'"
     path = display.render(typed.path) if typed.path else ""
     if error.code == "already-exists":
         path = display.render(typed.target) if typed.target else ""
@@ -154,6 +164,8 @@ def _by_code(error: ClientError, typed: TypedCommand) -> str | None:
         )
     if "limnos unprotect" in error.message:
         return None
+    if (owned := _OWNED_METALAKE.match(error.message)) is not None:
+        return f"'{typed.command('set', 'owner', owned[1], 'USER', '--kind', 'metalake')}', then this again"
     if " or " in error.message.partition("only on ")[2] and typed.words[:1] in (("grant",), ("revoke",)):
         return (
             "give each privilege on an object of its kind, or all that a reader needs: 'limnos grant --preset reader"

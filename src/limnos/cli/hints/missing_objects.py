@@ -53,6 +53,8 @@ def not_found_hint(error: ClientError, typed: TypedCommand) -> str:
     place = typed.target[:-1]
     if place and place != path and error.message == f"Namespace does not exist: {'.'.join(place[1:])}":
         return f"'{typed.command('list', display.render(place[:-1]))}' lists the existing objects"
+    if " has no restriction '" in error.message and path:
+        return f"'{typed.command('list', 'restrictions', display.render(path))}' lists those of the object"
     if (closer := _closer(typed)) is not None:
         return closer
     table, lacks, _ = error.message.partition(NO_COLUMN)
@@ -96,7 +98,7 @@ def _closer(typed: TypedCommand) -> str | None:
         return None
     if (near := close_path(path)) is None:
         return None
-    if typed.words[:1] == ("delete",):
+    if typed.words[:1] in {("delete",), ("rename",)}:
         shows = typed.command("show", display.render(near))
         return f"the nearest is {display.render(near)}: '{shows}' shows it"
     again = [display.render(near) if token in {spelled, ".".join(path)} else token for token in typed.tokens]

@@ -118,9 +118,3 @@ def path_parts(path: str) -> tuple[str, ...]:
         return tuple(display.parse(path))
     except InvalidName:
         return ()
-
-
-def without_flag(tokens: Sequence[str], flag: str) -> list[str]:
-    """Return a command line without a flag and its value."""
-    pairs = zip(["", *tokens], tokens, strict=False)
-    return [token for before, token in pairs if flag not in {token, before} and not token.startswith(f"{flag}=")]

@@ -7,8 +7,11 @@ The server decides; this module formats the answers.
 
 from __future__ import annotations
 
+import re
 import shlex
-from typing import Annotated, Literal, cast
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated, Final, Literal, cast
 
 import msgspec
 from cyclopts import App, Parameter
@@ -23,12 +26,18 @@ from limnos.cli.identity.comparisons import (
     show_note,
 )
 from limnos.cli.output import Row, show_done, show_rows, visible
+from limnos.client.errors import DeniedError, NotFoundError
 from limnos.client.identity.access import AccessHolder
 from limnos.client.values import Decision, Explanation
 from limnos.model.presets import PresetName
 from limnos.names import display
 
+if TYPE_CHECKING:
+    from limnos.client import Client
+
 app = App(name="access")
+_MISSING: Final = re.compile(r"There is no ([a-z ]+?) (.+?)(?: in this metalake)?: check the spelling")
+"""The server's note about a path or user that does not exist."""
 ContainerKind = Literal["metalake", "catalog", "namespace"]
 AtFlag = Annotated[str | None, Parameter(name="--at", help="The object, as `main.raw`; by default the metalake.")]
 
@@ -78,11 +87,25 @@ def explain(
         )
     with common.client() as client:
         explanation = client.access.explain(action, path or (), user=for_, kind=kind, through=through)
+    if path is not None and explanation.decision.allowed:
+        _require_object(explanation.suggestions)
     if common.output_format == "json":
         show_done("", _document(explanation), output_format="json")
     else:
         _print(explanation)
     return int(ExitCode.OK if explanation.decision.allowed else ExitCode.REFUSED)
+
+
+def _require_object(notes: Sequence[str]) -> None:
+    """Raise NotFoundError if a note of the server says that an object or a user does not exist: an answer about it
+    would be taken for one about an object of a similar name.
+    """
+    for each in notes:
+        if (missing := _MISSING.match(each)) is not None:
+            kind = missing[1]
+            name = f"{kind.capitalize()} {missing[2]} does not exist"
+            text = f"{name} in this metalake" if kind == "user" else f"{kind.capitalize()} does not exist: {missing[2]}"
+            raise NotFoundError(text, status=404, code="not-found")
 
 
 def is_path(word: str) -> bool:
@@ -117,6 +140,7 @@ def holders(
             after = page.after
             if after is None:
                 break
+    _require_object(page.notes)
     for each in page.notes:
         show_note(each)
     if not page.enforced:
@@ -183,6 +207,7 @@ def reach(
             for level, by_kind in page.counts.items()
             for kind, count in by_kind.items()
         ]
+    _require_object(page.notes)
     for each in page.notes:
         show_note(each)
     if page.bounded:
@@ -247,7 +272,24 @@ def what(
         return
     if kind not in {None, "metalake", "catalog", "namespace"}:
         raise UsageError(f"a {kind} contains nothing: --kind is for catalogs and namespaces, or goes with --missing")
-    reach(at, for_=user, kind=cast("ContainerKind | None", kind), common=common)
+    try:
+        reach(at, for_=user, kind=cast("ContainerKind | None", kind), common=common)
+    except NotFoundError as error:
+        with common.client() as client:
+            _refuse_other_holder(client, user)
+        raise error from None
+
+
+def _refuse_other_holder(client: Client, name: str) -> None:
+    """Raise UsageError if a name is that of a group or a role instead of a user."""
+    reads: tuple[tuple[str, Callable[[str], object]], ...] = (("group", client.groups.get), ("role", client.roles.get))
+    for kind, read in reads:
+        with suppress(NotFoundError, DeniedError):
+            read(name)
+            shows = shlex.join(["limnos", "show", kind, name])
+            raise UsageError(
+                f"'{name}' is a {kind}, and 'access what' takes a user", hint=f"'{shows}' shows the {kind}'s rights"
+            )
 
 
 @app.command

@@ -95,7 +95,12 @@ def grant(
     Parameters
     ----------
     what
-        With `--preset` the object; `role` and the names of roles; or privileges, as `select_table`.
+        With `--preset` the object; `role` and the names of roles; or privileges, as `select_table`. The privileges are
+        create_catalog, use_catalog, create_schema, use_schema, create_table, select_table, modify_table, create_view,
+        select_view, create_fileset, read_fileset, write_fileset, create_topic, consume_topic, produce_topic,
+        register_model, use_model, link_model_version, register_function, execute_function, modify_function,
+        manage_users, manage_groups, create_role, manage_grants, create_tag, apply_tag, create_policy, apply_policy,
+        register_job_template, use_job_template, run_job.
     """
     _execute(
         _GrantCommand(

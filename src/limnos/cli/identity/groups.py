@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from cyclopts import App
 
 from limnos.cli.catalog.tree import require
@@ -80,6 +82,7 @@ def add(group: str, /, *users: str, common: CommonFlags = DEFAULTS) -> None:
         One or more users of the metalake.
     """
     _require_some(users)
+    _require_blanks(group, users)
     with common.client() as client:
         members = client.groups.add(group, users)
     result = {"group": group, "members": members}
@@ -104,6 +107,14 @@ def remove(group: str, /, *users: str, common: CommonFlags = DEFAULTS) -> None:
         raise NotFoundError(f"not in group '{group}': {', '.join(absent)}", status=404, code="not-found")
     result = {"group": group, "removed": users}
     show_done(f"removed {', '.join(users)} from group {group}", result, output_format=common.output_format)
+
+
+def _require_blanks(group: str, users: tuple[str, ...]) -> None:
+    """Raise UsageError for names that are separated by commas."""
+    if any("," in each for each in users):
+        names = [name for each in users for name in each.split(",") if name]
+        typed = shlex.join(["limnos", "group", "add", group, *names])
+        raise UsageError("users are separated by blanks, not by commas", hint=f"'{typed}'")
 
 
 def _require_some(users: tuple[str, ...]) -> None:

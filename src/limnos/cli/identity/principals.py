@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -50,8 +51,15 @@ def find_holder(client: Client, text: str) -> Holder:
     kinds = [kind for kind, read in reads.items() if _exists(read, text)]
     if len(kinds) == 1:
         return Holder(kinds[0], text)
-    spellings = " or ".join(f"{kind}:{text}" for kind in kinds or _KINDS)
-    reason = f"there are a {' and a '.join(kinds)} of this name" if kinds else "you may see none of this name"
+    if not kinds:
+        creates = shlex.join(["limnos", "create", "user", text])
+        spellings = " or ".join(f"{kind}:{text}" for kind in _KINDS)
+        raise UsageError(
+            f"there is no user, group or role '{text}' that you may see",
+            hint=f"'{creates}' creates a user; for a hidden one write {spellings}",
+        )
+    spellings = " or ".join(f"{kind}:{text}" for kind in kinds)
+    reason = f"there are a {' and a '.join(kinds)} of this name"
     raise UsageError(f"'{text}' is not one user, group or role: {reason}", hint=f"write {spellings}")
 
 

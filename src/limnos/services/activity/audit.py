@@ -48,8 +48,7 @@ _SYNONYMS: Final = {
     "update": "alter",
     "set": "alter",
     "change": "alter",
-    "read": "table_load",
-    "select": "table_read",
+    "select": "read",
     "write": "commit",
 }
 """Others' words for actions."""

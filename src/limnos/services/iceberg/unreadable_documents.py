@@ -39,8 +39,8 @@ class UnreadableDocuments:
 
     def inspect(self, document: MetadataDocument) -> None:
         """Keep the problems of a document, if it has any."""
-        if len(self.problems) >= NAMED_MAX:
-            return
+        if len(self.problems) >= NAMED_MAX or not document.metadata_location:
+            return  # a Lance table has no metadata file of Iceberg
         try:
             problems = find_problems(decode(document.body))
         except BadRequest as error:

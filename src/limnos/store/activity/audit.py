@@ -73,6 +73,7 @@ _RESTRICTIONS: Final = ("restrict", "unrestrict", "set-restriction", "remove-res
 _MEMBERSHIPS: Final = ("join", "leave", "add-members", "remove-member")
 _STATES: Final = ("enable", "disable", "enable-user")
 _PRESETS: Final = ("change-access-preset", "answer-access-request")
+_READS: Final = ("table_read", "table_scan")
 FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
     "grant": (*_GRANTS, *_PRESETS),
     "revoke": _REVOCATIONS,
@@ -81,6 +82,7 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
     "attachment": ("attach", "detach"),
     "protection": ("protect", "unprotect"),
     "membership": _MEMBERSHIPS,
+    "read": _READS,
     "access": (
         *_GRANTS,
         *_REVOCATIONS,
@@ -92,7 +94,9 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
         *_PRESETS,
     ),
 }
-"""Families of actions: for a word of `--action`, the changes, and the operations of refused requests."""
+"""Families of actions: for a word of `--action`, the changes, and the operations of refused requests; of `read` the
+actions, since a reader with a row filter or a mask has another one.
+"""
 _SCANNED: Final = frozenset({"user_id", "since", "until", "action", "outcome"})
 """Filters without an index in the order of ids: the rows between two matching records are read, too."""
 
@@ -136,6 +140,8 @@ def _page(names: tuple[str, ...], *, family: str = "") -> Sql:
 def _where(names: tuple[str, ...], *, family: str) -> str:
     words = ", ".join(f"'{word}'" for word in FAMILIES.get(family, ()))
     filters = {**_FILTERS, "action": f"(action = :action OR change IN ({words}) OR operation IN ({words}))"}
+    if family == "read":
+        filters["action"] = f"(action IN (:action, {words}) OR operation = :action)"
     return " AND ".join((filters if words else _FILTERS)[name] for name in names) or "1 = 1"
 
 

@@ -149,7 +149,9 @@ def test_grants_on_many_objects_are_recorded_up_to_a_number(lake: DriverNode, mo
     assert (rest[1], rest[2].count("USE_SCHEMA")) == ("s", 2)
 
 
-@pytest.mark.parametrize("word, near", [("grants", "grant"), ("delete", "drop"), ("load-tabel", "load-table")])
+@pytest.mark.parametrize(
+    "word, near", [("grants", "grant"), ("delete", "drop"), ("select", "read"), ("load-tabel", "load-table")]
+)
 def test_unknown_action_is_refused_with_the_words_that_exist(lake: DriverNode, word: str, near: str) -> None:
     """An action that nothing has is bad input: the message has the nearest word, the families and the changes."""
     refused = lake.ask("GET", f"{AUDIT}?action={word}")
@@ -161,7 +163,7 @@ def test_unknown_action_is_refused_with_the_words_that_exist(lake: DriverNode, w
     assert "changes are create, alter" in message
 
 
-@pytest.mark.parametrize("word", ["unprotect", "membership", "metalake_import", "list-tables", "cancelling"])
+@pytest.mark.parametrize("word", ["unprotect", "membership", "read", "metalake_import", "list-tables", "cancelling"])
 def test_known_action_without_records_is_an_empty_answer(lake: DriverNode, word: str) -> None:
     """Families, changes, actions and operations of protocols that nobody did yet are no bad input."""
     assert lake.done("GET", f"{AUDIT}?action={word}")["lines"] == []
