@@ -157,9 +157,9 @@ def test_check_warns_of_more_workers_than_cores(tmp_path: Path, monkeypatch: pyt
     settings = settings_of(tmp_path)
     migrate(settings)
     monkeypatch.setattr("os.cpu_count", lambda: 2)
-    many = msgspec.structs.replace(settings, server=msgspec.structs.replace(settings.server, workers=3))
+    many = settings.server.model_copy(update={"workers": 3})
 
-    (warning,) = check(many)
+    (warning,) = check(settings.model_copy(update={"server": many}))
 
     assert (warning.message, warning.advice) == (
         "3 workers are more than the 2 cores of this machine",

@@ -48,11 +48,10 @@ def audit_response(audit: AuditLines, request: Request, *, status: int, user: st
     failure, decided = request.failure, _distinct(request.decided or ())
     refused = status >= 400 and _is_refused(failure, decided, status=status)
     failed = status >= 400 and not isinstance(failure, NotFound)
-    is_read = not request.has_changed and request.method != "DELETE"  # of a missing object: nothing was read
     if refused or failed:
         if status == TOO_MANY or not audit.wants_refusal():
             return
-    elif anonymous or not is_read or not audit.takes_reads or not audit.wants_read():
+    elif request.has_changed or anonymous or not audit.takes_reads or not audit.wants_read():
         return
     if refused:
         decided = [each for each in decided if not each.allowed]
