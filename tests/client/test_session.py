@@ -29,6 +29,7 @@ from limnos.client import (
     UnexpectedAnswerError,
 )
 from limnos.client.flow import Request, retry_pause_s
+from limnos.client.session import _ServerTarget
 from tests.authority import Authority
 from tests.client.fake import FakeServer, running
 
@@ -204,6 +205,21 @@ def test_loopback_requests_bypass_the_proxy(fake: FakeServer, monkeypatch: pytes
 
     assert users == ["ana", "ana"]
     assert proxy.calls == []
+
+
+@pytest.mark.parametrize(
+    "uri, are_read",
+    [("http://127.0.0.1:8090", False), ("https://127.0.0.1:8090", True), ("http://lake.example.com", True)],
+)
+def test_authorities_are_read_unless_no_request_uses_tls(uri: str, are_read: bool) -> None:
+    """A client of a server on this machine without TLS reads no authorities and trusts nobody; a proxy or a server
+    elsewhere may use TLS.
+    """
+    verify = _ServerTarget(uri, token=None, user="ana", metalake="lake", ca_file=None).verify
+
+    assert (verify is True) == are_read
+    if isinstance(verify, ssl.SSLContext):
+        assert (verify.verify_mode, verify.check_hostname, verify.get_ca_certs()) == (ssl.CERT_REQUIRED, True, [])
 
 
 def test_unreachable_server_is_unavailable() -> None:

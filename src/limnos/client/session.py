@@ -167,9 +167,14 @@ class _ServerTarget:
         self.token = token
         self.metalake = metalake
         self.ca_file = None if ca_file is None else str(ca_file)
-        self.verify = True if ca_file is None else _tls_context(ca_file)
         # A proxy from the environment cannot reach this machine's loopback addresses.
         self.trust_env = parts.hostname not in _LOOPBACK
+        self.verify: ssl.SSLContext | bool = True
+        if ca_file is not None:
+            self.verify = _tls_context(ca_file)
+        elif parts.scheme == "http" and not self.trust_env:
+            # No request uses TLS, so none waits until the system's authorities are read. This context trusts nobody.
+            self.verify = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         self.headers = {"Accept": "application/json", "User-Agent": f"limnos/{__version__}", **_credential(token, user)}
 
     def iceberg_properties(self, catalog: str) -> dict[str, str]:
