@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -18,7 +19,7 @@ from limnos.model.audit import AuditRecord
 from limnos.services.activity.audit import audit_read
 from limnos.services.request.context import Context
 from limnos.store.activity.audit import AuditFilter
-from tests.http.driver import DriverNode
+from tests.http.driver import API, OWN, DriverAnswer, DriverNode, grant
 from tests.http.iceberg import wire
 from tests.http.test_coverage import OPERATIONS, Operation, ask, prepare
 
@@ -33,6 +34,13 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
     """A node whose audit records everything."""
     with wire.node_over(tmp_path_factory.mktemp("audited"), audit=WHOLE) as audited_node:
         prepare(audited_node)
+        yield audited_node
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Iterator[DriverNode]:
+    """A node of one test whose audit records everything."""
+    with wire.node_over(tmp_path, audit=WHOLE) as audited_node:
         yield audited_node
 
 
@@ -87,3 +95,44 @@ def test_every_request_writes_an_audit_record(node: DriverNode, user: str) -> No
         }, (operation, status, own)
         refused = {each.outcome for each in own} == {"refused"}
         assert refused == (status in (401, 403)) or status == 404, (operation, status, own)
+
+
+def records_of(node: DriverNode, answer: DriverAnswer) -> list[tuple[str, str, str]]:
+    """Return the outcomes, actions and objects of a request's records."""
+    lines = read_audit_records(node)[answer.headers["x-request-id"]]
+    return [(line.outcome, line.action, line.name) for line in lines]
+
+
+def test_restricted_read_is_one_record_of_a_scan(fresh: DriverNode) -> None:
+    """Loads and plans of a restricted reader are recorded as scans, not as reads of all rows; those of others as
+    loads and reads.
+    """
+    wire.make_space(fresh, "masked")
+    wire.make_table(fresh, "masked", "t")
+    table = wire.table_path("masked", "t")
+    for user in ("rita", "otto"):
+        grant(fresh, user, "use_catalog use_schema select_table", kind="catalog", on="main")
+    terms = {"filter": "id > 1", "to": {"users": ["rita"]}}
+    fresh.done("PUT", f"{OWN}/metalakes/lake/objects/TABLE/main.masked.t/restrictions/eu", terms)
+
+    loads = {user: records_of(fresh, fresh.get(table, user=user)) for user in ("rita", "otto")}
+    again = records_of(fresh, fresh.get(table, user="rita"))
+    plan = fresh.ask("POST", f"{table}/plan", {}, user="rita")
+
+    assert loads["rita"] == again == [("done", "table_scan", "main.masked.t")]
+    assert loads["otto"] == [("done", "table_load", "main.masked.t")]
+    assert plan.status == 200
+    assert records_of(fresh, plan) == [("done", "table_scan", "main.masked.t")]
+
+
+def test_refusal_of_a_disabled_user_says_why(fresh: DriverNode) -> None:
+    """The record of a disabled user's refused request has the reason in words."""
+    fresh.done("POST", f"{API}/lake/users", {"name": "dina"})
+    fresh.done("PATCH", f"{OWN}/metalakes/lake/users/dina", {"enabled": False})
+
+    answer = fresh.get(f"{API}/lake/catalogs", user="dina")
+
+    assert answer.status == 403
+    (line,) = read_audit_records(node)[answer.headers["x-request-id"]]
+    assert (line.outcome, line.user) == ("refused", "dina")
+    assert "User dina is disabled in metalake lake" in line.detail

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from itertools import groupby
 
+import msgspec
+
 from limnos.model.decisions import OWNER, SERVICE_ADMIN, Decision, DecisionFactor
 from limnos.model.privileges import escape_percent
 
@@ -22,6 +24,13 @@ def suggest(decision: Decision) -> list[str]:
         metalake = next(f.object_name for f in decision.factors if f.kind == "member")
         return [escape_percent(f"Add user {decision.user} to the metalake {metalake}.")]
     gaps = [f for f in decision.factors if f.kind in ("missing", "deny")]
+    if any(f.kind == "disabled" for f in decision.factors):
+        rest = [f for f in decision.factors if f.kind != "disabled"]
+        otherwise = msgspec.structs.replace(decision, factors=tuple(rest))
+        return [
+            escape_percent(f"Enable user {decision.user}: 'limnos user enable {decision.user}'."),
+            *(suggest(otherwise) if gaps else []),
+        ][:_LINES_MAX]
     factors = [f for f in decision.factors if f.kind == "restricted"]
     if factors and not gaps:
         return [

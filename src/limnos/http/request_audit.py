@@ -39,7 +39,7 @@ NOBODY: Final = CachedAnswerProof((), None, "")
 
 def audit_proof_of(request: Request) -> CachedAnswerProof:
     """Return the access decisions and the caller of a request, for the audit of its cached response."""
-    decided = _distinct(request.decided or ())
+    decided = _reasons(_distinct(request.decided or ()))
     return CachedAnswerProof(tuple(decided), request.user_id, proof_of(request.credential))
 
 
@@ -57,6 +57,8 @@ def audit_response(audit: AuditLines, request: Request, *, status: int, user: st
         decided = [each for each in decided if not each.allowed]
         own = failure.decision if isinstance(failure, PermissionDenied) else None
         decided = [own] if own is not None else decided  # type: ignore[list-item]
+    elif not failed:
+        decided = _reasons(decided)
     outcome: AuditOutcome = "refused" if refused else "failed" if status >= 400 else "done"
     detail = _detail(request.method, request.path, failure=failure)
     about = _AuditContext(
@@ -125,13 +127,23 @@ def _is_refused(failure: Exception | None, decided: Iterable[Decision], *, statu
 
 
 def _detail(method: str, path: bytes, *, failure: Exception | None) -> str:
+    """Return the request, and why it failed: a refusal without a decision, as that of a disabled user, in words."""
     text = shorten_text(f"{method} {path.decode('latin-1')}")
+    if isinstance(failure, PermissionDenied) and failure.decision is None:
+        return f"{text}: {shorten_text(failure.message)}"
     return f"{text}: {failure.code}" if isinstance(failure, LimnosError) else text
 
 
 def _distinct(decided: Iterable[Decision]) -> list[Decision]:
     """Return each distinct decision once, in its latest version: a reader that ran again has repeated its decisions."""
     return list({(each.action, each.target_kind, each.target): each for each in decided}.values())[:OBJECTS_MAX]
+
+
+def _reasons(decided: list[Decision]) -> list[Decision]:
+    """Return the decisions that allowed a request. A refused one was tried first, as the load of a table whose rows the
+    caller may only scan.
+    """
+    return [each for each in decided if each.allowed] or decided
 
 
 def _lines(about: _AuditContext, decided: Iterable[Decision], *, at: int) -> list[AuditRecord]:

@@ -40,6 +40,7 @@ FactorKind = Literal[
     "restricted",
     "one-table",
     "second-user",
+    "disabled",
 ]
 
 _HAS_MAX: Final = 4
@@ -145,6 +146,9 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
                 f"Current user {self.user} doesn't exist in the metalake {outside.object_name}, "
                 "you should add the user to the metalake first"
             )
+        disabled = next((f for f in self.factors if f.kind == "disabled"), None)
+        if disabled is not None:
+            return disabled_text(self.user, disabled.object_name)
         verdict = "is authorized" if self.allowed else "is not authorized"
         detail = self._held(self.factors) if self.allowed else self._lacking()
         sentence = f"User '{self.user}' {verdict} to perform operation '{self.action}' on metadata '{self.target}'"
@@ -165,6 +169,11 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
         words = list(dict.fromkeys(_holding_text(f) for f in factors))
         more = f" and {len(words) - _HAS_MAX} more" if len(words) > _HAS_MAX else ""
         return f"has {', '.join(words[:_HAS_MAX])}{more}" if words else ""
+
+
+def disabled_text(user: str, metalake: str) -> str:
+    """Return the message of every refusal of a disabled user."""
+    return f"User {user} is disabled in metalake {metalake}: ask its administrator"
 
 
 def display_names(chain: SecurableChain) -> list[str]:

@@ -18,6 +18,7 @@ from limnos.model.privileges import Privilege
 from limnos.services.identity.access_objects import AccessQuestion
 from limnos.services.identity.access_reach import Reach, ReachRequest, SubtreeDecisions, access_reach
 from limnos.services.identity.access_subtrees import SubtreeFacts, SubtreeObject, object_path
+from limnos.services.identity.users import user_enable
 from tests.inprocess import ADMIN, LAKE
 from tests.services.conftest import ServiceDesk
 from tests.services.identity.drawn_rights import PEOPLE, draw_rights, may_any
@@ -153,3 +154,12 @@ def test_namespaces_with_equal_facts_share_decisions() -> None:
 
     assert {path[1] for path, of_user in levels.items() if of_user} == {f"s{granted}"}
     assert len(decisions._levels) == 4
+
+
+def test_disabled_user_gets_a_note(desk: ServiceDesk) -> None:
+    """The reach of a disabled user has a note: every request of theirs is refused."""
+    assert reach(desk, user="ana").notes == ()
+    desk.run(user_enable(desk.ctx(), metalake=LAKE, name="ana", enabled=False))
+
+    (note,) = reach(desk, user="ana").notes
+    assert note == "User ana is disabled, so every request of theirs is refused: 'limnos user enable ana'."

@@ -14,6 +14,7 @@ from limnos.model.kinds import Kind
 from limnos.model.privileges import GrantCondition, Privilege
 from limnos.services.identity.explain import access_explain
 from limnos.services.identity.roles import role_create
+from limnos.services.identity.users import user_enable
 from tests.inprocess import ADMIN, LAKE
 from tests.services.conftest import ServiceDesk
 
@@ -205,3 +206,23 @@ def test_missing_path_part_is_named_to_permitted_callers(
         assert explain(desk, user=user, path=path)[1] == [f"There is no {missing}: check the spelling of the path."]
 
     assert explain(desk, asks="ana", path=path)[1][0] == f"Grant USE_CATALOG on catalog {path[0]} to a role of ana."
+
+
+def test_disabled_user_is_refused_whatever_the_grants(desk: ServiceDesk) -> None:
+    """The explanation of a disabled user's access is the refusal of every request of theirs, and says what else is
+    missing.
+    """
+    desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.SELECT_TABLE)
+    desk.users("ben")
+    for name in ("ana", "ben"):
+        desk.run(user_enable(desk.ctx(), metalake=LAKE, name=name, enabled=False))
+
+    decision, steps = explain(desk, user="ana")
+    of_ben, steps_of_ben = explain(desk, user="ben")
+
+    assert not decision.allowed
+    assert decision.message() == "User ana is disabled in metalake lake: ask its administrator"
+    assert steps == ["Enable user ana: 'limnos user enable ana'."]
+    assert not of_ben.allowed
+    assert steps_of_ben[0] == "Enable user ben: 'limnos user enable ben'."
+    assert steps_of_ben[1] == "Grant USE_CATALOG on catalog main to a role of ben."

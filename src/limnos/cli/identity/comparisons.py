@@ -102,6 +102,9 @@ def show_missing(question: MissingQuestion, common: CommonFlags) -> None:
         return
     if not answer.enforced:
         show_note("access control is off: every request is allowed")
+    if not answer.enabled:
+        enable = shlex.join(["limnos", "user", "enable", answer.user])
+        show_note(f"{answer.user} is disabled, so every request of theirs is refused: '{enable}'")
     for name in answer.restrictions:
         show_note(f"restriction {name} applies to {question.user}: rows are read by planned scans, and not changed")
     rows: list[Row] = [

@@ -167,13 +167,17 @@ class MissingPrivilege(msgspec.Struct, frozen=True):
 
 
 class MissingPrivileges(msgspec.Struct, frozen=True, kw_only=True):
-    """What a user lacks for a preset on an object, and the read restrictions that apply to the user there."""
+    """What a user lacks for a preset on an object, and the read restrictions that apply to the user there.
+
+    Every request of a user who is not `enabled` is refused.
+    """
 
     user: str
     kind: str
     missing: tuple[MissingPrivilege, ...] = ()
     restrictions: tuple[str, ...] = ()
     enforced: bool = True
+    enabled: bool = True
 
 
 class ConsequenceLine(msgspec.Struct, frozen=True, kw_only=True):

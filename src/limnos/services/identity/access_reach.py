@@ -25,7 +25,7 @@ from limnos.model.restrictions import Restriction
 from limnos.services.identity.access_changes import decided_levels
 from limnos.services.identity.access_objects import AccessQuestion, AccessTarget, scope_of_question, target_of
 from limnos.services.identity.access_subtrees import SubtreeFacts, object_path
-from limnos.services.identity.explain import absence_notes
+from limnos.services.identity.explain import absence_notes, is_disabled
 from limnos.services.request.context import Context
 from limnos.services.request.request_view import RequestView
 
@@ -104,6 +104,12 @@ async def access_reach(ctx: Context, question: AccessQuestion, *, request: Reach
         notes = absence_notes(request_view, target.chain, actions=(Action.EXPLAIN_OTHERS, Action.PRIVILEGE_GRANT))
         if not subject.member:
             notes.append(escape_percent(f"There is no user {user} in this metalake: check the spelling of the name."))
+        if is_disabled(request_view, user):
+            notes.append(
+                escape_percent(
+                    f"User {user} is disabled, so every request of theirs is refused: 'limnos user enable {user}'."
+                )
+            )
         return _ReachView(
             target=target,
             user=subject,

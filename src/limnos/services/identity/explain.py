@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from limnos.access.actions import Action, require_kind
 from limnos.access.explain import suggest
 from limnos.access.restrictions import taken_over_denial
 from limnos.access.subjects import principal_of
-from limnos.model.decisions import ABSENT_ID, ChainLink, Decision, SecurableChain, display_names
+from limnos.model.decisions import ABSENT_ID, ChainLink, Decision, DecisionFactor, SecurableChain, display_names
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind, ZoneKind
 from limnos.model.privileges import escape_percent
@@ -71,8 +73,8 @@ async def access_explain(
         chain = chain_to(request_view, expected, path=path)
         if user is not None and user != request_view.user:
             request_view.require(Action.EXPLAIN_OTHERS, chain)
-        decision = request_view.decide_for(user or request_view.user, action, chain)
-        if through and not decision.allowed:
+        decision = _unless_disabled(request_view, request_view.decide_for(user or request_view.user, action, chain))
+        if through and not decision.allowed and not is_disabled(request_view, decision.user):
             decision = explain_through(request_view, LoadTarget(expected, path[1:], action, action), through, decision)
         advice = absence_notes(request_view, chain, actions=(action, Action.EXPLAIN_OTHERS)) or [
             *suggest(decision),
@@ -90,6 +92,24 @@ async def scope_of(ctx: Context, metalake: str, *, kind: Kind, path: tuple[str, 
     named = bool(path) and _is_in_tree(kind)
     known = named and await ctx.read(RequestScope(metalake), lambda request_view: _has_catalog(request_view, path[0]))
     return RequestScope(metalake, path[0] if known else None)
+
+
+def is_disabled(request_view: RequestView, user: str) -> bool:
+    """Return whether a user of the metalake is disabled: every request of theirs is refused."""
+    principal = principal_of(request_view.view, request_view.metalake.id, Kind.USER, user)
+    return principal is not None and not principal.enabled
+
+
+def _unless_disabled(request_view: RequestView, decision: Decision) -> Decision:
+    """Return a decision, or the refusal of a disabled user, with what else is missing."""
+    if not is_disabled(request_view, decision.user):
+        return decision
+    metalake = request_view.metalake
+    disabled = DecisionFactor(
+        kind="disabled", object_id=metalake.id, object_kind=Kind.METALAKE.word, object_name=metalake.name
+    )
+    missing = () if decision.allowed else decision.factors
+    return msgspec.structs.replace(decision, allowed=False, factors=(disabled, *missing))
 
 
 def _is_in_tree(kind: Kind) -> bool:

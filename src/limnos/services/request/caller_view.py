@@ -9,7 +9,7 @@ from __future__ import annotations
 from limnos.access.actions import Action
 from limnos.access.restrictions import deny_inherited
 from limnos.access.subjects import principal_of, require_member, subject_of
-from limnos.model.decisions import ChainLink, SecurableChain
+from limnos.model.decisions import ChainLink, SecurableChain, disabled_text
 from limnos.model.entities import Principal, Token
 from limnos.model.errors import AuthenticationFailed, PermissionDenied
 from limnos.model.kinds import Kind, ZoneKind
@@ -153,9 +153,7 @@ class CallerView:
                 was_right=True,
             )
         if refuse_disabled and not enabled:
-            raise PermissionDenied(
-                f"User {self.user} is disabled in metalake {self.settled.metalake.name}: ask its administrator"
-            )
+            raise PermissionDenied(disabled_text(self.user, self.settled.metalake.name))
 
     def _require_member(self, metalake_id: int) -> Principal | None:
         """Return the caller as a user of the metalake, or None.

@@ -18,6 +18,7 @@ from limnos.services.identity.grants import PrivilegeRequest, privileges_grant
 from limnos.services.identity.owners import owner_set
 from limnos.services.identity.presets.access_presets import PresetRequest, preset_change
 from limnos.services.identity.presets.missing_privileges import MissingPrivileges, missing_privileges
+from limnos.services.identity.users import user_enable
 from tests.inprocess import ADMIN, LAKE
 from tests.services.conftest import ServiceDesk
 from tests.services.identity.drawn_rights import PEOPLE, draw_rights, may_any
@@ -184,3 +185,11 @@ def _on(on: tuple[Kind, tuple[str, ...]]) -> tuple[Kind, str]:
 
 def _may_all(desk: ServiceDesk, user: str, preset: PresetName, on: tuple[Kind, tuple[str, ...]]) -> bool:
     return all(may_any(desk, user, (action,), *on) for action in NEEDS[preset][on[0]])
+
+
+def test_disabled_user_is_named(desk: ServiceDesk) -> None:
+    """The answer says whether the user is enabled: every request of a disabled one is refused."""
+    before = lack(desk).is_enabled
+    desk.run(user_enable(desk.ctx(), metalake=LAKE, name="ana", enabled=False))
+
+    assert (before, lack(desk).is_enabled) == (True, False)

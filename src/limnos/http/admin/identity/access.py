@@ -247,6 +247,7 @@ async def missing(request: Request, ctx: Context) -> Response:
             ],
             "restrictions": lack.restrictions,
             "enforced": lack.is_enforced,
+            "enabled": lack.is_enabled,
         }
     )
 

@@ -25,6 +25,7 @@ from limnos.services.identity.access_objects import (
     scope_of_question,
     target_of,
 )
+from limnos.services.identity.explain import is_disabled
 from limnos.services.identity.users import principal_require
 from limnos.services.request.context import Context
 from limnos.services.request.request_view import RequestView
@@ -59,6 +60,7 @@ class MissingPrivileges(NamedTuple):
     missing: tuple[MissingPrivilege, ...]
     restrictions: tuple[str, ...]
     is_enforced: bool
+    is_enabled: bool = True
     taken_over: Mapping[DecisionFactor, str] = MappingProxyType({})
 
 
@@ -95,6 +97,7 @@ async def missing_privileges(
             missing=missing,
             restrictions=tuple(sorted(restrictions)),
             is_enforced=target.is_enforced,
+            is_enabled=not is_disabled(request_view, name),
             taken_over={
                 denial: named
                 for each in missing
