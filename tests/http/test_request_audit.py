@@ -100,7 +100,7 @@ def test_every_request_writes_an_audit_record(node: DriverNode, user: str) -> No
 def records_of(node: DriverNode, answer: DriverAnswer) -> list[tuple[str, str, str]]:
     """Return the outcomes, actions and objects of a request's records."""
     lines = read_audit_records(node)[answer.headers["x-request-id"]]
-    return [(line.outcome, line.action, line.name) for line in lines]
+    return [(line.outcome, line.action, line.path) for line in lines]
 
 
 def test_restricted_read_is_one_record_of_a_scan(fresh: DriverNode) -> None:
@@ -133,6 +133,6 @@ def test_refusal_of_a_disabled_user_says_why(fresh: DriverNode) -> None:
     answer = fresh.get(f"{API}/lake/catalogs", user="dina")
 
     assert answer.status == 403
-    (line,) = read_audit_records(node)[answer.headers["x-request-id"]]
+    (line,) = read_audit_records(fresh)[answer.headers["x-request-id"]]
     assert (line.outcome, line.user) == ("refused", "dina")
     assert "User dina is disabled in metalake lake" in line.detail

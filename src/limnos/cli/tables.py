@@ -67,6 +67,9 @@ NECESSARY: Final = frozenset(
 )
 """Columns that are left out last; the first column of a table is never left out."""
 
+STATES: Final = frozenset({"denied by", "enabled", "ended", "expired", "outcome", "protected", "restricted", "revoked"})
+"""Columns that are necessary where the rows differ in them: without them, a refusal would look like a success."""
+
 SPARE: Final = frozenset({"comment", "created_at", "created_by", "format", "set_at", "set_by", "trust", "uuid"})
 """Columns that are left out first."""
 
@@ -89,8 +92,9 @@ def layout(rows: Sequence[Cells], columns: Mapping[str, str], *, width: int | No
     }
     shown_columns = list(columns)
     left_out: list[str] = []
+    necessary = NECESSARY | {column for column in STATES & set(columns) if len({row[column] for row in rows}) > 1}
     while (widths := _fit(shown_columns, natural, width=width)) is None:
-        candidates = [column for column in shown_columns[1:] if column not in NECESSARY]
+        candidates = [column for column in shown_columns[1:] if column not in necessary]
         if not candidates:
             return TableText(tuple(_blocks(rows, columns, width=width or 0)))
         same = {column for column in candidates if len({row[column] for row in rows}) == 1} if len(rows) > 1 else set()

@@ -88,7 +88,7 @@ def audit(
     with common.client() as client:
         newest = list(_lines(client, expected, limit=limit + 1))
     if action == "table_read" and common.output_format == "table":
-        print("note: reads of restricted users are table_scan: '--action read' has both", file=sys.stderr)
+        print("note: restricted users have table_scan, loads table_load: '--action read' has all", file=sys.stderr)
     if len(newest) > limit:
         print(f"note: the newest {limit} records; --limit {limit * 20} or --since DAY for others", file=sys.stderr)
     lines = sorted(newest[:limit], key=lambda line: line.at, reverse=True)

@@ -20,6 +20,7 @@ from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, BadRequest, NotFound
 from limnos.model.kinds import Kind
 from limnos.model.permits import Permit
+from limnos.model.privileges import escape_percent
 from limnos.model.records import JobTemplateRecord
 from limnos.model.runs import PipelineDeclaration
 from limnos.names.path import check_gravitino_name
@@ -187,7 +188,14 @@ def pipeline_find(request_view: RequestView, name: str) -> PipelineVersion:
 
     Raises NotFound, NotInUse, PermissionDenied.
     """
-    return PipelineVersion(require_pipeline_type(template_find(request_view, name)))
+    try:
+        node = template_find(request_view, name)
+    except NotFound as missing:
+        if missing.kind != Kind.JOB_TEMPLATE.word:
+            raise
+        text = f"Pipeline {name} does not exist in metalake {request_view.metalake.name}"
+        raise NotFound(escape_percent(text), kind="pipeline") from None
+    return PipelineVersion(require_pipeline_type(node))
 
 
 def pipelines_list(request_view: RequestView) -> list[PipelineVersion]:

@@ -73,7 +73,7 @@ _RESTRICTIONS: Final = ("restrict", "unrestrict", "set-restriction", "remove-res
 _MEMBERSHIPS: Final = ("join", "leave", "add-members", "remove-member")
 _STATES: Final = ("enable", "disable", "enable-user")
 _PRESETS: Final = ("change-access-preset", "answer-access-request")
-_READS: Final = ("table_read", "table_scan")
+_READS: Final = ("table_load", "table_read", "table_scan")
 FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
     "grant": (*_GRANTS, *_PRESETS),
     "revoke": _REVOCATIONS,
@@ -95,7 +95,7 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
 }
 """Families of actions: for a word of `--action`, the changes, and the operations of refused requests; of `read` the
-actions, since a reader with a row filter or a mask has another one.
+actions, since a load of the metadata and a read with a row filter or a mask have others.
 """
 _SCANNED: Final = frozenset({"user_id", "since", "until", "action", "outcome"})
 """Filters without an index in the order of ids: the rows between two matching records are read, too."""

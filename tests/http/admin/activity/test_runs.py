@@ -72,6 +72,15 @@ def test_changed_declaration_creates_a_pipeline_version(node: DriverNode) -> Non
     assert node.get(f"{PIPES}/nyc?version=9").status == 404
 
 
+@pytest.mark.parametrize("path", ["", "/findings?rule=r", "/schedule"])
+def test_missing_pipeline_is_named_as_one(node: DriverNode, path: str) -> None:
+    """A name that no pipeline has is answered as a missing pipeline, although pipelines are stored as job templates."""
+    answer = node.get(f"{PIPES}/bikes{path}")
+
+    assert answer.status == 404
+    assert "Pipeline bikes does not exist in metalake lake" in answer.json()["error"]["message"]
+
+
 def test_reported_steps_and_findings_are_returned(node: DriverNode) -> None:
     """Reported steps and findings are returned as reported; fields that a report omits keep their values."""
     run = started(node, parameters={"day": "2024-01-01"})
