@@ -847,7 +847,7 @@ def test_whoami_names_the_user(fake: FakeServer, limnos: Run) -> None:
     """`whoami` prints the user name that the server answers."""
     fake.on("GET", f"{OWN}/whoami", {"user": "ana"})
 
-    assert limnos("whoami").result == {"user": "ana"}
+    assert limnos("whoami").result == {"user": "ana", "server": fake.uri}
 
 
 def test_metalake_flag_changes_all_names_and_paths(fake: FakeServer, limnos: Run) -> None:

@@ -473,6 +473,19 @@ def test_as_without_a_service_admin_is_explained(fake: FakeServer, run: Run) -> 
     assert fake.calls == [f"POST {TOKENS}"]
 
 
+def test_acting_as_a_disabled_user_is_answered_with_the_command_that_enables_it(fake: FakeServer, run: Run) -> None:
+    """A service admin who acts as a disabled user learns that, and how to enable it."""
+    text = "User ben is disabled and gets no tokens: an administrator can enable it, 'limnos user enable ben'"
+    fake.on("POST", TOKENS, {"error": {"code": "forbidden", "message": text, "request_id": "r"}}, status=403)
+
+    done = run("whoami", "--as", "ben", "--token", "lim_admin", "--uri", fake.uri)
+
+    assert done.code == 4
+    assert "user ben is disabled" in done.err
+    assert "'limnos user enable ben'" in done.err
+    assert "needs a service admin" not in done.err
+
+
 def test_as_without_a_token_sends_the_name(fake: FakeServer, run: Run) -> None:
     """Without a token the name is sent, for servers that believe names; `--as` and `--user` together are refused."""
     fake.on("GET", WHO, {"user": "eva"})

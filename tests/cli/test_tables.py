@@ -96,3 +96,18 @@ def test_widths_count_cells_of_the_terminal() -> None:
 
     assert {tables.text_width(line.rpartition(" ")[0]) for line in lines} == {5}
     assert tables.cut("a long text", 8, ellipsis="...") == "a lon..."
+
+
+def test_column_of_states_stays_where_rows_differ() -> None:
+    """The outcome stays beside longer columns if it differs, and goes first if it is the same in all rows."""
+    rows = [
+        {"at": STARTED, "user": "ben", "outcome": outcome, "did": "list-missing-privileges", "path": "main.ports"}
+        for outcome in ("done", "refused")
+    ]
+    columns = {column: column for column in rows[0]}
+
+    differing = tables.layout(rows, columns, width=72)
+    same = tables.layout([rows[0], rows[0]], columns, width=72)
+
+    assert "refused" in "\n".join(differing.lines)
+    assert same.left_out == ("outcome",)

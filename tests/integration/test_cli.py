@@ -87,9 +87,9 @@ def names(done: CommandResult) -> list[str]:
     return [row["name"] for row in done.result]
 
 
-def test_admin_token_works_on_a_new_store_with_catalog_main(run: Run) -> None:
+def test_admin_token_works_on_a_new_store_with_catalog_main(run: Run, node: LiveServer) -> None:
     """The admin's token works at once, and a new store has metalake `lake` and catalog `main`."""
-    assert run("whoami").result == {"user": "admin"}
+    assert run("whoami").result == {"user": "admin", "server": node.uri}
     assert "main" in names(run("ls"))
     assert "lake" in names(run("ls --kind metalake"))
 

@@ -7,8 +7,10 @@ other user and the id of the token.
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from limnos.cli.errors import StoppedError
 from limnos.client.errors import ClientError, DeniedError
 
 if TYPE_CHECKING:
@@ -33,12 +35,15 @@ _tokens: Final[list[_ActingToken]] = []
 def create_token(user: str, *, lifetime_s: int, open_admin: Callable[[], Client]) -> str:
     """Create a token of `user` for the running command. Returns its secret.
 
-    Raises DeniedError, with the way out, if the caller is not a service admin.
+    Raises DeniedError, with the way out, if the caller is not a service admin, and StoppedError for a disabled user.
     """
     with open_admin() as client:
         try:
             token = client.tokens.create(user=user, name="limnos --as", expires_in_s=lifetime_s)
         except DeniedError as error:
+            if f"User {user} is disabled" in str(error):
+                enable = shlex.join(["limnos", "user", "enable", user])
+                raise StoppedError(f"user {user} is disabled", code="denied", hint=f"'{enable}'") from error
             raise DeniedError(
                 f"--as {user} needs a service admin: {error}", status=error.status, code=error.code
             ) from error

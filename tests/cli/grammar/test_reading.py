@@ -87,6 +87,8 @@ def test_groups_equal_those_of_the_parser() -> None:
         ("set owner main.raw ana --kind namespace", "owner set main.raw ana --kind namespace"),
         ("disable catalog finance", "catalog disable finance"),
         ("list users --help", "user list --help"),
+        ("set owner --help", "owner set --help"),
+        ("show model --help", "show --kind model --help"),
         ("user", "user --help"),
     ],
 )

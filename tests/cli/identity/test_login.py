@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from limnos.cli import profiles
+from limnos.cli.profiles import Profile
 from limnos.config.local_server import write_address
 from tests.cli.conftest import Run
 from tests.client.fake import FakeServer, running
@@ -236,6 +238,18 @@ def test_local_login_stores_a_token_of_its_own(fake: FakeServer, run: Run, file:
     fake.on("DELETE", f"{TOKENS}/7", {"revoked": True})
     run("logout")
     assert fake.calls[-1] == f"DELETE {TOKENS}/7"
+
+
+def test_login_elsewhere_says_how_to_go_back(fake: FakeServer, run: Run, file: Path, local: Path) -> None:
+    """A login at another server than that of the profile in use says that commands go there now, and how to return."""
+    first = run("login", "--local", "--data", str(local), "--output", "table")
+    former = Profile(uri="http://127.0.0.1:1", user="ana", token="lim_2_x", ends_at=9e9, refresh_token=None)
+    profiles.update(os.environ, lambda known: known.put("lake", former))
+
+    again = run("login", "--local", "--data", str(local), "--output", "table")
+
+    assert "goes back" not in first.out
+    assert "commands go there now, and 'limnos profile use lake' goes back" in again.out
 
 
 def test_local_login_reports_an_earlier_end(fake: FakeServer, run: Run, file: Path, local: Path) -> None:

@@ -156,7 +156,7 @@ def fileset(
 
 @app.command
 def model(path: str, /, *, comment: Comment = None, property: Property = None, common: CommonFlags = DEFAULTS) -> None:
-    """Create a model without versions, in a catalog of type `model`. Gravitino's clients add versions.
+    """Create a model without versions, in a catalog of type `model`. `limnos.client` and Gravitino's clients add them.
 
     Parameters
     ----------

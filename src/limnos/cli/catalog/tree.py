@@ -171,7 +171,9 @@ def _target(source: str, target: str, *, kind: str) -> str:
 
 
 def whoami(*, common: CommonFlags = DEFAULTS) -> None:
-    """Show the user name under which the server authenticates you. Exit code 4 if you are not signed in."""
+    """Show the server of your commands, and the user name under which it authenticates you. Exit code 4 if you are not
+    signed in.
+    """
     with common.client() as client:
         user = client.whoami()
     if user == ANONYMOUS and common.credential_source(os.environ) is None and common.as_user is None:
@@ -180,7 +182,8 @@ def whoami(*, common: CommonFlags = DEFAULTS) -> None:
             code="denied",
             hint=SIGN_IN,
         )
-    show_done(user, {"user": user}, output_format=common.output_format)
+    server = common.server_url
+    show_done(f"{user} at {server}", {"user": user, "server": server}, output_format=common.output_format)
 
 
 def _long_rows(client: Client, children: Sequence[ChildInfo], *, is_long: bool) -> list[Row]:

@@ -140,7 +140,9 @@ def _command(tokens: Sequence[str], *, is_help: bool) -> list[str]:
         _check_absence(lowered)
     if not is_help:
         _check_phrase(lowered, words, flags=rest)
-    known = _operation_words(lowered, words, flags=rest) or _group_words(lowered, () if is_help else rest)
+    known = _operation_words(lowered, words, flags=rest, is_help=is_help) or _group_words(
+        lowered, () if is_help else rest
+    )
     if known is not None:
         command, count = known
         return [*command, *_without(tokens, words[:count])]
@@ -222,7 +224,7 @@ def _without(tokens: Sequence[str], words: Sequence[str]) -> list[str]:
 
 
 def _operation_words(
-    lowered: Sequence[str], words: Sequence[str], *, flags: Sequence[str]
+    lowered: Sequence[str], words: Sequence[str], *, flags: Sequence[str], is_help: bool
 ) -> tuple[list[str], int] | None:
     """Return the command of `VERB KIND` or `KIND VERB` and the number of typed words; None if it is no operation."""
     if len(lowered) < 2:
@@ -252,7 +254,7 @@ def _operation_words(
     if operation is None:
         raise answers.unknown_kind(verb, [verb, kind], words=words, flags=flags)
     required = [each for each in operation.arguments.split() if not each.startswith("[")]
-    if verb != "create" and required and len(words) == 2:
+    if verb != "create" and required and len(words) == 2 and not is_help:
         raise UsageError(
             f"{' and '.join(required)} {'are' if len(required) > 1 else 'is'} missing after '{words[0]} {words[1]}'",
             hint=_with_named_values(operation, flags),

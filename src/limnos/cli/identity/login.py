@@ -88,9 +88,12 @@ def login(
     else:
         result = _by_device(common) if user is None else _by_password(user, common)
     name = profile or result.uri.partition("://")[2].partition("/")[0]
+    former = profiles.read(os.environ)
     profiles.update(os.environ, lambda known: known.put(name, result))
+    was_elsewhere = former.used not in (None, name) and former.profiles[former.used].uri != result.uri
+    back = f"; commands go there now, and 'limnos profile use {former.used}' goes back" if was_elsewhere else ""
     show_done(
-        f"signed in to {result.uri} as {result.user}",
+        f"signed in to {result.uri} as {result.user}{back}",
         {"profile": name, "user": result.user},
         output_format=common.output_format,
     )
@@ -112,9 +115,9 @@ def _by_data_directory(data: Path | None, common: CommonFlags, *, lifetime_s: in
     try:
         uri, token = read_local_server(directory)
     except NoLocalServer as error:
-        here = f"start one with 'limnos server start', or name the directory of a running one with --data; {directory}"
+        here = "start one with 'limnos server start', or name the directory of a running one with --data: without it,"
         other = "run it as the user who started 'limnos server start', with its --data; in a container: 'docker exec'"
-        raise StoppedError(str(error), hint=f"{here} is this command's" if error.is_absent else other) from None
+        raise StoppedError(str(error), hint=f"{here} it is {directory}" if error.is_absent else other) from None
     with open_client(uri, token=token, ca_file=common.ca_file, timeout_s=common.timeout) as client:
         user = client.whoami()
         created = client.tokens.create(name="login --local", expires_in_s=lifetime_s)
