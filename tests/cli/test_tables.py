@@ -111,3 +111,13 @@ def test_column_of_states_stays_where_rows_differ() -> None:
 
     assert "refused" in "\n".join(differing.lines)
     assert same.left_out == ("outcome",)
+
+
+def test_chosen_columns_are_never_left_out() -> None:
+    """Columns that the caller chose become blocks where they do not fit beside each other."""
+    rows = [{"at": STARTED, "user_name": "someone", "object_path": "main.sales.orders"}]
+
+    table = tables.layout(rows, {column: column for column in rows[0]}, width=40, keeps_columns=True)
+
+    assert table.left_out == ()
+    assert "user_name    someone" in table.lines

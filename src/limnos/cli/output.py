@@ -105,11 +105,13 @@ def show_rows(
     empty: str = "nothing",
     verbatim: bool = False,
     beside: Collection[str] = (),
+    keeps_columns: bool = False,
 ) -> None:
     """Print a list. `columns` are the keys of the table's columns; JSON has all keys. `--columns` selects others.
 
     `verbatim`: the keys are user-defined names and are shown unchanged. `beside` are keys of other lists of the same
-    command: `--columns` may name them, and a list that has none of the named ones is not printed.
+    command: `--columns` may name them, and a list that has none of the named ones is not printed. `keeps_columns`: the
+    caller chose the columns, so that none is left out where the terminal is narrow.
     """
     chosen = _chosen_columns(rows, columns, beside=beside)
     if beside and not chosen:
@@ -121,7 +123,8 @@ def show_rows(
     elif not rows:
         print(empty, file=sys.stderr)
     else:
-        _print_table(rows, {column: column if verbatim else column.replace("_", " ") for column in chosen})
+        headings = {column: column if verbatim else column.replace("_", " ") for column in chosen}
+        _print_table(rows, headings, keeps_columns=keeps_columns)
 
 
 def show_fields(fields: Row, *, output_format: Format, hidden: Sequence[str] = ()) -> None:
@@ -226,12 +229,13 @@ def _print_csv(lines: Sequence[Sequence[str]]) -> None:
     print(text.getvalue(), end="")
 
 
-def _print_table(rows: Sequence[Row], columns: Mapping[str, str]) -> None:
+def _print_table(rows: Sequence[Row], columns: Mapping[str, str], *, keeps_columns: bool) -> None:
     options = table_options.get()
     width = None if options.wide or options.columns else terminal_width()  # columns that were chosen are shown whole
     texts = [{column: visible(_in_line(cell(row.get(column)))) for column in columns} for row in rows]
     headings = {column: visible(_in_line(heading)) for column, heading in columns.items()}
-    table = tables.layout(texts, headings, width=width, ellipsis=drawable("…", "..."))
+    ellipsis = drawable("…", "...")
+    table = tables.layout(texts, headings, width=width, ellipsis=ellipsis, keeps_columns=keeps_columns)
     print("\n".join(table.lines))
     if table.left_out:
         names = ", ".join(headings[column] for column in table.left_out)

@@ -84,8 +84,17 @@ class TableText:
     left_out: tuple[str, ...] = ()
 
 
-def layout(rows: Sequence[Cells], columns: Mapping[str, str], *, width: int | None, ellipsis: str = "…") -> TableText:
-    """Arrange rows as a table. `columns` has the heading of each column; `width` is None for an unlimited width."""
+def layout(
+    rows: Sequence[Cells],
+    columns: Mapping[str, str],
+    *,
+    width: int | None,
+    ellipsis: str = "…",
+    keeps_columns: bool = False,
+) -> TableText:
+    """Arrange rows as a table. `columns` has the heading of each column; `width` is None for an unlimited width. With
+    `keeps_columns` no column is left out.
+    """
     natural = {
         column: max([text_width(heading), *(text_width(row[column]) for row in rows)])
         for column, heading in columns.items()
@@ -94,7 +103,7 @@ def layout(rows: Sequence[Cells], columns: Mapping[str, str], *, width: int | No
     left_out: list[str] = []
     necessary = NECESSARY | {column for column in STATES & set(columns) if len({row[column] for row in rows}) > 1}
     while (widths := _fit(shown_columns, natural, width=width)) is None:
-        candidates = [column for column in shown_columns[1:] if column not in necessary]
+        candidates = [column for column in shown_columns[1:] if column not in necessary and not keeps_columns]
         if not candidates:
             return TableText(tuple(_blocks(rows, columns, width=width or 0)))
         same = {column for column in candidates if len({row[column] for row in rows}) == 1} if len(rows) > 1 else set()

@@ -34,6 +34,22 @@ def test_request_names_its_object_and_preset(fake: FakeServer, limnos: Run) -> N
     assert (hidden.code, fake.asked[-1].body) == (0, {"kind": "table", "path": ["main", "a", "t"], "preset": "reader"})
 
 
+@pytest.mark.parametrize(
+    "catalog_type, kind", [("model", "model"), ("fileset", "fileset"), ("messaging", "topic"), ("relational", "table")]
+)
+def test_kind_of_a_hidden_object_follows_from_its_catalog(
+    fake: FakeServer, limnos: Run, catalog_type: str, kind: str
+) -> None:
+    """A hidden object in a catalog that the caller sees is asked for by the kind of objects that the catalog has."""
+    fake.on("POST", URL, {"requested": True})
+    catalog = {"name": "ml", "type": catalog_type, "provider": "p", "comment": "", "properties": {}, "audit": {}}
+    fake.on("GET", "/api/metalakes/lake/catalogs/ml", {"code": 0, "catalog": catalog})
+
+    assert limnos("request", "access", "ml.a.b").code == 0
+
+    assert fake.asked[-1].body == {"kind": kind, "path": ["ml", "a", "b"], "preset": "reader"}
+
+
 def test_list_reads_all_pages(fake: FakeServer, limnos: Run) -> None:
     """The list has the requests of all pages; an empty page with a following one does not end it."""
     fake.on("GET", PAGE, {"requests": [], "after": "7.1"})

@@ -66,6 +66,10 @@ _CONFIG: Final = {
 }
 
 
+_STAR: Final = re.compile(r"(?i)\bselect\s+(?:distinct\s+)?\*|[\w`\"]\.\*|\A\s*(?:from|table|show|describe)\b")
+"""A query that takes columns as they come: on a narrow terminal, some of them may be left out."""
+
+
 class TableNeed(NamedTuple):
     """What a query needs of a system table: columns, and conditions that all its rows must meet."""
 
@@ -85,7 +89,14 @@ def ask(query: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     import_extra("pyarrow", extra="ask")
     with common.client() as client, engine.connect(":memory:", config=_CONFIG) as connection:
         names, rows = answer(client, query, connection=connection)
-    show_rows(rows, names, output_format=common.output_format, empty="no rows", verbatim=True)
+    show_rows(
+        rows,
+        names,
+        output_format=common.output_format,
+        empty="no rows",
+        verbatim=True,
+        keeps_columns=_STAR.search(query) is None,
+    )
 
 
 def answer(

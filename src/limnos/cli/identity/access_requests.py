@@ -25,6 +25,11 @@ _SHORTEST: Final = 4
 app = App(name="request", help="Ask for access to objects, and answer the requests of others.")
 
 
+_PARTS_OF_OBJECTS: Final = 3
+_KINDS_BY_TYPE: Final = {"model": "model", "fileset": "fileset", "messaging": "topic"}
+"""The kind of the objects of a catalog, by its type; others have tables."""
+
+
 @app.command
 def access(
     path: str,
@@ -62,13 +67,18 @@ def access(
 
 def _kind(client: Client, path: str, *, count: int) -> str:
     """Return the kind of an object. Of one that the caller does not see, it is the kind of such a path by its length:
-    `catalog`, `namespace` or `table`.
+    `catalog`, `namespace`, or what a catalog of this type has, a table if the catalog is hidden, too.
     """
     try:
         known = client.access.objects(path).objects
     except (NotFoundError, DeniedError):
         known = ()
-    return known[0].kind if known else ("catalog", "namespace", "table")[min(count, 3) - 1]
+    if known or count < _PARTS_OF_OBJECTS:
+        return known[0].kind if known else ("catalog", "namespace")[count - 1]
+    try:
+        return _KINDS_BY_TYPE.get(client.catalogs.get(display.parse(path)[0]).type, "table")
+    except (NotFoundError, DeniedError):
+        return "table"
 
 
 @app.command(name="list")

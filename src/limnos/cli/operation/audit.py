@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from limnos.client import Client
 
 PAGE = 1000
+_READS = frozenset({"read", "table_load", "table_read", "table_scan"})
 _AGO = re.compile(r"([0-9]{1,6})([smhd])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
@@ -86,7 +86,9 @@ def audit(
         "server": server,
     }
     with common.client() as client:
-        newest = list(_lines(client, expected, limit=limit + 1))
+        newest, records_reads = _lines(client, expected, limit=limit + 1)
+    if action in _READS and not records_reads and common.output_format == "table":
+        print("note: this server records no reads: its setting audit.reads is off", file=sys.stderr)
     if action == "table_read" and common.output_format == "table":
         print("note: restricted users have table_scan, loads table_load: '--action read' has all", file=sys.stderr)
     if len(newest) > limit:
@@ -133,15 +135,16 @@ def _path(text: str) -> str:
         return display.render(text.split("."))
 
 
-def _lines(client: Client, expected: dict[str, object], *, limit: int) -> Iterator[AuditLine]:
-    """Yield up to `limit` audit records, newest first, page by page."""
+def _lines(client: Client, expected: dict[str, object], *, limit: int) -> tuple[list[AuditLine], bool]:
+    """Return up to `limit` audit records, newest first, and whether the server records reads."""
+    lines: list[AuditLine] = []
     before: int | None = None
-    while limit > 0:
-        page = client.audit.read(**expected, before=before, limit=min(limit, PAGE))  # type: ignore[arg-type]
-        yield from page.lines
-        limit, before = limit - len(page.lines), page.next
-        if not page.more:
-            return
+    while True:
+        page = client.audit.read(**expected, before=before, limit=min(limit - len(lines), PAGE))  # type: ignore[arg-type]
+        lines += page.lines
+        before = page.next
+        if not page.more or len(lines) >= limit:
+            return lines, page.records_reads
 
 
 def _row(line: AuditLine, output_format: Format) -> dict[str, object]:

@@ -41,7 +41,10 @@ async def _audit_response(request: Request, ctx: Context, *, metalake: str | Non
     filters = _parse_filters(request)
     page = await audit.audit_read(ctx, metalake, filters=filters, limit=_number(request, "limit") or LIMIT)
     more = page.lines[-1].id if page.lines and (page.more or filters.after is not None) else filters.after
-    return json_response({"lines": [encode(each) for each in page.lines], "next": more, "more": page.more})
+    lines = [encode(each) for each in page.lines]
+    return json_response(
+        {"lines": lines, "next": more, "more": page.more, "records_reads": ctx.services.audit.takes_reads}
+    )
 
 
 class AuditExport(AdminRequestBody, frozen=True):
