@@ -28,7 +28,7 @@ from limnos.cli.grammar.reading import answers
 from limnos.cli.grammar.spelling import close_words, typed_as
 from limnos.cli.guesses import FILLERS, command_for
 from limnos.cli.output import flag_values
-from limnos.cli.sentences import quoted
+from limnos.cli.sentences import proposal_for, quoted
 from limnos.cli.signatures import COMMON
 from limnos.cli.token_words import take_words
 
@@ -147,6 +147,26 @@ _INSTEAD: Final = {
     ("access holders", "--missing"): (
         "missing rights are those of a user",
         "'limnos access what USER {0} --missing reader'",
+    ),
+    ("show", "--version"): (
+        "'show' has the newest version, and the versions of a model",
+        "'limnos show {0}'",
+    ),
+    ("set", "--alias"): (
+        "aliases of a model's versions are set by Gravitino's clients (alter_model_version)",
+        "'limnos show {0}' shows the versions with theirs",
+    ),
+    ("set", "--aliases"): (
+        "aliases of a model's versions are set by Gravitino's clients (alter_model_version)",
+        "'limnos show {0}' shows the versions with theirs",
+    ),
+    ("sql", "--catalog"): (
+        "names in statements begin below the catalog main",
+        "leave --catalog out; '--dataverse NAME' is a namespace for names without one",
+    ),
+    ("sql", "--lake"): (
+        "statements read the metalake and the catalog of the server's settings",
+        "leave --lake out; '--dataverse NAME' is a namespace for names without one",
     ),
     ("audit", "--tail"): (
         "it shows the newest lines first",
@@ -281,6 +301,14 @@ def _unknown_flag(error: UnknownOptionError, command: _Command) -> UsageError:
     message = f"'{command.name}' has no flag {typed}"
     known = [*command.flags, *(["-r"] if "--recursive" in command.flags else [])]
     known += ["-l"] if "--long" in command.flags else []
+    if command.words == ["find"] and typed in {"--table", "--dataset", "--index"}:
+        text = " ".join(take_words(command.rest)[0][:1])
+        return UsageError(
+            f"{message}: it searches names and words of objects, and LanceDB's clients search rows",
+            hint=answers.propose(["find", text or "WORDS"]),
+        )
+    if command.words == ["head"] and typed in {"--where", "--filter", "-w"}:
+        return _filtered_head(message, typed, command=command)
     if command.words == ["find"] and typed.startswith("--"):
         return UsageError(f"{message}: filters are words", hint=f"'{command.again(typed, f'{typed[2:]}:{{}}')}'")
     if command.words == ["list"] and typed in _FOUND_BY:
@@ -312,9 +340,27 @@ def _unknown_flag(error: UnknownOptionError, command: _Command) -> UsageError:
         return UsageError(message, hint=f"'{command.again(typed, near)}'")
     if typed in _QUERIES and (table := _QUERIED.get(" ".join(command.words))) is not None:
         return UsageError(f"{message}: lists are whole, and SQL filters them", hint=_QUERY.format(table))
+    has_path = any(name in command.usage for name in ("PATH", "TARGET"))
+    if typed == "--catalog" and has_path and (catalog := next(iter(flag_values(command.rest, typed)), "")):
+        rest = [token for token in command.rest if token not in {typed, catalog, f"{typed}={catalog}"}]
+        words, flags = take_words(rest)
+        path = [f"{catalog}.{words[0]}" if words else catalog, *words[1:]] if len(words) < 2 else words
+        return UsageError(
+            f"{message}: a path begins with its catalog", hint=answers.propose([*command.words, *path, *flags])
+        )
     own = [flag for flag in known if flag not in _CONNECTION and not flag.startswith("--no-")]
     listed = f"its own flags are {', '.join(own)}; " if own else "it has no flags of its own; "
     return UsageError(message, hint=f"{listed}'{command.name} --help' explains all")
+
+
+def _filtered_head(message: str, typed: str, *, command: _Command) -> UsageError:
+    """Return the error for a condition on the rows of `head`, with the statement that has it."""
+    path = next(iter(take_words(command.rest)[0]), "PATH")
+    condition = next(iter(flag_values(command.rest, typed)), "CONDITION")
+    statement = proposal_for([f"select * from {path} where {condition}"])  # noqa: S608 - proposed, not run
+    if statement is None or not path.startswith("main."):
+        return UsageError(f"{message}: engines filter rows", hint=answers.propose(["head", path]))
+    return UsageError(f"{message}: statements filter rows", hint=answers.propose(statement.command))
 
 
 def _count(proposal: str, command: _Command) -> int:

@@ -102,9 +102,21 @@ def _in_part(path: Sequence[str], known: KnownPath, *, typed: TypedCommand) -> P
     if not _CONTAINERS & {*known.kinds}:
         message = f"{display.render(above)} is {_with_article(known.kinds[0])}: no object is below it"
         return PathAnswer(message, _shows(above, known.kinds, typed=typed))
+    if (version := _version_of(path, typed=typed)) is not None:
+        return version
     if (near := close_path(path)) is not None:
         return PathAnswer("", meant(typed, near))
     return None
+
+
+def _version_of(path: Sequence[str], *, typed: TypedCommand) -> PathAnswer | None:
+    """Return the answer for a path such as `model/0`, which names a version; None if there is no such model."""
+    name, slash, version = path[-1].rpartition("/")
+    model = (*path[:-1], name)
+    if not slash or (known := known_path(model)) is None or known.length < len(model) or "model" not in known.kinds:
+        return None
+    message = f"'{version}' is a version of the model {display.render(model)}: Gravitino's clients change versions"
+    return PathAnswer(message, f"'{typed.command('show', display.render(model))}' shows the model and its versions")
 
 
 def _without_catalog(path: Sequence[str], error: ClientError, *, typed: TypedCommand) -> PathAnswer:
@@ -147,10 +159,10 @@ def _near_path(path: Sequence[str]) -> tuple[str, ...] | None:
 
 
 def meant(typed: TypedCommand, path: Sequence[str]) -> str:
-    """Return the typed command with the path that is meant. For a deletion it is a command that shows the object: no
-    answer proposes to delete another object than the one that was typed.
+    """Return the typed command with the path that is meant. For a deletion or a rename it is a command that shows the
+    object: no answer proposes to delete or rename another object than the one that was typed.
     """
-    if typed.words[:1] == ("delete",):
+    if typed.words[:1] in {("delete",), ("rename",)}:
         spelled = display.render(path)
         return f"the nearest is {spelled}: '{typed.command('show', spelled)}' shows it"
     return f"did you mean {with_path(typed, path)}?"

@@ -70,6 +70,15 @@ def test_description_of_a_table_lists_its_columns(ask: Ask, query: str) -> None:
         ("who owns main.raw.t?", "not a question in words", "'limnos show owner main.raw.t'; "),
         ("what can ana read", "not a question in words", "'limnos access reach --for ana'; "),
         ("which tables have no owner?", "not a question in words", "'limnos ask \"select path from nodes limit 10\"'"),
+        ("select * from users", "Table with name users", "'limnos list users' lists them"),
+        ("select kind from nodes group by kind order by count", '"count" not found', "order by n"),
+        ("q.sql", "'q.sql' is the name of a file", 'limnos ask "$(cat q.sql)"'),
+        ("copy nodes to 'x.csv'", "writes no files", "limnos ask 'from nodes' --output csv > x.csv"),
+        (
+            "copy (select name from nodes) to 'x y.csv'",
+            "writes no files",
+            "limnos ask 'select name from nodes' --output csv > 'x y.csv'",
+        ),
         ("selct path from nodes", "syntax error", "limnos ask 'select path from nodes'"),
     ],
 )
@@ -79,6 +88,12 @@ def test_refused_query_is_answered_by_what_is_near(ask: Ask, query: str, message
 
     assert message in error["message"]
     assert hint in error["hint"]
+
+
+@pytest.mark.parametrize("query", ["explain select name from nodes", "EXPLAIN ANALYZE select name from nodes"])
+def test_plan_of_a_query_is_explained(ask: Ask, query: str) -> None:
+    """`explain` and a query return DuckDB's plan of it, which reads the table."""
+    assert "nodes" in str(ask(query))
 
 
 def test_query_joins_and_counts(ask: Ask) -> None:

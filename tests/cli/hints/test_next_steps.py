@@ -17,6 +17,7 @@ from limnos.cli.profiles import Profile
 from limnos.client.errors import (
     TLS_ADVICE,
     ClientError,
+    ConflictError,
     NotFoundError,
     RefusedError,
     UnauthenticatedError,
@@ -41,6 +42,32 @@ def typed(line: str) -> TypedCommand:
         ("restriction set eu main.raw.nope --filter x", NotFoundError(_MISSING), "'limnos list main.raw'"),
         ("grant select_table --on main.raw.nope --to r", NotFoundError(_MISSING), "'limnos list main.raw'"),
         ("lineage up main.raw.nope", NotFoundError("Table does not exist: raw.nope"), "'limnos list main.raw'"),
+        ("head assets.s.w --file 1/m", NotFoundError("The fileset has no file 1/m"), "'limnos files assets.s.w'"),
+        (
+            "delete restriction eu main.s.o",
+            NotFoundError("table main.s.o has no restriction 'eu'; did you mean eu2?"),
+            "'limnos list restrictions main.s.o'",
+        ),
+        (
+            "create namespace models.a.b --parents",
+            RefusedError("The SCHEMA name 'a:b' contains an illegal segment 'a:b'"),
+            "'limnos create namespace models.b'",
+        ),
+        (
+            "create dashboard main.s.d --url example.com",
+            RefusedError("Expected `str` matching regex '^(https?://x)?$' - at `$.url`"),
+            "'limnos create dashboard main.s.d --url https://example.com'",
+        ),
+        (
+            "set lance.s.t --column a=b",
+            RefusedError("Catalog lance holds Lance tables, which are changed and dropped over Lance REST"),
+            "'limnos set lance.s.t --tag TAG'",
+        ),
+        (
+            "delete lance.shop --yes",
+            ConflictError("Namespace shop is not empty: drop its table items first", code="not-empty"),
+            "or all with 'limnos delete lance.shop --recursive', which lists them and asks",
+        ),
         ("show main/raw/x", NotFoundError("Catalog main/raw/x does not exist"), "'limnos show main.raw.x'"),
         ("owner set ben main.raw.x", NotFoundError("Catalog ben does not exist"), "'limnos owner set main.raw.x ben'"),
         ("tag add main.x pii", NotFoundError("Catalog pii does not exist"), "'limnos tag add pii main.x'"),

@@ -21,6 +21,7 @@ from limnos.cli.extras import import_extra
 from limnos.cli.failures import UsageError
 from limnos.cli.grammar.reading import answers
 from limnos.cli.guesses import command_for
+from limnos.cli.operations import BY_VERB_AND_KIND, plural
 from limnos.cli.output import show_rows
 from limnos.cli.sentences import proposal_for, quoted
 from limnos.client.activity.system_tables import time_condition
@@ -54,8 +55,14 @@ _DESCRIBED: Final = re.compile(
 )
 """A query for the columns of one table."""
 _NO_COLUMN: Final = re.compile(r'Referenced column "([^"]*)" not found')
+_NO_TABLE: Final = re.compile(r"Table with name (\w+) does not exist")
+_EXPLAIN: Final = re.compile(r"\A\s*explain\s+(?:analyze\s+)?(?:\([^)]*\)\s*)?", re.IGNORECASE)
+_COPY: Final = re.compile(r"\s*copy\s+(?P<table>\w+|\(.*\))\s+to\s+'(?P<file>[^']*)'", re.IGNORECASE | re.DOTALL)
+_FILE: Final = re.compile(r"\S+\.(?:sql|txt)")
+"""A query that is the name of a file with one."""
 _STARTS: Final = frozenset({"select", "from", "with", "values", "describe", "explain", "summarize", "pragma", "table"})
 """The words with which a query begins, if it is one of SQL."""
+_AGGREGATES: Final = frozenset({"count", "sum", "min", "max", "avg"})
 _FOR_EMPTY_TABLES: Final = "statistics_propagation,empty_result_pullup"
 """Optimizers that leave out the scans of empty tables."""
 _CONFIG: Final = {
@@ -149,6 +156,17 @@ def _refused_query(query: str, refusal: str) -> UsageError:
     column = _NO_COLUMN.search(refusal)
     if column is not None and f'"{column[1]}"' in query:
         return UsageError(f'"{column[1]}" is a column in SQL', hint=f"a text stands in single quotes: '{column[1]}'")
+    if column is not None and column[1].lower() in _AGGREGATES:
+        return UsageError(message, hint=f"name it: select {column[1]}(*) as n …, and order by n")
+    missing = _NO_TABLE.search(refusal)
+    kind = "" if missing is None else missing[1].lower().removesuffix("s")
+    if ("list", kind) in BY_VERB_AND_KIND and f'"{kind}' not in message:
+        return UsageError(
+            message.partition("!")[0], hint=f"{answers.propose(['list', plural(kind)])} lists them; {hint}"
+        )
+    if _FILE.fullmatch(query.strip()) is not None:
+        text = f"'{query.strip()}' is the name of a file, and the query itself is the argument"
+        return UsageError(text, hint=f'limnos ask "$(cat {shlex.quote(query.strip())})"')
     words = query.strip().rstrip("?;").split()
     if refusal.startswith("Parser Error") and words and words[0].lower() not in _STARTS:
         if close := difflib.get_close_matches(words[0].lower(), _STARTS, n=1, cutoff=0.8):
@@ -210,13 +228,20 @@ def needs_of(
     statements = connection.extract_statements(query)
     if len(statements) != 1:
         raise UsageError("give one query", hint="'limnos ask \"select count(*) from nodes\"'")
+    if (copied := _COPY.match(query)) is not None:
+        read = f"from {copied['table']}" if copied["table"].isidentifier() else copied["table"].strip("()").strip()
+        file = f" > {shlex.quote(copied['file'])}"
+        raise UsageError(
+            "'limnos ask' writes no files: the shell does",
+            hint=f"{shlex.join(['limnos', 'ask', read, '--output', 'csv'])}{file}",
+        )
     if statements[0].type.name not in _READS:
         raise UsageError(
             "'limnos ask' reads: its tables are copies of the tree, and a change of them changes nothing",
             hint="'limnos --help' lists the commands that change objects",
         )
     connection.execute(f"SET disabled_optimizers = '{_FOR_EMPTY_TABLES}'")
-    plans = connection.execute(f"EXPLAIN (FORMAT json) {query}").fetchall()
+    plans = connection.execute(f"EXPLAIN (FORMAT json) {_EXPLAIN.sub('', query)}").fetchall()
     connection.execute("RESET disabled_optimizers")
     scans: dict[str, list[Mapping[str, object]]] = {}
     for node in _nodes(msgspec.json.decode(plans[-1][1])):

@@ -90,7 +90,8 @@ def _check_type(text: str) -> None:
         return
     near = difflib.get_close_matches(word, _TYPES, n=1, cutoff=0.6)
     meant = _TYPE_WORDS.get(word) or next(iter(near), "")
-    hint = f"did you mean --type {meant}?" if meant else "leave --type out for tables of Iceberg"
+    plain = "leave --type out for tables of Iceberg, which engines, as DuckDB, Spark and Trino, read and write"
+    hint = f"did you mean --type {meant}?" if meant else plain
     raise UsageError(f"--type takes one of {', '.join(_TYPES)}, not '{text}'", hint=hint)
 
 

@@ -122,7 +122,8 @@ def _name_folders_without_tables(directory: LanceDirectory, entries: list[Direct
     others = [folder for folder in folders if folder not in tables]
     if others:
         more = f" and {len(others) - 3} more" if len(others) > 3 else ""
-        print(visible(f"without a Lance table: {', '.join(others[:3])}{more}"), file=sys.stderr)
+        none = "" if tables else "; no folder here has one: give the folder that contains the tables"
+        print(visible(f"without a Lance table: {', '.join(others[:3])}{more}{none}"), file=sys.stderr)
 
 
 @app.command

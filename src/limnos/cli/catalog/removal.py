@@ -69,7 +69,7 @@ def drop(
         is_previewed = recursive or dry_run
         below = _read_below(client, path, kind=result, common=common) if is_previewed else Walk()
         if is_previewed and common.output_format == "table":
-            print(visible(_preview(path, result, below=below)), file=sys.stderr)
+            print(visible(_preview(path, result, below=below, is_recursive=recursive or force)), file=sys.stderr)
             print(visible(_obstacle(client, path, kind=result)), end="", file=sys.stderr)
         if dry_run:
             objects = [{"kind": each.kind, "name": display.render(each.path)} for each in below.objects]
@@ -94,8 +94,8 @@ def _read_below(client: Client, path: str, *, kind: str, common: CommonFlags) ->
     return walk(client, display.parse(path)) if kind in {"catalog", "namespace"} else Walk()
 
 
-def _preview(path: str, kind: str, *, below: Walk) -> str:
-    """Return what a recursive deletion takes: numbers by kind, and the first names."""
+def _preview(path: str, kind: str, *, below: Walk, is_recursive: bool) -> str:
+    """Return what a recursive deletion takes: numbers by kind, and the first names; or that it has to be one."""
     counts = Counter(each.kind for each in below.objects)
     numbers = ", ".join(f"{count} {word}{'s' if count > 1 else ''}" for word, count in sorted(counts.items()))
     more = "" if below.is_complete else " at least"
@@ -105,6 +105,10 @@ def _preview(path: str, kind: str, *, below: Walk) -> str:
     lines += [f"  {each.kind} {display.render(each.path)}" for each in below.objects[:PREVIEWED_MAX]]
     if len(below.objects) > PREVIEWED_MAX:
         lines.append(f"  … {len(below.objects) - PREVIEWED_MAX} more")
+    if numbers and not is_recursive:
+        lines[0] = (
+            f"{kind} {path} is not empty: the deletion is refused without --recursive, and takes {numbers} with it:"
+        )
     return "\n".join(lines)
 
 

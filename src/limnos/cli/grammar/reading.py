@@ -43,6 +43,7 @@ _ALONE: Final = frozenset({"audit", "create"})
 """Groups that are commands themselves, or whose first word may be a kind of another group."""
 _SPOKEN: Final = ("--on", "--to", "--from", "--for")
 """Flags that a line of another tool has as words, in the order of such a line."""
+_PATH: Final = re.compile(r"\w+(?:\.\w+)+")
 _PLAIN: Final = re.compile(r"[A-Za-z][A-Za-z_-]*")
 
 
@@ -58,8 +59,18 @@ def resolve(tokens: Sequence[str]) -> list[str]:
     if any(token in HELP for token in _before_dashes(typed)) or typed[0] in _HELP_WORDS:
         rest = [token for token in typed[typed[0] in _HELP_WORDS :] if token not in HELP]
         return [*_command(rest, is_help=True), "--help"]
+    _check_blanks(typed)
     check_sentence(typed)
     return _command(typed, is_help=False)
+
+
+def _check_blanks(tokens: Sequence[str]) -> None:
+    """Raise UsageError for a path with white space at an end, which no name of an object has."""
+    words, _ = take_words(tokens)
+    for word in words:
+        if word != word.strip() and _PATH.fullmatch(word.strip()) is not None:
+            again = [token.strip() if token == word else token for token in tokens]
+            raise UsageError(f"'{word}' has a blank before or after the path", hint=answers.propose(again))
 
 
 def check_sentence(tokens: Sequence[str]) -> None:

@@ -184,8 +184,27 @@ def _by_code(error: ClientError, typed: TypedCommand) -> str | None:
             first = typed.command("catalog", "disable", path)
             return f"'{first}', then this again once it is empty; with all its content '{typed.again('-r')}'"
         look = f"'{typed.command('list', path)}' lists its content: drop that first"
-        return f"{look}, or all with '{typed.again('-r')}'" if len(typed.path) == 1 else look
+        again = TypedCommand([token for token in typed.tokens if token not in {"--yes", "-y"}]).again("--recursive")
+        return f"{look}, or all with '{again}', which lists them and asks"
+    if (instead := _of_values(error, typed, path=path)) is not None:
+        return instead
     return _PLAIN.get(error.code)
+
+
+def _of_values(error: ClientError, typed: TypedCommand, *, path: str) -> str | None:
+    """Return the hint for a name or value that the object cannot have; None for other errors."""
+    if "contains an illegal segment" in error.message and "--parents" in typed.tokens and len(typed.path) > 2:
+        plain = typed.command("create", "namespace", display.render((typed.path[0], typed.path[-1])))
+        return f"namespaces of catalog {typed.path[0]} do not nest: '{plain}'"
+    if "matching regex '^(https?://" in error.message:
+        url = next(iter(flag_values(typed.tokens, "--url")), "")
+        again = [
+            token.replace(url, f"https://{url}") if url and token.endswith(url) else token for token in typed.tokens
+        ]
+        return f"a URL begins with http:// or https://: '{TypedCommand(again).again()}'"
+    if "holds Lance tables, which are changed and dropped over Lance REST" in error.message and path:
+        return f"LanceDB's clients change columns; '{typed.command('set', path, '--tag', 'TAG')}' tags the table"
+    return None
 
 
 _PLAIN = {
