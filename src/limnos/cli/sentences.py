@@ -126,15 +126,15 @@ status, ping, health, healthcheck, health check, server status|ping|health = lis
 who am i = whoami
 download|fetch|pull PATH = head PATH --output csv --rows 200 | rows of a table are written as CSV; files of a fileset are read by its clients, and listed by 'limnos files PATH'
 put|upload|push FILE PATH, upload|put FILE to PATH = files PATH | files of a fileset, such as FILE, are written by its clients (gvfs, S3); this lists them
-cp|copy|mv|put|upload LOCAL FOLDER = files FOLDER | files of a fileset, such as LOCAL, are written by its clients (gvfs, S3); this lists them
-cp|copy|mv|load|import LOCAL PATH = show PATH | files of a fileset are written by its clients (gvfs, S3), rows of a table by engines; this shows PATH
-lance OBJECT, lance list|show|get|head OBJECT = show OBJECT | 'limnos lance' reads directories, and OBJECT is no directory's path: ./OBJECT is; this shows the object of the lake
+cp|copy|mv|put|upload LOCAL FOLDER = files FOLDER | files of a fileset, such as LOCAL, are written by its clients (gvfs, S3) to FOLDER_TYPED; this lists them
+cp|copy|mv|load|import LOCAL PATH = show PATH | files of a fileset are written by its clients (gvfs, S3), rows of a table, such as those of LOCAL, by engines; this shows PATH
+lance OBJECT, lance get|head OBJECT = show OBJECT | 'limnos lance' reads directories, and OBJECT is no directory's path: ./OBJECT is; this shows the object of the lake
 list|get maintenance [of|for] PATH, maintenance list|status PATH = show maintenance PATH
 create|link|register|add version|versions|model-version|modelversion|model_version [of|for] PATH [URI], link|link-version PATH [URI] = show PATH | versions of a model are linked by Gravitino's clients (link_model_version); this shows the model and its versions
 delete|unlink|drop|remove version|versions|model-version|modelversion|model_version [of|for] PATH [URI], delete|unlink|drop|remove PATH version NUMBER = show PATH | versions of a model are deleted by Gravitino's clients (delete_model_version); this shows the model and its versions
 alias|aliases PATH [URI], set|create|add alias|aliases [of|for] PATH [URI] = show PATH | aliases of a model's versions are set by Gravitino's clients (alter_model_version); this shows the versions with theirs
 load_dataset|load_table|read_table|open_table|load_model|read_parquet|read_csv|scan PATH = show PATH | this is a function of a client in Python; this shows the object
-load_dataset|load_table|read_table|open_table|load_model|read_parquet|read_csv|scan SLASHED = find SLASHED | this is a function of a client in Python; this searches the name
+load_dataset|load_table|read_table|open_table|load_model|read_parquet|read_csv|scan SLASHED = find SLASHED | this is a function of a client in Python; this searches the name in SLASHED_TYPED
 vectors|vector|embeddings|embedding|nearest|knn|similar PATH = show PATH | vectors are read and searched by LanceDB's clients; this shows the columns of the table
 cp|copy|get|put SOURCE GVFS, cp|copy|get|put GVFS SOURCE = files CATALOG.NAMESPACE.FILESET | files of a fileset are copied by its clients, such as Hadoop's with the file system gvfs; this lists them
 model|models register PATH, register model PATH = create model PATH
@@ -298,6 +298,7 @@ def _matches(line: Sequence[str], words: Sequence[str], *, values: dict[str, str
         if not _matches(rest, words[1:], values=values):
             return False
         values[first] = _VALUES[first](words[0]) if first in _VALUES else words[0]
+        values[f"{first}_TYPED"] = words[0]
         return True
     return words[0].lower() in first.split("|") and _matches(rest, words[1:], values=values)
 

@@ -340,8 +340,7 @@ def _unknown_flag(error: UnknownOptionError, command: _Command) -> UsageError:
         return UsageError(message, hint=f"'{command.again(typed, near)}'")
     if typed in _QUERIES and (table := _QUERIED.get(" ".join(command.words))) is not None:
         return UsageError(f"{message}: lists are whole, and SQL filters them", hint=_QUERY.format(table))
-    has_path = any(name in command.usage for name in ("PATH", "TARGET"))
-    if typed == "--catalog" and has_path and (catalog := next(iter(flag_values(command.rest, typed)), "")):
+    if typed == "--catalog" and (catalog := next(iter(flag_values(command.rest, typed)), "")):
         rest = [token for token in command.rest if token not in {typed, catalog, f"{typed}={catalog}"}]
         words, flags = take_words(rest)
         path = [f"{catalog}.{words[0]}" if words else catalog, *words[1:]] if len(words) < 2 else words

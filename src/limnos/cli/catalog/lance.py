@@ -61,7 +61,9 @@ class DirectoryFlags:
         at = rules.root_of(root, here=os.getcwd())  # noqa: PTH109 - a text
         if rules.is_local(at) and not Path(at).is_dir():
             raise StoppedError(
-                f"there is no directory {at}", code="not-found", hint="give the folder that contains the tables"
+                f"there is no directory {at}",
+                code="not-found",
+                hint="give the folder that contains the tables; 'limnos show PATH' shows one of the lake",
             )
         layout = rules.DirectoryLayout(self.layout) if self.layout else None
         directory: LanceDirectory = directories.LanceDirectory(at, options=properties_of(self.storage), layout=layout)

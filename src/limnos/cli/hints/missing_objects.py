@@ -57,8 +57,9 @@ def not_found_hint(error: ClientError, typed: TypedCommand) -> str:
         return f"'{typed.command('list', 'restrictions', display.render(path))}' lists those of the object"
     if (closer := _closer(typed)) is not None:
         return closer
-    if " has no restriction " in error.message and path:
-        return f"'{typed.command('list', 'restrictions', display.render(path))}' lists those of the object"
+    restricted, lacks, _ = error.message.partition(" has no restriction ")
+    if lacks:
+        return f"'{typed.command('list', 'restrictions', restricted.partition(' ')[2])}' lists those of the object"
     if error.message.startswith("The fileset has no file ") and path:
         return f"'{typed.command('files', display.render(path))}' lists its files"
     table, lacks, _ = error.message.partition(NO_COLUMN)
