@@ -125,7 +125,7 @@ def test_restricted_read_is_one_record_of_a_scan(fresh: DriverNode) -> None:
     assert records_of(fresh, plan) == [("done", "table_scan", "main.masked.t")]
 
 
-def test_refusal_of_a_disabled_user_says_why(fresh: DriverNode) -> None:
+def test_refusal_of_a_disabled_user_is_recorded_with_its_reason(fresh: DriverNode) -> None:
     """The record of a disabled user's refused request has the reason in words."""
     fresh.done("POST", f"{API}/lake/users", {"name": "dina"})
     fresh.done("PATCH", f"{OWN}/metalakes/lake/users/dina", {"enabled": False})

@@ -240,7 +240,7 @@ def test_local_login_stores_a_token_of_its_own(fake: FakeServer, run: Run, file:
     assert fake.calls[-1] == f"DELETE {TOKENS}/7"
 
 
-def test_login_elsewhere_says_how_to_go_back(fake: FakeServer, run: Run, file: Path, local: Path) -> None:
+def test_login_elsewhere_is_answered_with_the_way_back(fake: FakeServer, run: Run, file: Path, local: Path) -> None:
     """A login at another server than that of the profile in use says that commands go there now, and how to return."""
     first = run("login", "--local", "--data", str(local), "--output", "table")
     former = Profile(uri="http://127.0.0.1:1", user="ana", token="lim_2_x", ends_at=9e9, refresh_token=None)
