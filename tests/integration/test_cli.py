@@ -353,7 +353,7 @@ def test_owners_are_shown_and_changed(run: Run) -> None:
     assert run("owner show lake --kind metalake").code == 0
 
 
-def test_disabled_user_is_refused_everywhere(run: Run) -> None:
+def test_disabled_user_is_refused_everywhere(run: Run, node: LiveServer) -> None:
     """A disabled user is refused with any credential until the user is enabled again."""
     run("user add tom")
     secret = run("token create --for tom --name t").result
@@ -367,7 +367,7 @@ def test_disabled_user_is_refused_everywhere(run: Run) -> None:
     enabled = run("user enable tom")
     after = run(f"describe --token {token}")
 
-    assert before.result == {"user": "tom"}
+    assert before.result == {"user": "tom", "server": node.uri}
     assert disabled.result == {"name": "tom", "enabled": False}
     assert during == [4, 4]
     assert isinstance(listed, list)
@@ -376,7 +376,7 @@ def test_disabled_user_is_refused_everywhere(run: Run) -> None:
     assert after.code == 0
 
 
-def test_tokens_are_made_listed_and_revoked(run: Run, tmp_path: Path) -> None:
+def test_tokens_are_made_listed_and_revoked(run: Run, node: LiveServer, tmp_path: Path) -> None:
     """A token works until it is revoked; its secret is shown once."""
     file = tmp_path / "my.token"
     token = run("token", "create", "--name", "ci", "--expires-in", "1h", "--save", str(file)).result
@@ -389,7 +389,7 @@ def test_tokens_are_made_listed_and_revoked(run: Run, tmp_path: Path) -> None:
     revoked = run("token", "revoke", token_id, "--yes")
     dead = run("whoami", "--token-file", str(file))
 
-    assert works.result == {"user": "admin"}
+    assert works.result == {"user": "admin", "server": node.uri}
     assert isinstance(listed, list)
     row = next(row for row in listed if str(row["id"]) == token_id)
     assert (row["name"], row["user"], row["revoked"]) == ("ci", "admin", False)

