@@ -56,7 +56,7 @@ ICEBERG: Final = {
     "table check": ("table check lance.other", "There is a Lance table"),
     "table mend": ("table mend lance.other", "give catalog.namespace.table"),
     "restriction set": ("restriction set r lance.other --filter id>1", "contains Lance tables"),
-    "restriction remove": ("restriction remove r lance.top", "has no restriction"),
+    "restriction remove": ("restriction remove r lance.other", "has no restriction"),
 }
 """Commands for Iceberg tables, whose refusal says what the Lance table is."""
 NO_TABLES: Final = {
