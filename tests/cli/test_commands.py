@@ -368,7 +368,7 @@ def test_catalog_with_children_is_not_disabled_or_dropped(fake: FakeServer, limn
     done = limnos("drop", "lab")
 
     assert (done.code, done.error["message"]) == (5, "in use")
-    assert " -r'" in str(done.error["hint"])
+    assert " --recursive'" in str(done.error["hint"])
     assert [call.split()[0] for call in fake.calls] == ["DELETE", "GET"]
 
 

@@ -29,6 +29,7 @@ VALUES = {
 FLAGS = {
     "create catalog": ["--provider", "lakehouse-iceberg"],
     "create restriction": ["--mask", "c=null"],
+    "set restriction": ["--mask", "c=null"],
     "create policy": ["--content", "{}"],
 }
 LOCAL = {"list profiles", "set profile", "set password"}

@@ -84,7 +84,7 @@ def test_export_of_a_table_is_refused_with_the_commands_for_metalakes_and_rows(l
     done = limnos("export", "main.raw.t", "--output", "table")
 
     assert (done.code, done.out) == (4, "")
-    assert "'limnos list metalakes'" in done.err
+    assert "'limnos export lake > main.raw.t' writes a metalake to this file" in done.err
     assert "'limnos head main.raw.t --output csv --rows 200'" in done.err
 
 

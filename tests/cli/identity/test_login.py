@@ -249,7 +249,7 @@ def test_login_elsewhere_is_answered_with_the_way_back(fake: FakeServer, run: Ru
     again = run("login", "--local", "--data", str(local), "--output", "table")
 
     assert "goes back" not in first.out
-    assert "commands go there now, and 'limnos profile use lake' goes back" in again.out
+    assert "commands go there now, and 'limnos set profile lake' goes back" in again.out
 
 
 def test_local_login_reports_an_earlier_end(fake: FakeServer, run: Run, file: Path, local: Path) -> None:

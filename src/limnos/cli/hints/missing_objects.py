@@ -53,13 +53,11 @@ def not_found_hint(error: ClientError, typed: TypedCommand) -> str:
     place = typed.target[:-1]
     if place and place != path and error.message == f"Namespace does not exist: {'.'.join(place[1:])}":
         return f"'{typed.command('list', display.render(place[:-1]))}' lists the existing objects"
-    if " has no restriction '" in error.message and path:
-        return f"'{typed.command('list', 'restrictions', display.render(path))}' lists those of the object"
-    if (closer := _closer(typed)) is not None:
-        return closer
     restricted, lacks, _ = error.message.partition(" has no restriction ")
     if lacks:
         return f"'{typed.command('list', 'restrictions', restricted.partition(' ')[2])}' lists those of the object"
+    if (closer := _closer(typed)) is not None:
+        return closer
     if error.message.startswith("The fileset has no file ") and path:
         return f"'{typed.command('files', display.render(path))}' lists its files"
     table, lacks, _ = error.message.partition(NO_COLUMN)

@@ -91,7 +91,7 @@ def login(
     former = profiles.read(os.environ)
     profiles.update(os.environ, lambda known: known.put(name, result))
     was_elsewhere = former.used not in (None, name) and former.profiles[former.used].uri != result.uri
-    back = f"; commands go there now, and 'limnos profile use {former.used}' goes back" if was_elsewhere else ""
+    back = f"; commands go there now, and 'limnos set profile {former.used}' goes back" if was_elsewhere else ""
     show_done(
         f"signed in to {result.uri} as {result.user}{back}",
         {"profile": name, "user": result.user},
