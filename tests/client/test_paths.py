@@ -19,6 +19,7 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "model-versions": lambda c: c.models.versions(LONG),
     "model-version": lambda c: c.models.version(LONG, 1),
     "model-link": lambda c: c.models.link(LONG, {"w": "file:///x"}),
+    "model-aliases": lambda c: c.models.set_aliases(LONG, 0, add=["prod"]),
     "model-unlink": lambda c: c.models.unlink(LONG, 0),
     "model-list": lambda c: c.models.list("ml.shop.fresh"),
     "fileset-create": lambda c: c.filesets.create(LONG),

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from limnos.client import Client
+from limnos.client.errors import ConflictError
 from tests.integration.live import LiveServer
 
 pytestmark = pytest.mark.integration
@@ -27,6 +28,12 @@ def test_model_versions_are_loaded_by_number_and_alias(server: LiveServer) -> No
         assert (client.models.get(path).comment, client.models.get(path).latest_version) == ("c", 2)
         assert [(each.version, each.aliases) for each in client.models.versions(path)] == [(0, ("v0",)), (1, ("v1",))]
         assert client.models.version(path, "v1").uris == client.models.version(path, 1).uris == {"unknown": "s3://x/1"}
+        with pytest.raises(ConflictError, match="remove it from that version first"):
+            client.models.set_aliases(path, 1, add=["v0"])
+        assert client.models.set_aliases(path, "v0", remove=["v0"]).aliases == ()
+        assert set(client.models.set_aliases(path, 1, add=["v0", "prod"]).aliases) == {"v0", "v1", "prod"}
+        assert client.models.set_aliases(path, "prod", remove=["v0", "prod"]).aliases == ("v1",)
+        client.models.set_aliases(path, 0, add=["v0"])
         assert [client.models.unlink(path, which) for which in ("v0", 0, 1)] == [True, False, True]
         assert client.models.delete(path)
 

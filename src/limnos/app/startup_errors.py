@@ -65,7 +65,11 @@ _DATABASES: tuple[tuple[str, str, str], ...] = (
         "start it, or correct host and port in --database; 'limnos server check' tries again",
     ),
     (r"read-only transaction|is in recovery", "it is a read-only copy", "name the primary in --database"),
-    (r"permission denied", "the database's user may not create tables", "give it the right to create in its schema"),
+    (
+        r"permission denied",
+        "the database's user may not create tables",
+        "run 'limnos server migrate' as the owner of the tables, or give it the right to create in its schema",
+    ),
     (r"disk image is malformed", DAMAGED, RESTORE),
     (r"file is not a database", "the file is not an SQLite database", f"move it away, or {OTHER_DIRECTORY}"),
     (

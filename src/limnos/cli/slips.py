@@ -153,11 +153,11 @@ _INSTEAD: Final = {
         "'limnos show {0}'",
     ),
     ("set", "--alias"): (
-        "aliases of a model's versions are set by Gravitino's clients (alter_model_version)",
+        "aliases of a model's versions are set by limnos.client (models.set_aliases) and Gravitino's clients",
         "'limnos show {0}' shows the versions with theirs",
     ),
     ("set", "--aliases"): (
-        "aliases of a model's versions are set by Gravitino's clients (alter_model_version)",
+        "aliases of a model's versions are set by limnos.client (models.set_aliases) and Gravitino's clients",
         "'limnos show {0}' shows the versions with theirs",
     ),
     ("sql", "--catalog"): (

@@ -3,11 +3,17 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
+from limnos.cli import profiles
 from limnos.cli.failures import ExitCode, failure_of
 from limnos.cli.hints.failed_calls import hint_for
 from limnos.cli.hints.typed_command import TypedCommand
+from limnos.cli.lookups import UsedServer, used_server
+from limnos.cli.profiles import Profile
 from limnos.client.errors import ConflictError, DeniedError, NotFoundError, UnavailableError
 
 
@@ -208,3 +214,26 @@ def test_hint_for_protected_object_does_not_suggest_force(line: str) -> None:
     error = ConflictError("Catalog main is protected: end that with 'limnos unprotect main'", status=409, code="in-use")
 
     assert hint_for(error, TypedCommand(line.split())) is None
+
+
+def test_default_server_without_an_answer_leads_to_the_profiles(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who signed in elsewhere, and types a command without a server, learns of the list of profiles; not who names a
+    server, or has no profile.
+    """
+    monkeypatch.setenv("LIMNOS_PROFILES", str(tmp_path / "profiles.json"))
+    monkeypatch.delenv("LIMNOS_URI", raising=False)
+    former = used_server.set(UsedServer("http://h:1", None, None))
+    error = UnavailableError("no server answers", sent=False)
+    before = hint_for(error, TypedCommand(["list"]))
+    elsewhere = Profile(uri="http://127.0.0.1:1", user="ana", token="lim_2_x", ends_at=9e9, refresh_token=None)
+    profiles.update(os.environ, lambda known: known.put("lake", elsewhere))
+
+    bare = hint_for(error, TypedCommand(["list"]))
+    named = hint_for(error, TypedCommand(["list", "--uri", "http://h:1"]))
+
+    used_server.reset(former)
+    assert "list profiles" not in str(before)
+    assert "'limnos list profiles' lists the servers" in str(bare)
+    assert "list profiles" not in str(named)

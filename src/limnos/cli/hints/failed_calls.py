@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from typing import Final
 
+from limnos.cli import profiles
 from limnos.cli.hints.denials import denied_hint
 from limnos.cli.hints.missing_objects import not_found_hint
 from limnos.cli.hints.typed_command import TypedCommand
@@ -66,7 +68,11 @@ def hint_for(error: ClientError, typed: TypedCommand) -> str | None:
         start = "start a server with 'limnos server start', or give its URL with --uri or LIMNOS_URI"
         used = used_server.get()
         if used is None or used.profile is None:
-            return start
+            is_default = used is not None and not (
+                any(flag_values(typed.tokens, "--uri")) or "LIMNOS_URI" in os.environ
+            )
+            known = is_default and profiles.read(os.environ).profiles
+            return f"{start}; 'limnos list profiles' lists the servers that you signed in to" if known else start
         return f"{start}; {used.uri} is of profile {used.profile}, and 'limnos list profiles' lists the others"
     if isinstance(error, UnauthenticatedError) or is_anonymous(error):
         if any(each.partition("=")[0] == "--user" for each in typed.tokens):

@@ -104,6 +104,19 @@ class Models(Resource[S]):
         yield request("POST", self._url(path, "versions"), body=body)
 
     @verb
+    def set_aliases(
+        self, path: str | Sequence[str], which: int | str, *, add: Iterable[str] = (), remove: Iterable[str] = ()
+    ) -> Flow[ModelVersion]:
+        """Add aliases to a version, given by its number or an alias, and remove aliases from it.
+
+        An alias belongs to one version: remove it from the former one before you add it to another.
+        """
+        kind = "versions" if isinstance(which, int) else "aliases"
+        update = {"@type": "updateAliases", "aliasesToAdd": [*add], "aliasesToRemove": [*remove]}
+        url = self._url(path, kind, str(which))
+        return call("PUT", url, answer=ModelVersion, field="modelVersion", body={"updates": [update]})
+
+    @verb
     def unlink(self, path: str | Sequence[str], which: int | str) -> Flow[bool]:
         """Delete a version by its number or an alias. Returns whether it existed."""
         kind = "versions" if isinstance(which, int) else "aliases"

@@ -219,7 +219,8 @@ def version_insert(tx: Tx, permit: Permit[VersionLink]) -> int:
 
 
 def _alias_taken_error(alias: str, model: Node) -> AlreadyExists:
-    return AlreadyExists(f"Alias {alias} of model {model.name} belongs to another version already", kind="alias")
+    text = f"Alias {alias} of model {model.name} belongs to another version already: remove it from that version first"
+    return AlreadyExists(text, kind="alias")
 
 
 async def version_alter(
