@@ -68,10 +68,8 @@ def hint_for(error: ClientError, typed: TypedCommand) -> str | None:
         start = "start a server with 'limnos server start', or give its URL with --uri or LIMNOS_URI"
         used = used_server.get()
         if used is None or used.profile is None:
-            is_default = used is not None and not (
-                any(flag_values(typed.tokens, "--uri")) or "LIMNOS_URI" in os.environ
-            )
-            known = is_default and profiles.read(os.environ).profiles
+            is_named = any(flag_values(typed.tokens, "--uri")) or "LIMNOS_URI" in os.environ
+            known = used is not None and not is_named and profiles.read(os.environ).profiles
             return f"{start}; 'limnos list profiles' lists the servers that you signed in to" if known else start
         return f"{start}; {used.uri} is of profile {used.profile}, and 'limnos list profiles' lists the others"
     if isinstance(error, UnauthenticatedError) or is_anonymous(error):
