@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from limnos.cli.failures import StoppedError
+from limnos.cli.errors import StoppedError
 
 FILE = "profiles.json"
 
