@@ -141,6 +141,7 @@ def test_every_loop_survives_every_error_of_the_store(
 REPEATS: Final = {
     "app/deliveries.py:_send_pages": "an item of work: its error is stored in the webhook, which is leased again",
     "app/maintenance_process.py:_extend": "survives every error, and lives as long as one process",
+    "app/scheduled_pipelines.py:_extend": "survives every error, and lives as long as one job",
     "app/serving.py:_announce": "waits for a flag of uvicorn, and writes to a pipe",
     "services/maintenance/assessing.py:_whole": "a step of a task, between two pages of tables",
     "services/iceberg/reports.py:_write_soon": "ends when the queue is empty; survives every error",
