@@ -25,7 +25,7 @@ POSITIONAL_MAX = 2
 
 UNFINISHED_WORDS = ("TODO", "FIXME", "XXX", "NotImplementedError")
 UNFINISHED = re.compile(rf"\b({'|'.join(UNFINISHED_WORDS)})\b")
-FOREIGN_FOLDERS = ("/work/", "/root/", "/farm/")
+FOREIGN_FOLDERS = tuple(f"/{name}/" for name in ("work", "root", "farm"))
 FOREIGN_PATH = re.compile(rf"(?<![\w.$}}*-])(?:{'|'.join(FOREIGN_FOLDERS)})\w")
 FORMATTER_OFF = re.compile(r"#\s*fmt:\s*(skip|off)")
 METRIC = re.compile(r"limnos_[a-z0-9]+(?:_[a-z0-9]+)*")

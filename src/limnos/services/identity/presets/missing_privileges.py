@@ -49,7 +49,8 @@ class MissingPrivilege(NamedTuple):
 
 
 class MissingPrivileges(NamedTuple):
-    """What a user lacks for a preset on an object. `restrictions` are the read restrictions that apply to the user.
+    """What a user lacks for a preset on an object. `restrictions` are the read restrictions that apply to the user, and
+    every request of a user who is not enabled is refused.
 
     `taken_over` has, by denial, the name of the restriction that has it if the object took it over from a former object
     of its path.
@@ -60,7 +61,7 @@ class MissingPrivileges(NamedTuple):
     missing: tuple[MissingPrivilege, ...]
     restrictions: tuple[str, ...]
     is_enforced: bool
-    is_enabled: bool = True
+    is_enabled: bool
     taken_over: Mapping[DecisionFactor, str] = MappingProxyType({})
 
 
