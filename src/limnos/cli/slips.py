@@ -24,6 +24,17 @@ from cyclopts.exceptions import (
 
 from limnos.cli.errors import UsageError
 from limnos.cli.flags import GUESSED_FLAGS
+from limnos.cli.foreign_flags import (
+    CHOICES,
+    FIND_FILTERS,
+    LIST_FILTERS,
+    LISTED_TABLES,
+    OTHER_COMMANDS,
+    PLACES,
+    SECOND_COMMANDS,
+    SHORT_KINDS,
+    TIME_UNITS,
+)
 from limnos.cli.grammar.reading import answers
 from limnos.cli.grammar.spelling import close_words, typed_as
 from limnos.cli.guesses import FILLERS, command_for
@@ -37,10 +48,6 @@ if TYPE_CHECKING:
 
 _CONNECTION = COMMON - {"--columns", "--wide"}
 """Flags of every command, which a list of a command's own flags leaves out."""
-
-
-_FOUND_BY: Final = {"--owner": "owner", "--owned-by": "owner", "--tag": "tag"}
-"""Filters of `find`, by flags that are typed for `list`."""
 
 
 def slip_of(error: CycloptsError, *, tokens: Sequence[str], tree: App) -> UsageError:
@@ -126,60 +133,6 @@ class _Command:
         return shlex.join([*self.name.split(), *rest])
 
 
-_INSTEAD: Final = {
-    ("whoami", "--groups"): (
-        "groups and roles are shown with the user",
-        "'limnos show user {0}'",
-    ),
-    ("policy create", "--mask"): (
-        "masks are of restrictions",
-        "'limnos create restriction {0} PATH --mask {1}=ACTION'",
-    ),
-    ("policy create", "--filter"): (
-        "filters are of restrictions",
-        "'limnos create restriction {0} PATH --filter CONDITION'",
-    ),
-    ("console", "--no-browser"): ("the address is printed in any case", "'limnos console --no-open'"),
-    ("access who", "--missing"): (
-        "missing rights are those of a user",
-        "'limnos access what USER {0} --missing reader'",
-    ),
-    ("access holders", "--missing"): (
-        "missing rights are those of a user",
-        "'limnos access what USER {0} --missing reader'",
-    ),
-    ("show", "--version"): (
-        "'show' has the newest version, and the versions of a model",
-        "'limnos show {0}'",
-    ),
-    ("set", "--alias"): (
-        "aliases of a model's versions are set by limnos.client (models.set_aliases) and Gravitino's clients",
-        "'limnos show {0}' shows the versions with theirs",
-    ),
-    ("set", "--aliases"): (
-        "aliases of a model's versions are set by limnos.client (models.set_aliases) and Gravitino's clients",
-        "'limnos show {0}' shows the versions with theirs",
-    ),
-    ("sql", "--catalog"): (
-        "names in statements begin below the catalog main",
-        "leave --catalog out; '--dataverse NAME' is a namespace for names without one",
-    ),
-    ("sql", "--lake"): (
-        "statements read the metalake and the catalog of the server's settings",
-        "leave --lake out; '--dataverse NAME' is a namespace for names without one",
-    ),
-    ("audit", "--tail"): (
-        "it shows the newest lines first",
-        "'limnos changes --follow' follows changes as they are committed",
-    ),
-    ("audit", "--follow"): (
-        "it shows the newest lines first",
-        "'limnos changes --follow' follows changes as they are committed",
-    ),
-}
-"""Flags of other tools for what another command does: the reason, and the command."""
-
-
 def _too_many(extra: str, command: _Command) -> UsageError:
     """Return the error for an argument too many, with the command that has a place for it."""
     message = f"'{extra}' is one argument too many"
@@ -192,7 +145,7 @@ def _too_many(extra: str, command: _Command) -> UsageError:
     if command.words[0] in {"protect", "unprotect", "undrop"} and words and words[0].lower() in _PRINCIPALS:
         text = f"'limnos {command.words[0]}' is for objects, not for a {words[0].lower()}"
         return UsageError(text, hint=f"'{shlex.join(['limnos', 'show', words[0].lower(), extra])}' shows it")
-    if before.isdigit() and extra.rstrip("s") in _UNITS:
+    if before.isdigit() and extra.rstrip("s") in TIME_UNITS:
         return UsageError(
             message, hint=answers.propose([*command.tokens[: at - 1], before + extra[0], *command.tokens[at + 1 :]])
         )
@@ -203,7 +156,7 @@ def _too_many(extra: str, command: _Command) -> UsageError:
     if "=" in extra and "=" in before:
         tokens = [*command.tokens[:at], "--property", *command.tokens[at:]]
         return UsageError(f"each property has its own --property: '{extra}'", hint=answers.propose(tokens))
-    if (template := _PLACES.get(" ".join(command.words))) is not None:
+    if (template := PLACES.get(" ".join(command.words))) is not None:
         last = words[-1] if words else extra
         form = template[1] if "." in last and len(template) > 1 else template[0]
         texts = {"{0}": words[0] if words else "", "{1}": last, "{+}": " ".join(words)}
@@ -220,8 +173,8 @@ def _too_many(extra: str, command: _Command) -> UsageError:
 def _of_path(message: str, command: _Command, *, words: Sequence[str], flags: Sequence[str]) -> UsageError:
     """Return the error for a path of several words: a name with a space, a kind of another tool, a list of paths."""
     first, *rest = words
-    if first.lower() in _SHORT_KINDS and len(words) == 2:
-        tokens = [*command.words, _SHORT_KINDS[first.lower()], *rest, *flags]
+    if first.lower() in SHORT_KINDS and len(words) == 2:
+        tokens = [*command.words, SHORT_KINDS[first.lower()], *rest, *flags]
         return UsageError(f"'{first}' is no kind here", hint=answers.propose(tokens))
     if command.words == ["set"]:
         name, _, value = " ".join(rest).partition("=" if "=" in rest[0] else " ")
@@ -252,32 +205,6 @@ def _of_path(message: str, command: _Command, *, words: Sequence[str], flags: Se
 _CONFIRMED: Final = frozenset({"--yes", "-y", "--assume-yes", "--no-confirm"})
 """Flags that answer a question before it is asked."""
 _PRINCIPALS: Final = frozenset({"user", "group", "role", "token"})
-_UNITS: Final = frozenset({"day", "hour", "hr", "minute", "min", "second", "sec", "week"})
-_SHORT_KINDS: Final = {"ns": "namespace", "db": "namespace", "cat": "catalog", "tbl": "table", "t": "table"}
-"""Short kinds of other tools, which a catalog may be called too."""
-_PLACES: Final = {
-    "audit": ("audit --who {1}", "audit --what {1}"),
-    "user list": ("show user {1}",),
-    "group list": ("show group {1}",),
-    "role list": ("show role {1}",),
-    "pipeline list": ("list runs {1}",),
-    "token create": ("create token --for {1}",),
-    "token list": ("list tokens --for {1}",),
-    "whoami": ("whoami --as {1}",),
-    "sql": ("sql -c {+}",),
-    "ask": ("ask {+}",),
-    "login": ("login {0}",),
-    "tag create": ("set tag {0} {1}",),
-    "tag delete": ("tag remove {0} {1}",),
-    "role delete": ("revoke role {0} --from {1}",),
-    "rename": ("rename {0} {1}",),
-    "lineage up": ("lineage up {0}",),
-    "changes": ("changes --catalog {1}", "changes --catalog {catalog}"),
-    "access explain": ("access explain {0} {2} --for {1}",),
-}
-"""Where the last word belongs that a command has no place for; the second form is for a path. `{0}` is the first
-argument, `{2}` the second, `{1}` the last, `{catalog}` the catalog of that one, `{+}` all of them.
-"""
 
 
 def _typed_value(tokens: Sequence[str], flag: str) -> str:
@@ -311,9 +238,9 @@ def _unknown_flag(error: UnknownOptionError, command: _Command) -> UsageError:
         return _filtered_head(message, typed, command=command)
     if command.words == ["find"] and typed.startswith("--"):
         return UsageError(f"{message}: filters are words", hint=f"'{command.again(typed, f'{typed[2:]}:{{}}')}'")
-    if command.words == ["list"] and typed in _FOUND_BY:
+    if command.words == ["list"] and typed in FIND_FILTERS:
         value = _typed_value(command.rest, typed)
-        return UsageError(f"{message}: find has filters", hint=f"'limnos find {_FOUND_BY[typed]}:{value}'")
+        return UsageError(f"{message}: find has filters", hint=f"'limnos find {FIND_FILTERS[typed]}:{value}'")
     if command.words == ["access", "explain"] and typed == "--action":
         value = next(iter(flag_values(command.rest, typed)), "ACTION")
         rest = [token for token in command.rest if token not in {typed, value, f"{typed}={value}"}]
@@ -330,7 +257,7 @@ def _unknown_flag(error: UnknownOptionError, command: _Command) -> UsageError:
         with_argument, command
     ):
         return UsageError(message, hint=with_argument)
-    if (instead := _INSTEAD.get((" ".join(command.words), typed))) is not None:
+    if (instead := OTHER_COMMANDS.get((" ".join(command.words), typed))) is not None:
         words = [token for token in command.rest if not token.startswith("-")]
         return UsageError(f"{message}: {instead[0]}", hint=instead[1].format(*words, "NAME", "VALUE"))
     for guess in _guesses(typed):
@@ -338,7 +265,7 @@ def _unknown_flag(error: UnknownOptionError, command: _Command) -> UsageError:
             return UsageError(message, hint=answers.propose(shlex.split(command.again(typed, guess))[1:]))
     if (near := _near_flag(typed, known)) is not None:
         return UsageError(message, hint=f"'{command.again(typed, near)}'")
-    if typed in _QUERIES and (table := _QUERIED.get(" ".join(command.words))) is not None:
+    if typed in LIST_FILTERS and (table := LISTED_TABLES.get(" ".join(command.words))) is not None:
         return UsageError(f"{message}: lists are whole, and SQL filters them", hint=_QUERY.format(table))
     if typed == "--catalog" and (catalog := next(iter(flag_values(command.rest, typed)), "")):
         rest = [token for token in command.rest if token not in {typed, catalog, f"{typed}={catalog}"}]
@@ -394,7 +321,7 @@ def _near_flag(typed: str, known: Sequence[str]) -> str | None:
 def _said_elsewhere(typed: str, command: _Command) -> str | None:
     """Return the commands that do what a flag of a `create` command would do elsewhere; None for other flags."""
     words, _ = take_words(command.rest)
-    then = _THEN.get((" ".join(command.words), typed))
+    then = SECOND_COMMANDS.get((" ".join(command.words), typed))
     if then is None or not words:
         return None
     value = _typed_value(command.rest, typed)
@@ -402,51 +329,6 @@ def _said_elsewhere(typed: str, command: _Command) -> str | None:
     return f"{answers.propose([*command.typed_name, words[0]])}, then 'limnos {after}'"
 
 
-_THEN: Final = {
-    ("user add", "--role"): "grant role {value} --to {name}",
-    ("user add", "--roles"): "grant role {value} --to {name}",
-    ("user add", "--password"): "set password {name}",
-    ("user add", "-p"): "set password {name}",
-    ("user add", "--group"): "group add {value} {name}",
-    ("user add", "--groups"): "group add {value} {name}",
-    ("group create", "--user"): "group add {name} {value}",
-    ("group create", "--member"): "group add {name} {value}",
-    ("group create", "--members"): "group add {name} {value}",
-    ("role create", "--privilege"): "grant {value} --on PATH --to {name}",
-    ("role create", "--privileges"): "grant {value} --on PATH --to {name}",
-    ("role create", "--grant"): "grant {value} --on PATH --to {name}",
-}
-"""Flags of other tools' `create`, and the second command that does it here."""
-_QUERIES: Final = frozenset(
-    [
-        "--where",
-        "--filter",
-        "--sort",
-        "--sort-by",
-        "--order",
-        "--order-by",
-        "--limit",
-        "--max-items",
-        "--page-size",
-        "--query",
-        "--selector",
-        "--since",
-        "--until",
-        "--last",
-        "-n",
-    ]
-)
-"""Flags of other tools that filter, sort or cut lists."""
-_QUERIED: Final = {
-    "list": "nodes",
-    "user list": "principals",
-    "group list": "principals",
-    "role list": "principals",
-    "tag list": "tags",
-    "policy list": "policies",
-    "pipeline runs": "runs",
-}
-"""The system table that has what a command lists."""
 _QUERY: Final = (
     "'limnos ask \"select * from {0} limit 10\"', or with a where and an order; "
     "'limnos ask \"describe {0}\"' lists its columns"
@@ -490,7 +372,7 @@ def _wrong_value(error: CoercionError, token: Token, *, command: _Command) -> Us
     label = token.keyword or ("" if error.argument is None else error.argument.name)
     choices = [str(each) for each in get_args(error.target_type)] if get_origin(error.target_type) is Literal else []
     takes = f"one of {', '.join(choices)}" if choices else _VALUE_WORDS.get(error.target_type, "another value")
-    meant = _MEANT.get(token.value.lower(), "")
+    meant = CHOICES.get(token.value.lower(), "")
     if label == "--preset" and token.value.lower() in {"owner", "ownership", "own"}:
         return _owner_instead(command)
     near = [meant] if meant in choices else close_words(token.value, choices, cutoff=0.7)
@@ -509,14 +391,4 @@ def _owner_instead(command: _Command) -> UsageError:
     )
 
 
-_MEANT: Final = {
-    word: choice
-    for choice, words in {
-        "refused": "denied deny forbidden rejected unauthorized",
-        "failed": "error errors failure fail failing",
-        "done": "success succeeded ok allowed completed",
-    }.items()
-    for word in words.split()
-}
-"""Others' words for the choices of a flag."""
 _VALUE_WORDS: Final[dict[object, str]] = {int: "a whole number", float: "a number", Path: "a file"}
