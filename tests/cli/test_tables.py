@@ -98,8 +98,8 @@ def test_widths_count_cells_of_the_terminal() -> None:
     assert tables.cut("a long text", 8, ellipsis="...") == "a lon..."
 
 
-def test_column_of_states_stays_where_rows_differ() -> None:
-    """The outcome stays beside longer columns if it differs, and goes first if it is the same in all rows."""
+def test_column_of_states_stays_unless_all_rows_have_the_ordinary_one() -> None:
+    """The outcome stays beside longer columns if a row was refused, and goes first if all were done."""
     rows = [
         {"at": STARTED, "user": "ben", "outcome": outcome, "did": "list-missing-privileges", "path": "main.ports"}
         for outcome in ("done", "refused")
@@ -108,8 +108,10 @@ def test_column_of_states_stays_where_rows_differ() -> None:
 
     differing = tables.layout(rows, columns, width=72)
     same = tables.layout([rows[0], rows[0]], columns, width=72)
+    refused = tables.layout([rows[1], rows[1]], columns, width=72)
 
     assert "refused" in "\n".join(differing.lines)
+    assert "refused" in "\n".join(refused.lines)
     assert same.left_out == ("outcome",)
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scheduled pipelines on a real server with Spark: published with the rights of their user, and started again for the
-same due time after the server was killed.
+"""Scheduled pipelines on a real server with Spark: published with the rights of their user, started again for the same
+due time after the server was killed, and not started while their inputs are as they were.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+import pyarrow as pa
 import pytest
+from pyiceberg.catalog import load_catalog
 
 from limnos.client import Client
 from tests.integration.live import serving
@@ -36,7 +38,47 @@ def make(spark):
         time.sleep(3600)
     return spark.range(10)
 """
+DOUBLED = """
+pipeline: doubled
+catalog: main
+schedule: {cron: "* * * * *", if_changed: true}
+steps:
+  shop.doubled: {sql: SELECT n * 2 AS n FROM shop.given}
+"""
 T = TypeVar("T")
+
+
+def test_schedule_starts_a_run_when_its_table_has_changed(tmp_path: Path) -> None:
+    """A real run's record is enough to see that its table is as it was. After an append the next due time runs."""
+    tables = tmp_path / "tables"
+    tables.mkdir()
+    settings = tmp_path / "limnos.toml"
+    settings.write_text(f'[jobs]\nexecutor = "local"\nconfined = false\npipelines = true\nwritable = ["{tables}"]\n')
+    flags = ("--config", str(settings), "--warehouse", f"file://{tables}")
+    with (
+        serving(tmp_path / "data", *flags) as server,
+        Client(server.uri, token=server.token) as client,
+    ):
+        catalog = load_catalog("lake", type="rest", uri=f"{server.uri}/iceberg", warehouse="main", token=server.token)
+        catalog.create_namespace("shop")
+        given = catalog.create_table("shop.given", schema=pa.schema([("n", pa.int64())]))
+        given.append(pa.table({"n": [1, 2]}))
+        client.pipelines.put("doubled", {})
+        terms = {"file": "doubled.yaml", "files": {"doubled.yaml": DOUBLED.encode()}}
+        client.schedules.put("doubled", **terms, cron="* * * * *", if_changed=True)
+        first = _until(lambda: _if(client.schedules.load("doubled"), lambda one: one.job_state == "succeeded"))
+        waiting = _until(lambda: _if(client.schedules.load("doubled"), lambda one: one.reason is not None))
+        given.append(pa.table({"n": [3]}))
+        _until(
+            lambda: _if(
+                client.schedules.load("doubled"), lambda one: one.job != first.job and one.job_state == "succeeded"
+            )
+        )
+        client.schedules.delete("doubled")
+
+        assert waiting.job == first.job
+        assert str(waiting.reason).endswith("no table that the last run read has changed")
+        assert sorted(catalog.load_table("shop.doubled").scan().to_arrow()["n"].to_pylist()) == [2, 4, 6]
 
 
 def test_scheduled_pipeline_is_started_again_after_the_server_was_killed(tmp_path: Path) -> None:

@@ -360,6 +360,13 @@ WRONG = {
     HEAD + 'schedule: {cron: "0 5 * * *", time_zone: CEST}\nsteps: {a.t: {sql: SELECT 1}}': [
         "p.yaml:3:11: 'CEST' is not a time zone; write a name like Europe/Paris"
     ],
+    HEAD
+    + 'schedule: {cron: "0 5 * * *", if_changed: true}\nsources: {x: a.csv}\nsteps: {a.t: {sql: SELECT * FROM x}}': [
+        (
+            "p.yaml:4:11: source 'x' is no table, and the schedule has 'if_changed': the server sees changes of tables"
+            " only; leave 'if_changed' out"
+        )
+    ],
     HEAD + "python_files: [no.py]\nsteps: {a.t: {sql: SELECT 1}}": ["p.yaml:1:1: there is no 'no.py' in ."],
     HEAD + "steps: {}": [
         (

@@ -67,8 +67,19 @@ NECESSARY: Final = frozenset(
 )
 """Columns that are left out last; the first column of a table is never left out."""
 
-STATES: Final = frozenset({"denied by", "enabled", "ended", "expired", "outcome", "protected", "restricted", "revoked"})
-"""Columns that are necessary where the rows differ in them: without them, a refusal would look like a success."""
+STATES: Final = {
+    "denied by": "",
+    "enabled": "yes",
+    "ended": "",
+    "expired": "no",
+    "outcome": "done",
+    "protected": "no",
+    "restricted": "no",
+    "revoked": "no",
+}
+"""Columns that are necessary where a row has another value than the ordinary one: without them, a refusal would look
+like a success.
+"""
 
 SPARE: Final = frozenset({"comment", "created_at", "created_by", "format", "set_at", "set_by", "trust", "uuid"})
 """Columns that are left out first."""
@@ -101,7 +112,11 @@ def layout(
     }
     shown_columns = list(columns)
     left_out: list[str] = []
-    necessary = NECESSARY | {column for column in STATES & set(columns) if len({row[column] for row in rows}) > 1}
+    necessary = NECESSARY | {
+        column
+        for column in STATES.keys() & columns.keys()
+        if any(row[column] not in {"", STATES[column]} for row in rows)
+    }
     while (widths := _fit(shown_columns, natural, width=width)) is None:
         candidates = [column for column in shown_columns[1:] if column not in necessary and not keeps_columns]
         if not candidates:

@@ -10,12 +10,16 @@ import msgspec
 
 
 class ScheduleTerms(msgspec.Struct, frozen=True, kw_only=True):
-    """When a pipeline is due: at the times of a cron expression in a time zone."""
+    """When a pipeline is due: at the times of a cron expression in a time zone, or only at those of them before which
+    a table that it reads has changed.
+    """
 
     file: str
     """The pipeline's file, by its path among the schedule's files."""
     cron: str
     time_zone: str = "UTC"
+    if_changed: bool = False
+    """Whether a due time starts no run if no table that the last run read has changed since."""
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,7 +40,9 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     """The next due time."""
     paused: bool
     reason: str | None
-    """Why it is paused: the words of a user, or what the server lacked when it was due."""
+    """Why it is paused: the words of a user, or what the server lacked when it was due. Of a schedule that is not
+    paused, why its last due time started no run.
+    """
     job_id: int | None
     """The job of the last start; None if there was none."""
     run_due_at: int | None

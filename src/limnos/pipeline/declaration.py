@@ -536,10 +536,13 @@ class StepDeclaration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleRule:
-    """When a pipeline is due: at the times of a cron expression in a time zone."""
+    """When a pipeline is due: at the times of a cron expression in a time zone, or only at those of them before which
+    a table that it reads has changed.
+    """
 
     cron: str
     time_zone: str = "UTC"
+    if_changed: bool = False
     at: SourcePosition | None = field(default=None, compare=False)
 
 

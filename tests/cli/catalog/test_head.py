@@ -93,3 +93,17 @@ def test_files_are_listed_by_page(fake: FakeServer, run: Run, limnos: Run) -> No
     assert [line.split()[0] for line in done.out.splitlines()[-2:]] == ["day=1/", "a"]
     assert "--after 'a b.csv'" in done.err
     assert limnos("files", "files.raw.scans", "day=1", "--after", "x", "--limit", "5").result == []
+
+
+def test_path_of_a_file_lists_that_file(fake: FakeServer, limnos: Run) -> None:
+    """A path that has no entries may be a file of the directory above."""
+    entries = [{"name": name, "directory": False, "size": 3} for name in ("a.csv", "b.csv")]
+    one = f"{FILES}/entries?fileset=raw.scans&directory=day%2F{{}}&limit=200"
+    for name in ("b.csv", "c.csv"):
+        fake.on("GET", one.format(name), {"entries": []})
+    fake.on("GET", f"{FILES}/entries?fileset=raw.scans&directory=day&limit=1000", {"entries": entries})
+
+    (row,) = limnos("files", "files.raw.scans", "day/b.csv").result
+    missing = limnos("files", "files.raw.scans", "day/c.csv").result
+
+    assert (row["name"], row["size"], missing) == ("b.csv", 3, [])

@@ -58,6 +58,7 @@ def test_pipeline_is_scheduled_with_the_files_of_its_directory(file: Path, fake:
     assert result.code == 0, result.err
     assert "is due at Sun 2026-11-29 06:00 Europe/Paris" in result.out
     assert (body["file"], body["cron"], body["time_zone"]) == ("day.yaml", "0 6 * * *", "Europe/Paris")
+    assert body["if_changed"] is False
     assert {path: b64decode(text).decode() for path, text in body["files"].items()} == {
         "day.yaml": FILE,
         "sql/numbers.sql": "SELECT 1 AS id",
@@ -72,6 +73,20 @@ def test_flags_replace_the_schedule_of_the_file(file: Path, fake: FakeServer, li
 
     assert (body["cron"], body["time_zone"]) == ("5 * * * *", "UTC")
     assert (alone.code, alone.error["message"]) == (2, "--time-zone is that of --cron")
+
+
+def test_condition_of_the_file_is_sent_with_its_due_times_and_others(file: Path, fake: FakeServer, limnos: Run) -> None:
+    """`if_changed` stands in the file, and stays with the due times of `--cron`; lists show it."""
+    file.write_text(FILE.replace("Europe/Paris}", "Europe/Paris, if_changed: true}"))
+    fake.on("GET", f"{LAKE}/schedules?count=1", {"schedules": [SCHEDULE | {"if_changed": True}]})
+
+    for flags in ((), ("--cron", "5 * * * *")):
+        assert limnos("pipeline", "schedule", str(file), *flags).code == 0
+    bodies = [each.body for each in fake.asked if each.target == ONE]
+    (row,) = limnos("list", "schedules").result
+
+    assert [(body["cron"], body["if_changed"]) for body in bodies] == [("0 6 * * *", True), ("5 * * * *", True)]
+    assert row["due"] == "0 6 * * * Europe/Paris if changed"
 
 
 def test_file_without_schedule_is_refused(file: Path, limnos: Run) -> None:

@@ -20,6 +20,8 @@ from limnos.names import display
 
 _NO_NAMESPACE: Final = "as ?table=raw.trips"
 """The part of the server's message about a path that cannot be a table's."""
+ENTRIES_MAX: Final = 1_000
+"""The maximum number of entries of a directory in one answer."""
 LocationFlag = Annotated[str | None, Parameter(help="The name of the fileset's location; without it the default one.")]
 
 
@@ -94,10 +96,14 @@ def files(
     path
         The fileset, as `files.raw.scans`.
     directory
-        A directory in it; the default is the top.
+        A directory or a file in it; the default is the top.
     """
     with common.client() as client:
         page = client.previews.entries(path, directory, location=location, after=after, limit=limit)
+        parent, _, name = directory.rstrip("/").rpartition("/")
+        if not page.entries and name and after is None:
+            above = client.previews.entries(path, parent or "/", location=location, limit=ENTRIES_MAX)
+            page = msgspec.structs.replace(page, entries=tuple(each for each in above.entries if each.name == name))
     rows: list[Row] = [
         {"name": f"{each.name}/", "size": None, "changed_at": None}
         if each.directory

@@ -16,7 +16,7 @@ from limnos.cli.catalog.describe import lance_columns
 from limnos.cli.common import DEFAULTS, CommonFlags, Property, properties_of
 from limnos.cli.extras import import_extra
 from limnos.cli.failures import StoppedError, UsageError
-from limnos.cli.output import Format, Row, format_of, show_fields, show_rows, visible
+from limnos.cli.output import Format, format_of, show_fields, show_rows, visible
 from limnos.client import ClientError, ConflictError
 from limnos.client.values import Parts
 from limnos.names import display
@@ -105,20 +105,25 @@ def list_directory(
         if all
         else directory.tables(levels)
     )
-    if way.layout is None:
-        _name_folders_without_tables(directory, entries)
+    others = _folders_without_tables(directory, entries) if way.layout is None else frozenset()
+    rows += [
+        {**_row(each.levels, "folder" if each.folder in others else "table"), "location": directory.location(each)}
+        for each in entries
+    ]
     show_rows(
-        [*rows, *(_table_row(directory, each) for each in entries)],
+        rows,
         ["name", "kind", "location"],
         output_format=_format_of(output),
     )
 
 
-def _name_folders_without_tables(directory: LanceDirectory, entries: list[DirectoryTable]) -> None:
-    """Print the names of folders without a Lance table to standard error, if the layout `v0` was inferred."""
+def _folders_without_tables(directory: LanceDirectory, entries: list[DirectoryTable]) -> frozenset[str]:
+    """Return the folders without a Lance table if the layout `v0` was inferred, and print their names to standard
+    error.
+    """
     rules = import_extra("limnos.formats.lance", extra=_EXTRA)
     if directory.layout is not rules.DirectoryLayout.V0:
-        return
+        return frozenset()
     folders = [entry.folder for entry in entries]
     tables = directory.storage.marked(folders, rules.VERSIONS) | directory.storage.marked(folders, rules.RESERVED)
     others = [folder for folder in folders if folder not in tables]
@@ -126,6 +131,7 @@ def _name_folders_without_tables(directory: LanceDirectory, entries: list[Direct
         more = f" and {len(others) - 3} more" if len(others) > 3 else ""
         none = "" if tables else "; no folder here has one: give the folder that contains the tables"
         print(visible(f"without a Lance table: {', '.join(others[:3])}{more}{none}"), file=sys.stderr)
+    return frozenset(others)
 
 
 @app.command
@@ -233,10 +239,6 @@ def _format_of(output: Format | None) -> Format:
 
 def _row(levels: Parts, kind: str) -> dict[str, object]:
     return {"name": display.render(levels), "kind": kind, "path": levels}
-
-
-def _table_row(directory: LanceDirectory, entry: DirectoryTable) -> Row:
-    return {**_row(entry.levels, "table"), "location": directory.location(entry)}
 
 
 def _describe_entry(

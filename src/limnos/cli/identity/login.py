@@ -115,9 +115,10 @@ def _by_data_directory(data: Path | None, common: CommonFlags, *, lifetime_s: in
     try:
         uri, token = read_local_server(directory)
     except NoLocalServer as error:
-        here = "start one with 'limnos server start', or name the directory of a running one with --data: without it,"
+        here = "start one with 'limnos server start', or name the directory of a running one with --data"
+        default = f": without it, it is {directory}" if data is None else ""
         other = "run it as the user who started 'limnos server start', with its --data; in a container: 'docker exec'"
-        raise StoppedError(str(error), hint=f"{here} it is {directory}" if error.is_absent else other) from None
+        raise StoppedError(str(error), hint=here + default if error.is_absent else other) from None
     with open_client(uri, token=token, ca_file=common.ca_file, timeout_s=common.timeout) as client:
         user = client.whoami()
         created = client.tokens.create(name="login --local", expires_in_s=lifetime_s)

@@ -54,7 +54,14 @@ def schedule(
         conflicts.require_own_tables(client, pipeline)
         before = conflicts.find_declaration(client, pipeline.name)
         conflicts.put_declaration(client, pipeline, declaration=declared, before=before)
-        result = client.schedules.put(pipeline.name, file=name, files=files, cron=rule.cron, time_zone=rule.time_zone)
+        result = client.schedules.put(
+            pipeline.name,
+            file=name,
+            files=files,
+            cron=rule.cron,
+            time_zone=rule.time_zone,
+            if_changed=rule.if_changed,
+        )
     show_done(
         f"pipeline {result.pipeline} is due at {_local(result, 0)}, and runs with the rights of {result.user}",
         msgspec.structs.asdict(result),
@@ -63,10 +70,14 @@ def schedule(
 
 
 def _rule(pipeline: Pipeline, cron: str | None, *, time_zone: str | None) -> ScheduleRule:
-    """Return the schedule of the flags, or that of the file. Raises UsageError if there is neither."""
+    """Return the schedule of the file, with the due times of the flags if there are any. Raises UsageError if there is
+    neither.
+    """
     if cron is not None:
         rule: ScheduleRule = import_extra("limnos.pipeline.declaration", extra="pipelines").ScheduleRule(
-            cron=cron, time_zone=time_zone or "UTC"
+            cron=cron,
+            time_zone=time_zone or "UTC",
+            if_changed=pipeline.schedule is not None and pipeline.schedule.if_changed,
         )
         return rule
     if time_zone is not None:
@@ -115,7 +126,8 @@ def list_schedules(*, common: CommonFlags = DEFAULTS) -> None:
 
 @app.command
 def show(pipeline: str, /, *, common: CommonFlags = DEFAULTS) -> None:
-    """Show a pipeline's schedule: when it is due, whose rights it has, its last job, and why it is paused.
+    """Show a pipeline's schedule: when it is due, whose rights it has, its last job, and why it is paused or
+    the last due time started no run.
 
     Parameters
     ----------
@@ -174,7 +186,7 @@ def _row(one: Schedule) -> Row:
     return {
         "pipeline": one.pipeline,
         "state": "paused" if one.paused else "active",
-        "due": f"{one.cron} {one.time_zone}",
+        "due": f"{one.cron} {one.time_zone}{' if changed' if one.if_changed else ''}",
         "next_at": one.next[0] if one.next else None,
         "user": one.user,
         "last_due_at": one.last_due_at,

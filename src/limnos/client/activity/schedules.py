@@ -14,7 +14,7 @@ from limnos.client.flow import Flow, Resource, S, call, request, verb
 class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     """The schedule of a pipeline. `next` has its next due times, `job` the job of its last start.
 
-    `reason` is why it is paused. Times are ISO 8601 strings in UTC.
+    `reason` is why it is paused, or why its last due time started no run. Times are ISO 8601 strings in UTC.
     """
 
     pipeline: str
@@ -23,6 +23,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     file: str
     cron: str
     time_zone: str = "UTC"
+    if_changed: bool = False
     reason: str | None = None
     created_at: str | None = None
     next: tuple[str, ...] = ()
@@ -40,14 +41,25 @@ class Schedules(Resource[S]):
 
     @verb
     def put(
-        self, pipeline: str, *, file: str, files: Mapping[str, bytes], cron: str, time_zone: str = "UTC"
+        self,
+        pipeline: str,
+        *,
+        file: str,
+        files: Mapping[str, bytes],
+        cron: str,
+        time_zone: str = "UTC",
+        if_changed: bool = False,
     ) -> Flow[Schedule]:
-        """Register the schedule of a pipeline, which runs with the caller's rights. `file` is one of `files`."""
+        """Register the schedule of a pipeline, which runs with the caller's rights. `file` is one of `files`.
+
+        With `if_changed`, a due time starts nothing while the tables that the last run read are as they were.
+        """
         body = {
             "file": file,
             "files": {path: b64encode(content).decode() for path, content in files.items()},
             "cron": cron,
             "time_zone": time_zone,
+            "if_changed": if_changed,
         }
         return call("PUT", self._path(pipeline), answer=Schedule, body=body)
 

@@ -32,6 +32,7 @@ def build_pipeline(values: Values, site: NodeSite) -> declaration.Pipeline:
     """Build the declaration from the values of the file's keys."""
     parameters = _parameters(values, site.notes)
     _check_source_parameters(values, parameters=parameters, notes=site.notes)
+    _check_watched_sources(values, notes=site.notes)
     return declaration.Pipeline(
         name=values["pipeline"],
         catalog=values["catalog"],
@@ -76,6 +77,20 @@ def _check_source_parameters(
                 notes.add(f"{words}: add it, as parameters: {{{name}: {needed.value}}}", at)
             elif types[name] is not needed:
                 notes.add(f"'{key}' needs a parameter of type {needed.value}, and '{name}' is {types[name].value}", at)
+
+
+def _check_watched_sources(values: Values, *, notes: ProblemNotes) -> None:
+    """Check that a pipeline that runs when its inputs have changed reads tables only, whose changes the server sees."""
+    schedule = values.get("schedule")
+    if schedule is None or not schedule.if_changed:
+        return
+    for name, (kind, _), at in values.get("sources", ()):
+        if not isinstance(kind, declaration.TableSource):
+            notes.add(
+                f"source '{name}' is no table, and the schedule has 'if_changed': the server sees changes of tables"
+                " only; leave 'if_changed' out",
+                at,
+            )
 
 
 def _steps(

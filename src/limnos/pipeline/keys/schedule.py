@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from limnos.pipeline.compound_schemas import Record, RecordKey
 from limnos.pipeline.declaration import ScheduleRule
-from limnos.pipeline.node_schemas import NodeSite, Text, Values
+from limnos.pipeline.node_schemas import Boolean, NodeSite, Text, Values
 
 CRON = Text(
     word="a cron expression",
@@ -24,7 +24,12 @@ ZONE = Text(word="a time zone", pattern=r"[A-Za-z0-9_+/-]{1,64}", rule="write a 
 
 
 def _schedule(values: Values, site: NodeSite) -> ScheduleRule:
-    rule = ScheduleRule(cron=values["cron"], time_zone=values.get("time_zone", "UTC"), at=site.at)
+    rule = ScheduleRule(
+        cron=values["cron"],
+        time_zone=values.get("time_zone", "UTC"),
+        if_changed=values.get("if_changed", False),
+        at=site.at,
+    )
     if (fault := _cron_fault(rule.cron)) is not None:
         site.add(f"'{rule.cron}' is not a cron expression: {fault}; {CRON.rule}")
     try:
@@ -58,6 +63,12 @@ SCHEDULE = Record(
         ),
         "time_zone": RecordKey(
             value_schema=ZONE, description="The time zone of `cron`.", example="time_zone: Europe/Paris", default="UTC"
+        ),
+        "if_changed": RecordKey(
+            value_schema=Boolean(),
+            description="Whether a due time starts no run if no table that the last run read has changed since.",
+            example="if_changed: true",
+            default="false",
         ),
     },
     build=_schedule,

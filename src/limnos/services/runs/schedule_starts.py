@@ -2,7 +2,8 @@
 """Starts of scheduled pipelines: what is due becomes a job, on behalf of the schedule's user, once for each due time.
 
 Must not know how a job runs. The start is one conditional statement in the transaction that inserts the job, so that of
-several nodes only one starts it. A schedule waits while its last job, or another run of the pipeline, is in progress;
+several nodes only one starts it. A schedule with `if_changed` starts nothing while the tables that its last run read
+are as they were. A schedule waits while its last job, or another run of the pipeline, is in progress;
 the due times of that time are missed, and missed times run once. A job whose server was killed or stopped is started
 again for the same due time. Decision record 0304.
 """
@@ -29,6 +30,7 @@ from limnos.services.request.context import Context
 from limnos.services.request.node_services import NodeServices
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
+from limnos.services.runs.changed_inputs import inputs_changed
 from limnos.services.runs.due_times import look_ms, next_due_ms
 from limnos.services.runs.job_rules import PIPELINE, JobWork
 from limnos.store.activity.schedules import schedules_due
@@ -49,11 +51,14 @@ STARTS = Counter("limnos_scheduled_starts_total", "Jobs that this node started f
 
 
 class DuePipeline(NamedTuple):
-    """A schedule to look at, its pipeline's name, and why its user may not run it now; None if the user may."""
+    """A schedule to look at, and its pipeline's name."""
 
     schedule: Schedule
     name: str
     refusal: str | None
+    """Why its user may not run it now; None if the user may."""
+    is_changed: bool = True
+    """Whether a table that its last run read has changed; True for schedules that do not depend on it."""
 
 
 async def schedules_step(services: NodeServices) -> None:
@@ -70,7 +75,12 @@ async def _look_at(services: NodeServices, schedule: Schedule) -> None:
     node = await services.gate.look_up(lambda: node_read(schedule.pipeline_id))
     if node is None:
         return  # dropped; a task deletes the schedule
-    due = DuePipeline(schedule, node.name, await _refusal(services, schedule, node=node))
+    due = DuePipeline(
+        schedule,
+        node.name,
+        await _refusal(services, schedule, node=node),
+        is_changed=await inputs_changed(services, schedule),
+    )
     permit = upkeep_permit(schedule.user, zone=schedule.metalake_id)
     if await services.store.submit(permit, lambda tx: schedule_start(tx, due)):
         STARTS[()] += 1
@@ -107,7 +117,8 @@ async def _refusal(services: NodeServices, schedule: Schedule, *, node: Node) ->
 
 
 def schedule_start(tx: Tx, due: DuePipeline) -> bool:
-    """Start a job for a schedule that is due, pause it if its user may not run it, or write when it is due next.
+    """Start a job for a schedule that is due, pause it if its user may not run it, or write when it is due next and why
+    nothing is started.
 
     Returns whether a job was started. Does nothing if the schedule has changed since it was read.
     """
@@ -128,6 +139,11 @@ def schedule_start(tx: Tx, due: DuePipeline) -> bool:
         return False
     if due.refusal is not None:
         tx.schedules.pause(schedule, reason=due.refusal, name=due.name)
+        return False
+    if not due.is_changed and not is_again:
+        next_at = next_due_ms(schedule.terms, after_ms=now_ms)
+        why = f"no run at {due_instant(schedule.next_at)}: no table that the last run read has changed"
+        tx.schedules.skip(schedule, due_at=look_ms(next_at, now_ms=now_ms), next_at=next_at, reason=why)
         return False
     if any(run.is_held(now_ms) for run in tx.runs.live_of(schedule.pipeline_id)):
         tx.schedules.plan(schedule, due_at=now_ms + BUSY_MS, next_at=schedule.next_at)

@@ -102,6 +102,7 @@ _TREND = (
     f" AND {_SEEN} ORDER BY f.id DESC LIMIT :limit"
 )
 TREND = Sql(_TREND.replace("{mine}", MINE), on_sqlite=_TREND.replace("{mine}", MINE_SQLITE))
+NEWEST_OF = Sql(f"SELECT {_COLUMNS} {_FROM} WHERE r.pipeline_id = :pipeline ORDER BY r.id DESC LIMIT 1")
 LIVE_OF = Sql(f"SELECT {_COLUMNS} {_FROM} WHERE r.pipeline_id = :pipeline AND r.{_IS_LIVE} ORDER BY r.id")
 INSERT = Sql(
     "INSERT INTO pipeline_run (id, metalake_id, pipeline_id, version, uuid, user_name, user_id, state, attempt, holder,"
@@ -243,6 +244,12 @@ class RunReporter(NamedTuple):
 def run_read(metalake_id: int, uuid: str) -> Load[PipelineRun | None]:
     """Read a run by the id that its client chose, or None."""
     rows = yield BY_UUID, {"metalake": metalake_id, "uuid": uuid}
+    return PipelineRun(*rows[0]) if rows else None
+
+
+def newest_run_read(pipeline_id: int) -> Load[PipelineRun | None]:
+    """Read the newest run of a pipeline, or None."""
+    rows = yield NEWEST_OF, {"pipeline": pipeline_id}
     return PipelineRun(*rows[0]) if rows else None
 
 

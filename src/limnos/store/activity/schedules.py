@@ -38,13 +38,17 @@ PUT = Sql(
 DROP = Sql("DELETE FROM pipeline_schedule WHERE pipeline_id = :id")
 PAUSE = Sql("UPDATE pipeline_schedule SET paused = TRUE, reason = :reason WHERE pipeline_id = :id AND paused = FALSE")
 PLAN = Sql("UPDATE pipeline_schedule SET due_at = :due, next_at = :next WHERE pipeline_id = :id AND due_at = :before")
+SKIP = Sql(
+    "UPDATE pipeline_schedule SET due_at = :due, next_at = :next, reason = :reason WHERE pipeline_id = :id AND due_at ="
+    " :before AND paused = FALSE"
+)
 RESUME = Sql(
     "UPDATE pipeline_schedule SET paused = FALSE, reason = NULL, run_due_at = NULL, due_at = :due, next_at = :next"
     " WHERE pipeline_id = :id AND paused = TRUE"
 )
 START = Sql(
     "UPDATE pipeline_schedule SET job_id = :job_id, run_due_at = :run_due, attempts = :attempts, due_at = :due,"
-    " next_at = :next WHERE pipeline_id = :id AND due_at = :before AND paused = FALSE"
+    " next_at = :next, reason = NULL WHERE pipeline_id = :id AND due_at = :before AND paused = FALSE"
     " AND coalesce(job_id, 0) = :before_job"
 )
 SWEEP = Sql(f"DELETE FROM pipeline_schedule WHERE {GONE.format('pipeline_schedule.pipeline_id')}")
@@ -97,7 +101,9 @@ def schedules_due(now_ms: int, *, limit: int) -> Load[list[Schedule]]:
 
 
 class ScheduleWrites(Writes):
-    """Reads and writes schedules inside a transaction. Each change but `plan` leaves a change row of the pipeline."""
+    """Reads and writes schedules inside a transaction. Each change but `plan` and `skip` leaves a change row of
+    the pipeline.
+    """
 
     def of(self, pipeline_id: int) -> Schedule | None:
         """Read the schedule of a pipeline inside the transaction, or None."""
@@ -150,6 +156,19 @@ class ScheduleWrites(Writes):
             "next": next_at,
         }
         return self.tx.count(PLAN, params) > 0
+
+    def skip(self, schedule: Schedule, *, due_at: int, next_at: int, reason: str) -> bool:
+        """Write why a due time starts no run, and when the schedule is due next. Returns False if another node has
+        looked at it in between, or it was paused.
+        """
+        params: dict[str, Value] = {
+            "id": schedule.pipeline_id,
+            "before": schedule.due_at,
+            "due": due_at,
+            "next": next_at,
+            "reason": reason,
+        }
+        return self.tx.count(SKIP, params) > 0
 
     def start(self, before: Schedule, after: Schedule) -> bool:
         """Record the start of a schedule's job. Returns False if another node has started it, or it has changed."""

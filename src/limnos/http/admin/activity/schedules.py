@@ -21,12 +21,15 @@ _ONE = "/api/limnos/v1/metalakes/{m}/pipelines/{p}/schedule"
 
 
 class SchedulePut(AdminRequestBody, frozen=True, kw_only=True):
-    """When a pipeline is due, with its files, which are in Base64. `file` is the pipeline's file among them."""
+    """When a pipeline is due, with its files, which are in Base64. `file` is the pipeline's file among them. With
+    `if_changed`, a due time starts nothing while the tables that the last run read are as they were.
+    """
 
     file: str
     files: dict[str, bytes]
     cron: str
     time_zone: str = "UTC"
+    if_changed: bool = False
 
 
 class ScheduleState(AdminRequestBody, frozen=True):
@@ -39,7 +42,7 @@ async def schedule_put(request: Request, ctx: Context) -> Response:
     """Register the schedule of a pipeline, which runs with the caller's rights."""
     metalake, pipeline = names_of(request)
     body = Request.decode(await request.body(), SchedulePut)
-    terms = ScheduleTerms(file=body.file, cron=body.cron, time_zone=body.time_zone)
+    terms = ScheduleTerms(file=body.file, cron=body.cron, time_zone=body.time_zone, if_changed=body.if_changed)
     view = await schedules.schedule_put(ctx, metalake=metalake, pipeline=pipeline, terms=terms, files=body.files)
     return json_response(_encode(view))
 
@@ -91,6 +94,7 @@ def _encode(view: ScheduleView) -> dict[str, object]:
         "file": terms.file,
         "cron": terms.cron,
         "time_zone": terms.time_zone,
+        "if_changed": terms.if_changed,
         "created_at": instant(schedule.created_at),
         "next": [instant(each) for each in view.calendar],
         "last_due_at": instant(schedule.run_due_at),

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inputs of a scheduled pipeline: whether what its last run read has changed since.
+
+Reads the record of the last run, which a client wrote: what it does not say, or says wrongly, counts as changed. Must
+not know what a pipeline's files contain, nor decide about access: the run that follows reads with its user's rights.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import msgspec
+
+from limnos.access.authentication import Credential
+from limnos.model.entities import Node
+from limnos.model.errors import LimnosError
+from limnos.model.kinds import Kind
+from limnos.model.runs import PUBLISHED
+from limnos.model.schedules import Schedule
+from limnos.services.request.context import Context
+from limnos.services.request.node_services import NodeServices
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
+from limnos.services.request.table_formats import ICEBERG
+from limnos.store.activity.runs import newest_run_read
+from limnos.store.objects.node_reads import node_read
+
+TABLES_MAX = 1_000
+"""The maximum number of inputs that are compared; a run with more counts as changed."""
+
+
+class _Pin(msgspec.Struct):
+    table: list[str]
+    snapshot: int | None = None
+    fingerprint: str | None = None
+
+
+class _Options(msgspec.Struct):
+    """What the options of a run say about its inputs. Partial runs name their steps."""
+
+    pins: list[_Pin] = []
+    sources: dict[str, object] = {}
+    only: list[str] = []
+    select: list[str] = []
+    exclude: list[str] = []
+    since: list[str] = msgspec.field(name="from", default=[])
+
+
+class _CurrentSnapshot(msgspec.Struct, rename="kebab"):
+    current_snapshot_id: int | None = None
+
+
+async def inputs_changed(services: NodeServices, schedule: Schedule) -> bool:
+    """Return whether a due time of a schedule starts a run: always, or with `if_changed` unless the newest run of the
+    pipeline was whole and published, began after the schedule was registered, and every table that it read is as it
+    was. Views, topics, Lance tables and tables of other systems count as changed.
+    """
+    if not schedule.terms.if_changed or schedule.next_at > services.store.time.now_ms():
+        return True
+    run = await services.gate.look_up(lambda: newest_run_read(schedule.pipeline_id))
+    if run is None or run.state != PUBLISHED or run.started_at < schedule.created_at:
+        return True
+    try:
+        options = msgspec.json.decode(run.options, type=_Options)
+    except (msgspec.ValidationError, msgspec.DecodeError):
+        return True
+    partial = options.only or options.since or options.select or options.exclude
+    metalake = await services.gate.look_up(lambda: node_read(schedule.metalake_id))
+    if partial or options.sources or not options.pins or len(options.pins) > TABLES_MAX or metalake is None:
+        return True
+    ctx = Context(services, Credential(user=schedule.user), "schedule")
+    for pin in options.pins:
+        with suppress(LimnosError):  # a missing or disabled catalog: the run says so
+            if await _is_unchanged(ctx, metalake, pin=pin):
+                continue
+        return True
+    return False
+
+
+async def _is_unchanged(ctx: Context, metalake: Node, *, pin: _Pin) -> bool:
+    """Return whether a pinned input is an Iceberg table that still has its snapshot. Raises NotInUse below a disabled
+    catalog.
+    """
+    if len(pin.table) < 2 or pin.fingerprint is not None:
+        return False
+    catalog, *levels = pin.table
+
+    def compare(request_view: RequestView) -> bool:
+        request_view.require_in_use()
+        table, _ = request_view.find(tuple(levels), Kind.TABLE)
+        if table is None or table.format != ICEBERG:
+            return False
+        body = request_view.document(table.id).body
+        current = msgspec.json.decode(body, type=_CurrentSnapshot).current_snapshot_id
+        return (None if current == -1 else current) == pin.snapshot
+
+    return await ctx.read(RequestScope(metalake.name, catalog), compare, refuse_disabled=False)
