@@ -52,6 +52,25 @@ def test_namespace_lifecycle(lake: DriverNode) -> None:
     assert lake.ask("HEAD", home).status == 404
 
 
+def test_namespace_without_tables_has_no_location_for_them(node: DriverNode) -> None:
+    """In a catalog of filesets or models no table can lie below a location, so the answer names none, unless the
+    namespace has one of its own.
+    """
+    root = f"file://{node.data}/warehouse/assets"
+    own = f"{root}/own"
+    asked = [("models", "MODEL", {}), ("assets", "FILESET", {}), ("assets", "FILESET", {"location": own})]
+    answers = []
+    for at, (catalog, kind, properties) in enumerate(asked):
+        body = {"name": catalog, "type": kind, "comment": "", "properties": {"location": root}}
+        if at < 2:
+            node.done("POST", f"{API}/lake/catalogs", body)
+        spaces = SPACES.replace("lake.main", f"lake.{catalog}")
+        answers.append(node.done("POST", spaces, {"namespace": [f"n{at}"], "properties": properties})["properties"])
+        assert node.get(f"{spaces}/n{at}")["properties"] == answers[-1]
+
+    assert answers == [properties for _, _, properties in asked]
+
+
 def test_nested_namespaces_are_listed_by_parent(lake: DriverNode) -> None:
     """A list has the direct children of a level with their full paths. Missing parents are created with the child."""
     make_space(lake, "a", "b", "c", depth="3")

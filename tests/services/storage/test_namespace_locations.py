@@ -37,8 +37,8 @@ def homes(desk: ServiceDesk, *levels: str) -> tuple[str | None, str, str]:
         assert node is not None
         return (
             inherited_location(request_view, chain),
-            namespace_base_location(request_view, chain),
-            namespace_location(node, "above").replace(str(node.id), "ID"),
+            str(namespace_base_location(request_view, chain)),
+            str(namespace_location(node, "above")).replace(str(node.id), "ID"),
         )
 
     return desk.run(desk.ctx().read(MAIN, read))

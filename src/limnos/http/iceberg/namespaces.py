@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Namespace routes: list, create, load, exists, drop, properties.
 
-A namespace's `comment` property is its comment. Its `location` is always returned, because some clients choose a
-table's location below it.
+A namespace's `comment` property is its comment. Its `location` is returned wherever there can be tables, because some
+clients choose a table's location below it.
 
 403 or 404: a missing namespace is 404 to a caller who could load it if it had no grants of its own; otherwise 403. For
 a catalog that the caller may not use, these routes return 403, and `/v1/config` returns 404.
@@ -165,6 +165,7 @@ async def namespace_properties(request: Request, ctx: Context) -> Response:
     return Response(200, told())
 
 
-def _answer(levels: Levels, node: Node, home: str) -> Response:
-    properties = {**properties_of(cast("NamespaceRecord", node.record)), LOCATION: home}
+def _answer(levels: Levels, node: Node, home: str | None) -> Response:
+    own = properties_of(cast("NamespaceRecord", node.record))
+    properties = own if home is None else own | {LOCATION: home}
     return Response(200, msgspec.json.encode({"namespace": levels, "properties": properties}), (JSON,))

@@ -109,8 +109,11 @@ def namespace_load(request_view: RequestView, levels: Levels, *, action: Action 
     return namespace_find(request_view, levels, action).entity
 
 
-def namespace_load_home(request_view: RequestView, levels: Levels, *, action: Action) -> tuple[Node, str]:
-    """Return a namespace, and the location below which clients place new tables. Raises as `namespace_find`."""
+def namespace_load_home(request_view: RequestView, levels: Levels, *, action: Action) -> tuple[Node, str | None]:
+    """Return a namespace, and the location below which clients place new tables; None in a catalog without tables.
+
+    Raises as `namespace_find`.
+    """
     node, chain, _ = namespace_find(request_view, levels, action)
     return node, namespace_location(node, namespace_base_location(request_view, chain[1:]))
 
@@ -144,7 +147,7 @@ async def namespace_create(
     properties: dict[str, str],
     check: Callable[[str], object] = check_part,
     parents: bool = True,
-) -> tuple[Node, str]:
+) -> tuple[Node, str | None]:
     """Create a namespace and its missing parents in one transaction; the caller owns all of them.
 
     Args:
@@ -157,7 +160,7 @@ async def namespace_create(
         parents: Whether missing parents are created.
 
     Returns:
-        The namespace, and its location.
+        The namespace, and its location; None for one that cannot contain tables and has no location of its own.
 
     Raises:
         InvalidName: A part is not allowed, or contains the separator.
@@ -170,7 +173,7 @@ async def namespace_create(
         NotFound: A parent is missing and `parents` is false.
         PermissionDenied: The caller lacks CREATE_SCHEMA on the nearest existing parent or one of its ancestors.
     """
-    above = ""
+    above: str | None = None
 
     def decide(request_view: RequestView) -> Permit[NamespaceCreate]:
         nonlocal above
@@ -193,7 +196,7 @@ def namespace_create_of(
     check: Callable[[str], object] = check_part,
     parents: bool = True,
     has_implicit_parents: bool = False,
-) -> tuple[Permit[NamespaceCreate], str]:
+) -> tuple[Permit[NamespaceCreate], str | None]:
     """Decide on creating a namespace, with missing parents that are implicit or not.
 
     Returns the permit and the parent's location. Raises as `namespace_create` does.

@@ -21,7 +21,9 @@ from limnos.model.kinds import Kind
 from limnos.model.records import NamespaceRecord
 from limnos.model.storage_locations import LocationKind
 from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_of
+from limnos.services.request.catalog_traits import NO_TABLES
 from limnos.services.request.request_view import RequestView
+from limnos.services.request.table_formats import format_of
 from limnos.store.tx import Tx
 
 LOCATION: Final = "location"
@@ -42,19 +44,22 @@ def inherited_location(request_view: RequestView, chain: SecurableChain) -> str 
     return None
 
 
-def namespace_location(namespace: Node, above: str) -> str:
-    """Return a namespace's location for responses: its own, else a directory named after its id below `above`.
+def namespace_location(namespace: Node, above: str | None) -> str | None:
+    """Return a namespace's location for responses: its own, else a directory named after its id below `above`; None if
+    there is neither.
 
     Clients choose the location of a new table below it.
     """
     own = cast("NamespaceRecord", namespace.record).properties.get(LOCATION)
-    return own or f"{above}/n{namespace.id}"
+    return own or (None if above is None else f"{above}/n{namespace.id}")
 
 
-def namespace_base_location(request_view: RequestView, chain: SecurableChain) -> str:
+def namespace_base_location(request_view: RequestView, chain: SecurableChain) -> str | None:
     """Return the location that contains the default locations of namespaces below the first object of `chain`: an
-    inherited one, else the warehouse.
+    inherited one, else the warehouse; None in a catalog that cannot contain tables.
     """
+    if format_of(request_view) == NO_TABLES:
+        return None
     location = inherited_location(request_view, chain)
     if location is not None:
         return location
