@@ -43,13 +43,13 @@ console-shots: setup ## pictures of the console's pages, in light and dark and t
 
 test: setup jars ## all suites at once, of large families a seventh, another one for each commit; ROOM=lance: all of one room
 ifdef ROOM
-	modules=$$($(BIN)/python -m tests.rooms $(ROOM)) && $(PYTEST) -q -n $(WORKERS) --dist loadgroup $(ARGS) $$modules
+	modules=$$($(BIN)/python -m tests.room_tests $(ROOM)) && $(PYTEST) -q -n $(WORKERS) --dist loadgroup $(ARGS) $$modules
 else
 	$(PYTEST) -q -n $(WORKERS) --dist loadgroup --sampled --ignore tests/house $(ARGS) || $(NONE_IS_FINE)
 endif
 
 test-changed: setup jars ## every test of the rooms that differ from main
-	@modules=$$($(BIN)/python -m tests.rooms --changed) && if [ -z "$$modules" ]; then echo "no room differs from main"; \
+	@modules=$$($(BIN)/python -m tests.room_tests --changed) && if [ -z "$$modules" ]; then echo "no room differs from main"; \
 	else $(PYTEST) -q -n $(WORKERS) --dist loadgroup $(ARGS) $$modules; fi
 
 test-orphans: setup ## 10,000 random steps of orphan removal on each store: no live file is lost

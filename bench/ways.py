@@ -153,10 +153,16 @@ class Tracer:
             self._entered.append((code.co_filename, code.co_qualname, caller))
 
 
+def _layer(file: str) -> str:
+    """Return the layer of a file below the package: its first folder, or the folder within its room."""
+    parts = file.split("/")
+    return parts[2] if parts[0] == "rooms" and len(parts) > 2 else parts[0]
+
+
 def _is_up(caller: str, file: str) -> bool:
     if not caller.startswith(ROOT):
         return False
-    below, above = (_HEIGHTS.get(each[len(ROOT) :].partition("/")[0], -1) for each in (caller, file))
+    below, above = (_HEIGHTS.get(_layer(each[len(ROOT) :]), -1) for each in (caller, file))
     return 0 <= below < above
 
 

@@ -24,7 +24,6 @@ from limnos.cli.exit_codes import TABLE as EXIT_CODES
 from limnos.config.report import reference
 from limnos.http.asterix import errors as asterix_errors
 from limnos.http.error_statuses import status_of
-from limnos.http.gravitino import errors as gravitino_errors
 from limnos.http.iceberg import errors as iceberg_errors
 from limnos.http.lance import errors as lance_errors
 from limnos.model import errors
@@ -36,6 +35,7 @@ from limnos.pipeline.compound_schemas import Cases, ListOf, MapOf, Record, Recor
 from limnos.pipeline.file import build_schema_text
 from limnos.pipeline.keys import FILE
 from limnos.pipeline.node_schemas import NodeSchema
+from limnos.rooms.gravitino.http import errors as gravitino_errors
 from limnos.services.sqlpp.statements import statement_kinds
 from limnos.sqlpp.functions import ANY_NUMBER, FUNCTIONS, Function
 from limnos.sqlpp.functions.absent import ABSENT

@@ -22,7 +22,6 @@ import msgspec
 
 from limnos.http.admin.protocol import AdminProtocol
 from limnos.http.asterix.protocol import AsterixProtocol
-from limnos.http.gravitino.protocol import GravitinoProtocol
 from limnos.http.iceberg.protocol import IcebergProtocol
 from limnos.http.lance.protocol import LanceProtocol
 from limnos.http.route_targets import Protocol
@@ -45,6 +44,7 @@ from limnos.model.errors import (
     UnsupportedOperation,
     WrongMediaType,
 )
+from limnos.rooms.gravitino.http.protocol import GravitinoProtocol
 
 if TYPE_CHECKING:
     from limnos.http.route_targets import Handler

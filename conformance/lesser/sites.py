@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from limnos.model.kinds import Kind
 
-PACKAGES: Final = ("limnos.services", "limnos.http")
+PACKAGES: Final = ("limnos.services", "limnos.http", "limnos.rooms")
 SITE: Final = "_site"
 """The attribute of a use's value with its number."""
 LESSER: Final = "_lesser"
@@ -124,7 +124,7 @@ def sites(source: Path) -> list[Site]:
                 key += f" #{counts[key]}" if counts[key] > 1 else ""
                 is_early = not function or function.startswith("=")
                 key = key.replace("=", "")
-                is_door = package == "limnos.http" and (is_early or node.lineno in doors)
+                is_door = "http" in name.split("/") and (is_early or node.lineno in doors)
                 asks = beside if is_door and isinstance(node, ast.Attribute) else ()
                 uses.append(
                     Site(

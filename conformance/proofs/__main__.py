@@ -49,7 +49,7 @@ SUITES = (
     "tests/integration/test_restricted_scans.py",
     "tests/http/iceberg/test_restriction_model.py",
     "tests/http/iceberg/test_federated.py",
-    "tests/http/gravitino/test_source_load.py",
+    "tests/rooms/gravitino/http/test_source_load.py",
     "tests/services/exchange/test_exchange.py",
     "tests/cli/test_printed_secrets.py",
     "tests/http/test_location_attacks.py",

@@ -56,6 +56,12 @@ UPWARDS = {
 PLANTED = {
     "layers": ("names", "import limnos.model", "limnos.model"),
     "optional-rooms": ("rooms/jobs", "import limnos.rooms.lance.server", "limnos.rooms.lance"),
+    "room-packages": (
+        "rooms/gravitino/http",
+        "import limnos.rooms.gravitino.server",
+        "limnos.rooms.gravitino.server",
+    ),
+    "room-protocols": ("rooms/gravitino/http", "import limnos.http.admin.protocol", "limnos.http.admin"),
     "services": ("services/request", "import limnos.services.upkeep.tasks", "limnos.services.upkeep"),
     "sqlpp-packages": (
         "services/sqlpp/locks",
@@ -75,8 +81,8 @@ PLANTED = {
     "store-packages": ("store/objects", "import limnos.store.backends.sqlite", "limnos.store.backends"),
     "client-packages": ("client/catalog", "import limnos.client.identity.users", "limnos.client.identity"),
     "cli-packages": ("cli/catalog", "import limnos.cli.identity.users", "limnos.cli.identity"),
-    "decisions": ("http", "from limnos.access.decide import decide", "limnos.access.decide"),
-    "protocols": ("http/iceberg", "import limnos.http.gravitino", "limnos.http.gravitino"),
+    "decisions": ("rooms/gravitino/http", "from limnos.access.decide import decide", "limnos.access.decide"),
+    "protocols": ("http/iceberg", "import limnos.http.lance", "limnos.http.lance"),
     "web": ("services", "from starlette.requests import Request", "starlette"),
     "sql": ("services", "from sqlalchemy import select", "sqlalchemy"),
     "drivers": ("view", "def read() -> None:\n    import sqlite3", "sqlite3"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Protocols decode, call and encode: no module of `http` makes access decisions."""
+"""Protocols decode, call and encode: no module of `http`, here or in a room, makes access decisions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ NO_DECISION = ("ctx.look_up",)
 
 
 def decisions_in(source: SourceFile) -> list[str]:
-    """Return the places of a module that make decisions: the name, and its line."""
+    """Return the places of a protocol's module that make decisions: the name, and its line."""
+    if source.room != "http":
+        return []
     named = [node for node in source.nodes(ast.Attribute) if node.attr in DECIDING]
     called = [node.func for node in source.nodes(ast.Call)]
     named += [node for node in called if isinstance(node, ast.Attribute) and node.attr in DECIDING_CALLED]
@@ -37,7 +39,7 @@ def decisions_in(source: SourceFile) -> list[str]:
     ]
 
 
-DECISIONS = complaints(decisions_in, "src/limnos/http")
+DECISIONS = complaints(decisions_in, "src/limnos/http", "src/limnos/rooms")
 
 
 def test_protocols_make_no_access_decisions() -> None:
@@ -57,8 +59,9 @@ def test_protocols_make_no_access_decisions() -> None:
     ],
 )
 def test_planted_decision_is_detected(text: str) -> None:
-    """A planted decision is found, whatever the name of its object."""
+    """A planted decision is found, whatever the name of its object, in the protocols of rooms, too."""
     assert len(decisions_in(SourceFile("src/limnos/http/a.py", text))) == 1
+    assert len(decisions_in(SourceFile("src/limnos/rooms/lake/http/a.py", text))) == 1
 
 
 def test_decision_methods_exist() -> None:

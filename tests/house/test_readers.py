@@ -54,7 +54,9 @@ def opens_files(module: SourceFile) -> bool:
     return False
 
 
-OPENERS = Look(opens_files, *(f"src/limnos/{room}" for room in ("app", "files", "formats", "http", "services")))
+OPENERS = Look(
+    opens_files, *(f"src/limnos/{room}" for room in ("app", "files", "formats", "http", "rooms", "services"))
+)
 
 
 def test_modules_that_open_files_by_path_are_listed() -> None:

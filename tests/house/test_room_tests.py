@@ -7,7 +7,7 @@ import pytest
 
 from limnos.manifests.installed import installed_rooms
 from limnos.manifests.manifest import Manifest, ProtocolEntry, SectionEntry
-from tests import rooms
+from tests import room_tests
 from tests.house import tidy
 from tests.house.one_pass import PRODUCT, Look
 
@@ -30,7 +30,7 @@ SEA = Manifest(
 
 def test_modules_that_only_the_room_imports_are_its_own() -> None:
     """A module that another part imports is not the room's, and a module behind an own one is."""
-    assert rooms.own_modules("sea", GRAPH) == {
+    assert room_tests.own_modules("sea", GRAPH) == {
         "limnos.rooms.sea.server",
         "limnos.http.waves.routes",
         "limnos.services.fish",
@@ -55,15 +55,15 @@ def test_modules_that_only_the_room_imports_are_its_own() -> None:
 )
 def test_tests_of_a_room_are_chosen_by_path(test: str, is_own: bool) -> None:
     """Tests of own modules, of the room's name, protocol and settings are chosen, and no others."""
-    assert list(rooms.tests_of(SEA, GRAPH, [test])) == [test] * is_own
+    assert list(room_tests.tests_of(SEA, GRAPH, [test])) == [test] * is_own
 
 
 def test_every_room_has_tests_of_its_own() -> None:
     """Each installed room has test modules, and only some of all; the tests of Lance REST are those of its room."""
     modules = {tidy.SourceFile(path, "").module: names for path, names in MENTIONS.results.items()}
     graph = {module: names & modules.keys() for module, names in modules.items()}
-    tests = rooms.test_modules()
-    chosen = {each.name: list(rooms.tests_of(each, graph, tests)) for each in installed_rooms().manifests}
+    tests = room_tests.test_modules()
+    chosen = {each.name: list(room_tests.tests_of(each, graph, tests)) for each in installed_rooms().manifests}
 
     assert {name: len(of_room) for name, of_room in chosen.items() if not 0 < len(of_room) < len(tests) / 3} == {}
     assert "tests/http/lance/test_refusals.py" in chosen["lance"]
@@ -74,4 +74,4 @@ def test_every_room_has_tests_of_its_own() -> None:
 def test_unknown_room_is_refused() -> None:
     """The error for an unknown room names the known ones."""
     with pytest.raises(SystemExit, match="no such room; one of connectors"):
-        rooms.modules_of("lake")
+        room_tests.modules_of("lake")

@@ -50,6 +50,8 @@ CLOCK: Mapping[str, str] = dict.fromkeys(
 )
 PURE_ROOMS = frozenset({"names", "model", "formats", "sqlpp"})
 TERMINAL_ROOMS = frozenset({"cli"})
+ROOM_PARTS = 4
+"""The parts of the path of a module at the top of an optional room, such as `limnos/rooms/jobs/server.py`."""
 
 CLI_MAY_IMPORT = frozenset({"cli", "client", "config", "manifests", "model", "names", "sqlpp"})
 """Rooms of the base install. Other rooms need an extra and increase the start time: `limnos list` must not load a
@@ -132,9 +134,13 @@ class SourceFile:
 
     @property
     def room(self) -> str:
-        """The first part below `limnos`; empty for the package itself."""
-        parts = self.module.split(".")
-        return parts[1] if len(parts) > 1 else ""
+        """The package below `limnos`, or the package of an optional room that is called like one; empty for the package
+        `limnos` itself.
+        """
+        parts = self.path.removeprefix("src/").split("/")
+        if parts[1:2] == ["rooms"] and len(parts) > ROOM_PARTS:
+            return parts[3]
+        return self.module.split(".")[1] if "." in self.module else ""
 
     @property
     def generated(self) -> bool:

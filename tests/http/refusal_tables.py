@@ -2,8 +2,8 @@
 """Tables of refusals: the answer of every route to callers with different privileges, on objects of each kind.
 
 A protocol's `refusals.py` has the requests of its rows. The answers are in `refusals.md` beside it, for people to read.
-`python -m tests.http.gravitino.refusals` (or `admin`) rewrites that file. Review the difference before you commit it: a
-changed cell means that a caller may do more, or less.
+`python -m tests.rooms.gravitino.http.refusals` (or `tests.http.admin.refusals`) rewrites that file. Review the
+difference before you commit it: a changed cell means that a caller may do more, or less.
 """
 
 from __future__ import annotations

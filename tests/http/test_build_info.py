@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from limnos.http.build_info import UNKNOWN, BuildInfo, installed_extras, read_build_info
-from limnos.http.gravitino.service import version_fields
+from limnos.rooms.gravitino.http.service import version_fields
 
 PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
 

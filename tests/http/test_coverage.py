@@ -17,9 +17,9 @@ import pytest
 
 from tests.http import declared_requests
 from tests.http.driver import API, PROGRAM, SCHEDULE, DriverAnswer, DriverNode
-from tests.http.gravitino.refusals import view_body
 from tests.http.iceberg import wire
 from tests.http.lance.wire import arrow
+from tests.rooms.gravitino.http.refusals import view_body
 
 FOLDER = Path(__file__).parents[2] / "openapi"
 ALLOWED = Path(__file__).with_name("coverage_allowed.txt")

@@ -16,14 +16,13 @@ import pytest
 
 from limnos.http.admin.protocol import AdminProtocol
 from limnos.http.asterix.protocol import AsterixProtocol
-from limnos.http.gravitino.protocol import GravitinoProtocol
 from limnos.http.iceberg.protocol import IcebergProtocol
 from limnos.http.lance.protocol import LanceProtocol
 from limnos.model.errors import ServiceUnavailable
+from limnos.rooms.gravitino.http.protocol import GravitinoProtocol
 from tests.http import declared_requests
 from tests.http.admin.operation.test_tasks import poisoned, work
 from tests.http.driver import API, OWN, PROGRAM, SCHEDULE, DriverNode, let_jobs, node_at
-from tests.http.gravitino.refusals import view_body as schema_view
 from tests.http.iceberg.wire import (
     ROOT,
     SCHEMA,
@@ -39,6 +38,7 @@ from tests.http.iceberg.wire import (
 )
 from tests.http.lance.wire import arrow, lay, lay_rows, stage
 from tests.http.test_coverage import BODIES, FUNCTION, LINEAGE, POLICY
+from tests.rooms.gravitino.http.refusals import view_body as schema_view
 
 LAKE, MAIN = f"{API}/lake", f"{API}/lake/catalogs/main"
 HOOKS = f"{OWN}/metalakes/lake/webhooks"

@@ -11,7 +11,6 @@ from limnos.http.admin.protocol import AdminProtocol
 from limnos.http.application import READING
 from limnos.http.asterix.parameters import GET_PARAMETERS
 from limnos.http.asterix.protocol import AsterixProtocol
-from limnos.http.gravitino.protocol import GravitinoProtocol
 from limnos.http.iceberg.protocol import IcebergProtocol
 from limnos.http.lance.protocol import LanceProtocol
 from limnos.http.parameters import check_parameters
@@ -19,6 +18,7 @@ from limnos.http.route_targets import Protocol
 from limnos.http.routing import Route
 from limnos.model.errors import BadRequest
 from limnos.names.errors import InvalidName
+from limnos.rooms.gravitino.http.protocol import GravitinoProtocol
 from scripts.generate_openapi import read_of, unwrap
 from tests.http.driver import API, DriverNode
 

@@ -12,10 +12,10 @@ from limnos.access.authentication import Credential
 from limnos.config.audit import AuditSection
 from limnos.http.admin.protocol import AdminProtocol
 from limnos.http.asterix.protocol import AsterixProtocol
-from limnos.http.gravitino.protocol import GravitinoProtocol
 from limnos.http.iceberg.protocol import IcebergProtocol
 from limnos.http.lance.protocol import LanceProtocol
 from limnos.model.audit import AuditRecord
+from limnos.rooms.gravitino.http.protocol import GravitinoProtocol
 from limnos.services.activity.audit import audit_read
 from limnos.services.request.context import Context
 from limnos.store.activity.audit import AuditFilter

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from limnos.http.gravitino import errors
 from limnos.http.response import Response
 from limnos.model.errors import LimnosError
+from limnos.rooms.gravitino.http import errors
 
 
 def error_response(error: LimnosError, *, request_id: str, operation: str) -> Response:

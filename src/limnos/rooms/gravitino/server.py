@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from limnos.config.settings import Settings
-from limnos.http.gravitino.protocol import GravitinoProtocol
 from limnos.manifests.switches import RoomSet
+from limnos.rooms.gravitino.http.protocol import GravitinoProtocol
 
 
 def protocol(settings: Settings, rooms: RoomSet) -> GravitinoProtocol:

@@ -25,7 +25,7 @@ MANIFEST: Final = Manifest(
             paths=("/api/limnos/v1/metalakes/{m}/jobs",),
         ),
         RoutesEntry(
-            protocol="gravitino", routes="limnos.http.gravitino.jobs:ROUTES", paths=("/api/metalakes/{m}/jobs",)
+            protocol="gravitino", routes="limnos.rooms.gravitino.http.jobs:ROUTES", paths=("/api/metalakes/{m}/jobs",)
         ),
     ),
     kinds=(

@@ -32,7 +32,7 @@ MANIFEST: Final = Manifest(
         ),
         RoutesEntry(
             protocol="gravitino",
-            routes="limnos.http.gravitino.maintenance.table_operations:ROUTES",
+            routes="limnos.rooms.gravitino.http.maintenance.table_operations:ROUTES",
             paths=("/api/maintenance",),
         ),
     ),
