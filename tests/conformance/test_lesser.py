@@ -83,7 +83,7 @@ def test_every_use_of_an_action_is_detected() -> None:
     assert {
         "limnos/services/upkeep/trash.py",
         "limnos/http/iceberg/protocol.py",
-        "limnos/rooms/gravitino/http/protocol.py",
+        "limnos/rooms/gravitino/http/tables.py",
     } <= {each.path for each in uses}
     assert any(each.is_early for each in uses)
     assert not all(each.is_early for each in uses)
