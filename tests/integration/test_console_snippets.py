@@ -150,9 +150,15 @@ def test_pyiceberg_snippet_reads_masked_values(lake: LiveServer, tmp_path: Path,
 
 
 def test_duckdb_names_the_setting_to_a_restricted_user(lake: LiveServer, tmp_path: Path) -> None:
-    """DuckDB, which plans all scans itself, fails for a restricted user with the setting in its message."""
-    done = run(lake, "bob", "main", "duckdb", tmp_path)
+    """DuckDB plans all scans itself: a restricted user's page has no snippet of it, and that of another user fails with
+    the setting in its message.
+    """
+    done = run(lake, "bob", "main", "duckdb", tmp_path, seen_by=lake.token)
+    with Client(lake.uri, token=lake.token) as admin:
+        own = snippets(lake, admin.tokens.create(user="bob").token, "main")
 
+    assert "pyiceberg" in own
+    assert "duckdb" not in own
     assert done.returncode != 0
     assert "read-restricted-set-scan-planning-mode-to-server" in done.stderr
 

@@ -6,11 +6,13 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import time
 from collections.abc import Callable
 
 import pytest
 
 from limnos.cli.main import main
+from limnos.client import Client
 from tests.integration.live import LiveServer
 from tests.integration.test_cli import CommandResult, make_table
 
@@ -34,6 +36,14 @@ def typed(server: LiveServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     return call
 
 
+def _wait_for_the_index(server: LiveServer) -> None:
+    """Wait until a search finds the table: a word alone is answered by what searches find."""
+    until = time.monotonic() + 300
+    with Client(server.uri, token=server.token) as client:
+        while client.searches.find("t").behind and time.monotonic() < until:
+            time.sleep(0.1)
+
+
 @pytest.fixture(scope="module")
 def furnished(server: LiveServer) -> None:
     """A catalog `hints` with a table, a role, and `nil`, a user without rights."""
@@ -50,6 +60,7 @@ def furnished(server: LiveServer) -> None:
     ):
         assert main([*shlex.split(line), *flags]) == 0, line
     make_table(server, "a", "t", catalog="hints")
+    _wait_for_the_index(server)
     assert main(["grant", "--preset", "reader", "hints", "--to", "user:eve", *flags]) == 0
 
 
