@@ -61,14 +61,14 @@ def test_schedule_starts_a_run_when_its_table_has_changed(tmp_path: Path) -> Non
     ):
         catalog = load_catalog("lake", type="rest", uri=f"{server.uri}/iceberg", warehouse="main", token=server.token)
         catalog.create_namespace("shop")
-        given = catalog.create_table("shop.given", schema=pa.schema([("n", pa.int64())]))
-        given.append(pa.table({"n": [1, 2]}))
+        source = catalog.create_table("shop.given", schema=pa.schema([("n", pa.int64())]))
+        source.append(pa.table({"n": [1, 2]}))
         client.pipelines.put("doubled", {})
         terms = {"file": "doubled.yaml", "files": {"doubled.yaml": DOUBLED.encode()}}
         client.schedules.put("doubled", **terms, cron="* * * * *", if_changed=True)
         first = _until(lambda: _if(client.schedules.load("doubled"), lambda one: one.job_state == "succeeded"))
         waiting = _until(lambda: _if(client.schedules.load("doubled"), lambda one: one.reason is not None))
-        given.append(pa.table({"n": [3]}))
+        source.append(pa.table({"n": [3]}))
         _until(
             lambda: _if(
                 client.schedules.load("doubled"), lambda one: one.job != first.job and one.job_state == "succeeded"

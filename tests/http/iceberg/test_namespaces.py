@@ -58,9 +58,9 @@ def test_namespace_without_tables_has_no_location_for_them(node: DriverNode) -> 
     """
     root = f"file://{node.data}/warehouse/assets"
     own = f"{root}/own"
-    asked = [("models", "MODEL", {}), ("assets", "FILESET", {}), ("assets", "FILESET", {"location": own})]
+    cases = [("models", "MODEL", {}), ("assets", "FILESET", {}), ("assets", "FILESET", {"location": own})]
     answers = []
-    for at, (catalog, kind, properties) in enumerate(asked):
+    for at, (catalog, kind, properties) in enumerate(cases):
         body = {"name": catalog, "type": kind, "comment": "", "properties": {"location": root}}
         if at < 2:
             node.done("POST", f"{API}/lake/catalogs", body)
@@ -68,7 +68,7 @@ def test_namespace_without_tables_has_no_location_for_them(node: DriverNode) -> 
         answers.append(node.done("POST", spaces, {"namespace": [f"n{at}"], "properties": properties})["properties"])
         assert node.get(f"{spaces}/n{at}")["properties"] == answers[-1]
 
-    assert answers == [properties for _, _, properties in asked]
+    assert answers == [properties for _, _, properties in cases]
 
 
 def test_nested_namespaces_are_listed_by_parent(lake: DriverNode) -> None:

@@ -53,11 +53,11 @@ def add_snapshot(lake: DriverNode, number: int) -> None:
 def run(lake: DriverNode, *, pins: Pins, publishes: bool = True, **options: object) -> None:
     """Run the pipeline once with pins of its inputs, and end its job. It succeeds or fails."""
     body = {"id": str(uuid.uuid4()), "holder": "h:1", "steps": [], "options": {"pins": pins, **options}}
-    begun = lake.done("POST", f"{LAKE}/pipelines/p/runs", body)
+    started = lake.done("POST", f"{LAKE}/pipelines/p/runs", body)
     if publishes:
-        assert together(lake, {"do": "publish-run", "run": begun["id"], "attempt": 1}).status == 200
+        assert together(lake, {"do": "publish-run", "run": started["id"], "attempt": 1}).status == 200
     else:
-        lake.done("POST", f"{OWN}/metalakes/lake/runs/{begun['id']}/finish", {"attempt": 1, "state": "failed"})
+        lake.done("POST", f"{OWN}/metalakes/lake/runs/{started['id']}/finish", {"attempt": 1, "state": "failed"})
     end_jobs(lake)
 
 

@@ -35,7 +35,7 @@ class _Pin(msgspec.Struct):
     fingerprint: str | None = None
 
 
-class _Options(msgspec.Struct):
+class _Options(msgspec.Struct, kw_only=True):
     """What the options of a run say about its inputs. Partial runs name their steps."""
 
     pins: list[_Pin] = []
