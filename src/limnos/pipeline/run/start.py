@@ -11,7 +11,7 @@ import socket
 import time
 import uuid
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -84,8 +84,54 @@ def start(
     """
     began = time.monotonic()
     options = options or RunOptions()
-    values = parameter_values(pipeline, parameters or {})
     patience = RetryPolicy(options.away_s, stop=means.stop)
+    request = _checked_request(
+        pipeline, means, parameters=parameters or {}, options=options, file=file, patience=patience
+    )
+    if isinstance(request, RunResult):
+        return request
+    try:
+        run, pins, outputs = _begin_run(request, means, directory=directory, patience=patience)
+    except RunStopped as error:
+        return _refused_result(request, means, why=error.why, message=f"{error.message} before the run began")
+    except ConflictError as error:
+        if error.code != BUSY:
+            raise
+        return _refused_result(request, means, why=EndReason.BUSY, message=error.message)
+    work = AttemptWork(
+        pipeline=request.pipeline,
+        directory=directory,
+        needs=request.needs,
+        run=run.id,
+        attempt=run.attempt,
+        at=began_at(run),
+        parameters=request.values,
+        pins=pins.tables,
+        source_pins=pins.sources,
+        options=request.options,
+        new=request.new(outputs),
+        lance_catalogs=request.lance_catalogs,
+        outputs=outputs,
+        built=request.built,
+        computed=request.computed,
+        planning_s=time.monotonic() - began,
+    )
+    return perform(work, means, state="began")
+
+
+def _checked_request(
+    pipeline: Pipeline,
+    means: RunMeans,
+    *,
+    parameters: Mapping[str, object],
+    options: RunOptions,
+    file: str | None,
+    patience: RetryPolicy,
+) -> _RunRequest | RunResult:
+    """Return the request for a run, after all checks that need no run, and declare the pipeline; or the result, if
+    nothing is to be run or a privilege is missing. Raises as `start` does.
+    """
+    values = parameter_values(pipeline, parameters)
     promotion, options = _promotion(pipeline, means, options=options, patience=patience)
     if promotion is not None and not options.select:
         return _nothing_selected(pipeline, means.listener, message=_nothing_new(options))
@@ -96,17 +142,19 @@ def start(
         return _nothing_selected(pipeline, means.listener)
     pipeline, reads = settled(pipeline, means, reads=reads, names=frozenset(names), patience=patience)
     providers = patience.call(lambda: require_own_tables(means.client, pipeline))
-    lance = lance_catalogs(pipeline, providers)
     require_lance_outputs(pipeline, providers, reads=reads)
     request = _RunRequest(
         pipeline=pipeline,
         names=names,
         reads=reads,
+        needs={name: needs[name] for name in names},
         values=values,
         options=options,
         file=file,
         run=str(uuid.uuid4()),
+        lance_catalogs=lance_catalogs(pipeline, providers),
         built={} if promotion is None else {name: promotion.built[name] for name in names if name in promotion.built},
+        computed={} if promotion is None else promotion.computed,
     )
     if lacking := patience.call(lambda: grants_lacking_now(means.client, read=(), written=request.written)):
         words = "; ".join(f"`{line}`" if line.startswith("limnos ") else line for line in lacking)
@@ -120,33 +168,7 @@ def start(
     declared = encode_declaration(pipeline)
     before = patience.call(lambda: find_declaration(means.client, pipeline.name))
     patience.call(lambda: put_declaration(means.client, pipeline, declaration=declared, before=before))
-    try:
-        run, pins, outputs = _begin_run(request, means, directory=directory, patience=patience)
-    except RunStopped as error:
-        return _refused_result(request, means, why=error.why, message=f"{error.message} before the run began")
-    except ConflictError as error:
-        if error.code != BUSY:
-            raise
-        return _refused_result(request, means, why=EndReason.BUSY, message=error.message)
-    work = AttemptWork(
-        pipeline=pipeline,
-        directory=directory,
-        needs={name: needs[name] for name in names},
-        run=run.id,
-        attempt=run.attempt,
-        at=began_at(run),
-        parameters=values,
-        pins=pins.tables,
-        source_pins=pins.sources,
-        options=options,
-        new=request.new(outputs),
-        lance_catalogs=lance,
-        outputs=outputs,
-        built=request.built,
-        computed={} if promotion is None else promotion.computed,
-        planning_s=time.monotonic() - began,
-    )
-    return perform(work, means, state="began")
+    return request
 
 
 def _promotion(
@@ -182,11 +204,14 @@ class _RunRequest:
     pipeline: Pipeline
     names: tuple[str, ...]
     reads: Mapping[str, frozenset[Parts]]
+    needs: Mapping[str, frozenset[str]]
     values: Mapping[str, Scalar]
     options: RunOptions
     file: str | None
     run: str
-    built: Mapping[str, BuiltStep] = field(default_factory=dict)
+    lance_catalogs: frozenset[str]
+    built: Mapping[str, BuiltStep]
+    computed: Mapping[str, str]
 
     @property
     def steps(self) -> tuple[StepDeclaration, ...]:
