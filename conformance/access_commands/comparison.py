@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from conformance.access_commands.lakes import RandomLake
 
 ADMIN: Final = "admin"
+METALAKE: Final = "lake"
+"""The metalake, which the commands name by its own name: it has no path."""
 Rights = frozenset[tuple[Action, LakeObject]]
 LEVEL_ACTIONS: Final = {
     kind: tuple(dict.fromkeys(action for some in levels_of(kind).values() for action in some)) for kind in Kind
@@ -51,10 +53,16 @@ class Comparison:
 
     def table(self) -> Table:
         """Return the actions of every user on every object."""
-        return {(user, each): self.decisions.actions(user, each) for user in self.users for each in self.lake.objects}
+        with self.decisions.all_enabled():
+            return {
+                (user, each): self.decisions.actions(user, each) for user in self.users for each in self.lake.objects
+            }
 
     def compare_probes(self, table: Table) -> None:
-        """Compare decisions with the answers to the requests themselves."""
+        """Compare decisions with the answers to the requests themselves, and those on disabled users with refusals."""
+        for user in sorted(self.lake.disabled):
+            for each in self.lake.objects[:4]:
+                self.expect(f"disabled {user} {each}", self.decisions.refused(user, each), True)
         for (user, each), actions in table.items():
             is_answered = self.decisions.probe(user, each)
             if is_answered is not None:
@@ -91,7 +99,7 @@ class Comparison:
             for each in self.lake.objects:
                 levels = [level for level in LEVELS if level in levels_in(table[user, each], each.kind)]
                 if levels:
-                    decided.add((each.kind.word, display.render(each.path), ", ".join(levels)))
+                    decided.add((each.kind.word, display.render(each.path) or METALAKE, ", ".join(levels)))
             self.expect(f"what {user}", printed, decided)
 
     def compare_diff(self, table: Table) -> None:
@@ -114,11 +122,12 @@ class Comparison:
             self.expect(f"diff {user} {other}", printed, decided)
 
     def _level_table(self) -> Table:
-        return {
-            (user, each): self.decisions.actions(user, each, LEVEL_ACTIONS[each.kind])
-            for user in self.users
-            for each in self.lake.objects
-        }
+        with self.decisions.all_enabled():
+            return {
+                (user, each): self.decisions.actions(user, each, LEVEL_ACTIONS[each.kind])
+                for user in self.users
+                for each in self.lake.objects
+            }
 
     def compare_simulate(self, changes: int) -> None:
         """`access simulate`: the users and objects that gain or lose a level are those of the change itself."""

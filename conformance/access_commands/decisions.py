@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The server's decisions: each action on each object for each user, from the user's own requests.
 
-A disabled user cannot send requests, so an administrator asks for the decision that the user would get.
+The server refuses a disabled user everything, whereas the commands list what the user could do again. So these users
+are enabled while the decisions are read.
 """
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
@@ -14,7 +16,7 @@ from limnos.access.levels import actions_on, levels_in
 from limnos.model.kinds import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from conformance.access_commands.lakes import LakeObject, RandomLake
     from limnos.access.actions import Action
@@ -34,6 +36,27 @@ class Decisions:
         self.lake = lake
         self.count = 0
 
+    @contextmanager
+    def all_enabled(self) -> Iterator[None]:
+        """Enable the disabled users in the body of the `with`."""
+        self._enable(True)
+        try:
+            yield
+        finally:
+            self._enable(False)
+
+    def _enable(self, enabled: bool) -> None:
+        for user in sorted(self.lake.disabled):
+            self.lake.node.done("PATCH", f"{OWN_LAKE}/users/{quote(user)}", {"enabled": enabled})
+
+    def refused(self, user: str, on: LakeObject) -> bool:
+        """Return whether every action of a disabled user on an object is refused."""
+        for action in actions_on(on.kind):
+            body = {"action": action.word, "path": on.path, "kind": on.kind.word, "user": user}
+            if self.lake.node.done("POST", f"{OWN_LAKE}/access/explain", body)["decision"]["allowed"]:
+                return False
+        return True
+
     def actions(self, user: str, on: LakeObject, among: Iterable[Action] | None = None) -> frozenset[Action]:
         """Return the actions that a user may take on an object."""
         candidates = tuple(actions_on(on.kind) if among is None else among)
@@ -41,11 +64,10 @@ class Decisions:
         return self.lake.node.runner.run(self._allowed(user, candidates, on))
 
     async def _allowed(self, user: str, candidates: tuple[Action, ...], on: LakeObject) -> frozenset[Action]:
-        asks, about = ("admin", user) if user in self.lake.disabled else (user, None)
         allowed = set()
         for action in candidates:
-            body = {"action": action.word, "path": on.path, "kind": on.kind.word, "user": about}
-            answer = await self.lake.node.answer("POST", f"{OWN_LAKE}/access/explain", body, user=asks)
+            body = {"action": action.word, "path": on.path, "kind": on.kind.word}
+            answer = await self.lake.node.answer("POST", f"{OWN_LAKE}/access/explain", body, user=user)
             assert answer.status == 200, f"{action} {on} for {user}: {answer.status} {answer.body.decode()}"
             if answer.json()["decision"]["allowed"]:
                 allowed.add(action)

@@ -63,15 +63,11 @@ def test_actions_are_listed_without_a_server(limnos: Run) -> None:
 
 
 def test_missing_words_are_named_without_a_server(limnos: Run) -> None:
-    """A path in place of an action or a user is answered by the commands for that path; an address is a user."""
+    """A path in place of an action is answered by the commands for that path."""
     explain = limnos("access", "explain", "main.raw.t", "--output", "table")
-    what = limnos("access", "what", "main.raw", "--output", "table")
-    address = limnos("access", "what", "ana@example.org")
 
-    assert (explain.code, what.code, address.code) == (2, 2, 3)
+    assert explain.code == 2
     assert "'limnos access explain table_read main.raw.t'" in explain.err
-    assert "'limnos access who main.raw' lists its users" in what.err
-    assert "'limnos access reach --for main.raw'" in what.err
 
 
 def test_view_path_outside_the_catalog_is_refused(fake: FakeServer, limnos: Run) -> None:
@@ -200,6 +196,24 @@ def test_short_commands_list_holders_and_reach(fake: FakeServer, limnos: Run) ->
     assert limnos("access", "who", "main.raw").code == 0
     assert limnos("access", "what", "ana", "main.raw").code == 0
     assert len(fake.calls) == 2
+
+
+def test_name_with_dots_is_a_user_or_a_path(fake: FakeServer, limnos: Run) -> None:
+    """`access what` takes users whose names have dots. If there is no such user, the word was meant as a path."""
+    missing = {"user": "main.raw", "notes": ["There is no user main.raw in this metalake: check the spelling."]}
+    fake.on("GET", f"{ACCESS}/reach?user=ana.lee&limit=1000", {"user": "ana.lee"})
+    fake.on("GET", f"{ACCESS}/reach?user=main.raw&limit=1000", missing)
+    error = {"error": {"code": "not-found", "message": "User main.raw does not exist"}}
+    fake.on("GET", f"{ACCESS}/missing?preset=reader&user=main.raw", error, status=404)
+
+    known = limnos("access", "what", "ana.lee")
+    paths = [limnos("access", "what", "main.raw", *flags) for flags in ((), ("--missing", "reader"))]
+
+    assert known.code == 0, known.err
+    for path in paths:
+        assert path.code == 2, path.error
+        assert path.error["message"] == "there is no user 'main.raw': it is a path, and 'access what' takes a user"
+        assert str(path.error["hint"]).startswith("'limnos access who main.raw' lists its users")
 
 
 @pytest.mark.parametrize("words", [("who", "main.raw.x"), ("what", "nobody"), ("explain", "table_read", "main.raw.x")])

@@ -258,23 +258,22 @@ def what(
     user
         The user, such as `ana`.
     """
-    if at is None and is_path(user):
-        users, own, named = (
-            f"'{shlex.join(['limnos', 'access', *words])}'"
-            for words in (("who", user), ("what", "USER", user), ("reach", "--for", user))
-        )
-        raise UsageError(
-            f"'{user}' is a path, and 'access what' takes a user",
-            hint=f"{users} lists its users, {own} what one of them may do there; for a user of that name: {named}",
-        )
-    if missing is not None:
-        show_missing(MissingQuestion(user, missing, at, kind), common)
-        return
-    if kind not in {None, "metalake", "catalog", "namespace"}:
+    if missing is None and kind not in {None, "metalake", "catalog", "namespace"}:
         raise UsageError(f"a {kind} contains nothing: --kind is for catalogs and namespaces, or goes with --missing")
     try:
-        reach(at, for_=user, kind=cast("ContainerKind | None", kind), common=common)
+        if missing is not None:
+            show_missing(MissingQuestion(user, missing, at, kind), common)
+        else:
+            reach(at, for_=user, kind=cast("ContainerKind | None", kind), common=common)
     except NotFoundError as error:
+        if at is None and is_path(user):  # names of users may have dots, too
+            users, own = (
+                f"'{shlex.join(['limnos', 'access', *words])}'" for words in (("who", user), ("what", "USER", user))
+            )
+            raise UsageError(
+                f"there is no user '{user}': it is a path, and 'access what' takes a user",
+                hint=f"{users} lists its users, {own} what one of them may do there",
+            ) from None
         with common.client() as client:
             _refuse_other_holder(client, user)
         raise error from None
