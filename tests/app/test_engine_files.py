@@ -13,13 +13,12 @@ from pathlib import Path
 import pytest
 
 from limnos.app import engine_files as module
-from limnos.app.engine_files import EngineFiles, cache_of, engine_files_of, engine_notes
-from limnos.app.engines import engine_settings
+from limnos.app.engine_files import EngineFiles, FilesNotReady, cache_of, engine_files_of, engine_notes
+from limnos.app.engine_settings import engine_settings
 from limnos.config.settings import Settings, SparkSection
 from limnos.model.errors import ServiceUnavailable
 from limnos.spark import jars
 from limnos.spark.files import SparkFiles
-from limnos.sqlpp.errors import EngineUnavailable
 
 Story = Callable[[], Awaitable[object]]
 Progress = Callable[[int, int], None]
@@ -52,13 +51,13 @@ class FakePreparation:
         return self.files
 
 
-def catch_refusal(story: Story) -> EngineUnavailable:
+def catch_refusal(story: Story) -> FilesNotReady:
     """Return the refusal with which a scenario ends."""
 
     async def run() -> None:
         await story()
 
-    with pytest.raises(EngineUnavailable) as refused:
+    with pytest.raises(FilesNotReady) as refused:
         asyncio.run(run())
     return refused.value
 
@@ -129,7 +128,7 @@ def test_failed_preparation_is_retried_after_a_pause(
     async def story() -> None:
         files = EngineFiles(preparing)
         for _ in range(3):
-            with pytest.raises(EngineUnavailable) as refused:
+            with pytest.raises(FilesNotReady) as refused:
                 await files.get(within_s=60)
             assert refused.value.message == f"The engine is not ready: {reason}. Nothing was changed: try again"
             assert 1 <= refused.value.retry_after_s <= module.RETRY_S

@@ -15,8 +15,8 @@ from limnos.model.errors import BadRequest, ServiceUnavailable, StorageFailed
 from limnos.rooms.pipelines.tasks import PRUNE_RUNS, RUNS_AT_ONCE
 from limnos.services.exchange.metalake_import import PRUNE_IMPORT
 from limnos.services.request.task_context import TaskContext
-from limnos.services.sqlpp.requests.results import EXPIRED_AT_ONCE
 from limnos.store.activity.scan_plans import EXPIRED_AT_ONCE as PLANS_AT_ONCE
+from limnos.store.activity.sqlpp_requests import EXPIRED_AT_ONCE
 from limnos.store.idempotency import PRUNED_AT_ONCE
 from limnos.store.objects.snapshot_pins import EXPIRED_AT_ONCE as PINS_AT_ONCE
 

@@ -13,6 +13,7 @@ from limnos.access.actions import Action
 from limnos.formats.gravitino.functions import Function, FunctionDefinition, FunctionImplementation
 from limnos.formats.gravitino.policies import CUSTOM
 from limnos.model.kinds import Kind
+from limnos.services.catalog import stored_functions as functions
 from limnos.services.governance import attachments, policies
 from limnos.services.governance.policies import PolicyRequest
 from limnos.services.governance.tag_values import TagValuePair, pairs_associate
@@ -20,7 +21,6 @@ from limnos.services.lookup import metalake_objects, namespace_objects
 from limnos.services.lookup.columns import field_ids
 from limnos.services.lookup.securables import AttachmentTarget
 from limnos.services.request.property_edits import PropertyEdits
-from limnos.services.sqlpp.definitions import stored_functions as functions
 
 if TYPE_CHECKING:
     from limnos.services.request.context import Context

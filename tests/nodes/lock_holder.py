@@ -9,9 +9,9 @@ from pathlib import Path
 
 from limnos.model.errors import LockLost
 from limnos.model.permits import upkeep_permit
+from limnos.model.statement_locks import LockKey, LockKind, LockMode, LockRequest
 from limnos.names.dataverse import DataverseName
 from limnos.services.sqlpp.locks.statement_locks import StatementLocks
-from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockRequest
 from limnos.store.backends.postgres import PostgresStore
 from limnos.store.backends.sqlite import SqliteStore
 from limnos.store.tx import Tx

@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 import pytest
 
+from limnos.names.sqlpp import KEYWORDS, SOFT
 from limnos.sqlpp import SqlppError, outline, parse, render
 from limnos.sqlpp.lexer import TokenizedText
-from limnos.sqlpp.tokens import KEYWORDS, SOFT
 from tests.sqlpp.random_statements import Statements
 
 STATEMENTS = int(os.environ.get("LIMNOS_TEST_STATEMENTS", "300"))

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 
+from limnos.names.sqlpp import KEYWORDS, SOFT
 from limnos.sqlpp.errors import SqlppError
 from limnos.sqlpp.lexer import SIZE_MAX, TokenizedText
-from limnos.sqlpp.tokens import KEYWORDS, SOFT
 
 
 def cut(text: str) -> list[tuple[str, str]]:

@@ -7,16 +7,11 @@ from itertools import product
 
 import pytest
 
+from limnos.model.statement_locks import LockKey, LockKind, LockMode, LockRequest, LockRow, contains
 from limnos.names.dataverse import DataverseName
 from limnos.sqlpp import SqlppError
 from limnos.sqlpp.locks import (
-    LockKey,
-    LockKind,
-    LockMode,
-    LockRequest,
-    LockRow,
     are_compatible,
-    contains,
     find_blocker,
     grantable_locks,
     is_deadlock,

@@ -7,9 +7,9 @@ import os
 
 import pytest
 
+from limnos.names.sqlpp import KEYWORDS, SOFT, identifier
 from limnos.sqlpp import descendants, outline, parse, parse_body, render, tree
-from limnos.sqlpp.printer import identifier, printed_kinds
-from limnos.sqlpp.tokens import KEYWORDS, SOFT
+from limnos.sqlpp.printer import printed_kinds
 from limnos.sqlpp.tree import SyntaxNode
 from tests.sqlpp.random_statements import Statements
 

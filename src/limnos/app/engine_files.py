@@ -21,7 +21,6 @@ from limnos.config.settings import Settings
 from limnos.model.errors import LimnosError
 from limnos.spark.files import SparkFiles
 from limnos.spark.jars import Progress
-from limnos.sqlpp.errors import EngineUnavailable
 from limnos.telemetry.logs import get_logger
 
 Prepare = Callable[[Progress], SparkFiles]
@@ -32,6 +31,17 @@ RETRY_S: Final = 10
 PROGRESS_LOGGED_AT: Final = (0.25, 0.5, 0.75)
 """Fractions of an archive at which progress is logged."""
 _NOT_READY: Final = "The engine is not ready: {}. Nothing was changed: try again"
+
+
+class FilesNotReady(Exception):
+    """Raised if the files of an engine are not there yet, or cannot be prepared. `message` has the reason; callers may
+    retry after `retry_after_s` seconds.
+    """
+
+    def __init__(self, message: str, *, retry_after_s: int) -> None:
+        super().__init__(message)
+        self.message = message
+        self.retry_after_s = retry_after_s
 
 
 class EngineFiles:
@@ -54,20 +64,20 @@ class EngineFiles:
             within_s: Seconds to wait.
 
         Raises:
-            EngineUnavailable: The files cannot be prepared (with the reason), or are not ready after `within_s`.
+            FilesNotReady: The files cannot be prepared (with the reason), or are not ready after `within_s`.
         """
         if self._files is not None and self._files.are_there():
             return self._files
         left_s = self._failed_until - asyncio.get_running_loop().time()
         if left_s > 0:
-            raise EngineUnavailable(_NOT_READY.format(self._failure), retry_after_s=math.ceil(left_s))
+            raise FilesNotReady(_NOT_READY.format(self._failure), retry_after_s=math.ceil(left_s))
         try:
             async with asyncio.timeout(within_s):
                 return await asyncio.shield(self.begin())
         except TimeoutError:
-            raise EngineUnavailable(_NOT_READY.format(self._progress()), retry_after_s=RETRY_S) from None
+            raise FilesNotReady(_NOT_READY.format(self._progress()), retry_after_s=RETRY_S) from None
         except Exception:  # noqa: BLE001 - `_settle` reports every error
-            raise EngineUnavailable(_NOT_READY.format(self._failure), retry_after_s=RETRY_S) from None
+            raise FilesNotReady(_NOT_READY.format(self._failure), retry_after_s=RETRY_S) from None
 
     def begin(self) -> asyncio.Future[SparkFiles]:
         """Start preparing the files in the background, unless that is already running. The caller may ignore the

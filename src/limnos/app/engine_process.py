@@ -11,21 +11,19 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 from msgspec import structs
 
 from limnos.app.engine_scratch import ScratchDirectory
+from limnos.app.engine_settings import PASSED_ON, make_writable_directories
 from limnos.engine import wire
 from limnos.telemetry.logs import get_logger
 
 log = get_logger("limnos.engine")
 MODULE: Final = "limnos.engine.process"
-PASSED_ON: Final = ("LANG", "LC_ALL", "PATH", "PYTHONPATH", "HOME", "XDG_CACHE_HOME", "JAVA_HOME")
-"""Environment variables that an engine inherits. Its settings are added."""
 
 
 class EngineProcess:
@@ -82,16 +80,6 @@ class EngineProcess:
             if (code := os.waitstatus_to_exitcode(status)) != -signal.SIGKILL:
                 log.warning("the engine of SQL++ has ended by itself", pid=self.pid, exit_code=code)
         self._scratch.remove()
-
-
-def make_writable_directories(paths: Iterable[str], *, closed: Iterable[str]) -> None:
-    """Create missing directories within `closed` ones: a confined process cannot be allowed a missing one.
-
-    Raises OSError.
-    """
-    for path in map(Path, paths):
-        if any(path.is_relative_to(own) for own in closed):
-            path.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def _spawn(control: socket.socket, environment: Mapping[str, str]) -> int:

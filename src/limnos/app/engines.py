@@ -16,26 +16,24 @@ import os
 import socket
 import tempfile
 import threading
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
-from urllib.parse import unquote, urlsplit
 
 import msgspec
 from msgspec import structs
 
 from limnos.app.engine_errors import engine_lost_error, error_of, timed_out_error
-from limnos.app.engine_files import RETRY_S, EngineFiles, cache_of, engine_files_of
+from limnos.app.engine_files import RETRY_S, EngineFiles, FilesNotReady, engine_files_of
 from limnos.app.engine_process import EngineProcess
 from limnos.app.engine_replacement import EngineProcesses, RunningEngine
 from limnos.app.engine_scratch import remove_stale
+from limnos.app.engine_settings import engine_settings, local_directories, local_url
 from limnos.app.fair_queue import FairQueue, Turn
-from limnos.app.listening import url_of
 from limnos.app.node_builder import allowed_of
 from limnos.app.sending_deadline import SendingDeadline
 from limnos.config.active_rooms import rooms_of
-from limnos.config.loading import PREFIX
 from limnos.config.settings import Settings
 from limnos.engine import wire
 from limnos.files import root_of
@@ -94,29 +92,9 @@ def engine_of(settings: Settings, bound: socket.socket) -> SqlppEngine:
     )
 
 
-def engine_settings(settings: Settings) -> dict[str, str]:
-    """Return the settings of the section `spark` that are set, as environment variables of an engine."""
-    named = settings.spark.model_dump() | {"cache": cache_of(settings)}
-    return {f"{PREFIX}SPARK__{name.upper()}": str(value) for name, value in named.items() if value is not None}
-
-
 def has_engine(settings: Settings) -> bool:
     """Return whether a server has an engine, by its settings and installed packages."""
     return rooms_of(settings).is_on("sqlpp") and importlib.util.find_spec("pyspark") is not None
-
-
-def local_url(bound: socket.socket) -> str:
-    """Return the URL at which this machine reaches the server: a loopback URL if the server listens on all
-    addresses.
-    """
-    return url_of(bound).replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
-
-
-def local_directories(roots: Iterable[str]) -> Iterator[str]:
-    """Yield the paths of the roots that are local directories."""
-    for root in roots:
-        if root.startswith("file:"):
-            yield unquote(urlsplit(root).path)
 
 
 class WatchedStatement(NamedTuple):
@@ -339,7 +317,10 @@ class SparkEngine:
             raise EngineUnavailable(self._refusal, retry_after_s=math.ceil(left_s))
         start = self._start
         if self._files is not None:
-            files = await self._files.get(within_s=within_s)
+            try:
+                files = await self._files.get(within_s=within_s)
+            except FilesNotReady as error:
+                raise EngineUnavailable(error.message, retry_after_s=error.retry_after_s) from None
             start = structs.replace(start, jars=files.jars, java_home=files.java_home, java_runtime=files.java_runtime)
         if self._closed:
             raise EngineUnavailable("The server was stopped: try again")

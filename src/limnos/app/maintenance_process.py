@@ -20,10 +20,15 @@ import msgspec
 
 from limnos.access.authentication import hash_secret, new_secret, token_text
 from limnos.access.confinement import LEASES_ALONE
-from limnos.app.engine_files import engine_files_of
-from limnos.app.engine_process import PASSED_ON, make_writable_directories
+from limnos.app.engine_files import FilesNotReady, engine_files_of
 from limnos.app.engine_scratch import ScratchDirectory
-from limnos.app.engines import engine_settings, local_directories, local_url
+from limnos.app.engine_settings import (
+    PASSED_ON,
+    engine_settings,
+    local_directories,
+    local_url,
+    make_writable_directories,
+)
 from limnos.app.node_builder import allowed_of
 from limnos.app.work_poller import WorkPoller
 from limnos.config.settings import Settings
@@ -31,7 +36,6 @@ from limnos.model.entities import Token
 from limnos.model.permits import upkeep_permit
 from limnos.model.principals import TokenPurpose, TokenTrust
 from limnos.services.request.node_services import NodeServices
-from limnos.sqlpp.errors import EngineUnavailable
 from limnos.store.activity.rewrites import metalake_due
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
@@ -95,7 +99,7 @@ class MaintenanceProcess(WorkPoller):
         """
         try:
             files = await self._files.get(within_s=FILES_WITHIN_S)
-        except EngineUnavailable as error:
+        except FilesNotReady as error:
             log.warning("the executor of maintenance waits for its files", reason=error.message)
             return
         secret = new_secret()

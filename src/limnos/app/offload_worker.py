@@ -45,14 +45,10 @@ def _run(name: str, parts: list[bytes]) -> list[bytes]:
 def _offloader(name: str) -> Mapping[str, Callable[..., list[bytes]]]:
     """Return the functions of the module that implements an offloaded function, found by the prefix of its name.
 
-    The modules of SQL++ and of scans load slowly, so they are imported on first use.
+    The modules of rooms and of scans load slowly, so they are imported on first use.
     """
     if name in OFFLOADED_WORK:
         return OFFLOADED_WORK
-    if name.startswith("maintenance-"):
-        from limnos.formats.maintenance.offloaded import OFFLOADED_WORK as MAINTENANCE
-
-        return MAINTENANCE
     if name.startswith("scan-"):
         from limnos.formats.scans.offloaded import OFFLOADED_WORK as SCANS
 
@@ -65,9 +61,9 @@ def _offloader(name: str) -> Mapping[str, Callable[..., list[bytes]]]:
         from limnos.app.preview_files import PREVIEW_FUNCTIONS as PREVIEWS
 
         return PREVIEWS
-    from limnos.sqlpp.offloaded_work import OFFLOADED_WORK as SQLPP
+    from limnos.services.request.offloaded_work import room_functions
 
-    return SQLPP
+    return room_functions(name)
 
 
 if __name__ == "__main__":

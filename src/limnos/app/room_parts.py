@@ -40,6 +40,16 @@ Close = Callable[[NodeServices], Awaitable[None]]
 MakeProtocol = Callable[[Settings, RoomSet], Protocol]
 
 
+def room_notes(settings: Settings) -> list[str]:
+    """Return what the rooms that are on lack, a sentence each."""
+    return [
+        note
+        for room in rooms_of(settings).on
+        if room.notes
+        for note in cast("Callable[[Settings], list[str]]", load(room.notes))(settings)
+    ]
+
+
 def require_usable_rooms(settings: Settings) -> RoomSet:
     """Return the rooms that are on and off by the settings.
 

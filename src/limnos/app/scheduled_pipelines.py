@@ -20,9 +20,8 @@ from typing import Final
 import msgspec
 
 from limnos.access.authentication import ANONYMOUS, hash_secret, new_secret, token_text
-from limnos.app.engine_files import EngineFiles, engine_files_of
-from limnos.app.engine_process import make_writable_directories
-from limnos.app.engines import engine_settings, local_directories, local_url
+from limnos.app.engine_files import EngineFiles, FilesNotReady, engine_files_of
+from limnos.app.engine_settings import engine_settings, local_directories, local_url, make_writable_directories
 from limnos.app.job_commands import PATH, JobNotRunnable, JobSettings
 from limnos.app.job_keeper import JobCommand
 from limnos.app.request_defaults import warehouse_of
@@ -38,7 +37,6 @@ from limnos.services.request.node_services import NodeServices
 from limnos.services.runs.schedules import files_decode
 from limnos.spark.files import SparkFiles
 from limnos.spark.jars import CACHE_VARIABLE, cache_directory
-from limnos.sqlpp.errors import EngineUnavailable
 from limnos.store.activity.schedules import schedule_with_files_read
 from limnos.store.objects.node_reads import node_read
 from limnos.store.tx import Tx
@@ -85,7 +83,7 @@ class ScheduledPipelines:
         require_storage(plan, self._roots)
         try:
             spark = await self._files.get(within_s=FILES_WITHIN_S)
-        except EngineUnavailable as error:
+        except FilesNotReady as error:
             raise JobNotRunnable(error.message) from None
         directory = Path(scratch) / DIRECTORY
         await asyncio.to_thread(write_files, directory, files_decode(text))

@@ -21,14 +21,13 @@ import msgspec
 
 from limnos.app.authentication_mode import with_authentication
 from limnos.app.certificates import certificates_of
-from limnos.app.engine_files import engine_notes
-from limnos.app.engines import has_engine
 from limnos.app.forced_exit import exit_now
 from limnos.app.job_confinement import job_notes
 from limnos.app.listening import can_listen, listen, listen_together, url_of
 from limnos.app.node_builder import allowed_of, database_of, make_data_directory, open_store
 from limnos.app.packages import require_driver, require_packages
 from limnos.app.request_defaults import metalakes_named, warehouse_of
+from limnos.app.room_parts import room_notes
 from limnos.app.sealing_keys import keys_origin, keys_text, missing_keys, warn_of_keys
 from limnos.app.serving import serve, settle_memory
 from limnos.app.startup_errors import damaged_store_error, explain_startup_errors, masked_address
@@ -130,7 +129,7 @@ def startup_notes(settings: Settings) -> list[str]:
     first = [f"there is no store {database} yet: a start creates it; if one should be there, correct --data"]
     return [
         *(first if is_first else []),
-        *(engine_notes(settings) if has_engine(settings) else []),
+        *room_notes(settings),
         *job_notes(settings),
     ]
 

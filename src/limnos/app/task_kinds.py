@@ -25,12 +25,12 @@ from limnos.services.activity.audit_exports import (
 )
 from limnos.services.iceberg.restricted_files import PRUNE_RESTRICTED, PRUNE_RESTRICTED_EVERY_S, restricted_prune
 from limnos.services.request.task_context import TaskContext
-from limnos.services.sqlpp.requests.results import EXPIRED_AT_ONCE
 from limnos.services.storage.fileset_purges import FILESET_PURGE, FilesetPurgePayload, fileset_purge_run
 from limnos.services.storage.purges import PURGE, PurgePayload, purge_run
 from limnos.services.upkeep.janitors import EVERY_S, JANITOR, JanitorPayload, janitor_run
 from limnos.services.upkeep.released_locations import FREE_PLACES, FREE_PLACES_EVERY_S, ReleasedLocations, released_free
 from limnos.store.activity.scan_plans import EXPIRED_AT_ONCE as PLANS_AT_ONCE
+from limnos.store.activity.sqlpp_requests import EXPIRED_AT_ONCE
 from limnos.store.idempotency import PRUNED_AT_ONCE
 from limnos.store.objects.snapshot_pins import EXPIRED_AT_ONCE as PINS_AT_ONCE
 

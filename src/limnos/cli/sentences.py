@@ -346,7 +346,7 @@ def _dataset(match: re.Match[str]) -> str:
     """Return FROM or JOIN with a path as SQL++ names a dataset: below the catalog, reserved words in back-quotes."""
     from limnos.names import display
     from limnos.names.errors import InvalidName
-    from limnos.sqlpp import identifier
+    from limnos.names.sqlpp import identifier
 
     try:
         parts = list(display.parse(match[3]))

@@ -50,6 +50,16 @@ class TasksEntry(NamedTuple):
     names: tuple[str, ...]
 
 
+class OffloadedEntry(NamedTuple):
+    """Offloaded work: a reference to a mapping from names to functions of bytes, and the prefix of these names.
+
+    It also runs while the room is off.
+    """
+
+    prefix: str
+    functions: str
+
+
 class SectionEntry(NamedTuple):
     """A section of the settings: its name, and a reference to its class, a `limnos.config.section.SettingsSection`."""
 
@@ -127,6 +137,10 @@ class Manifest(NamedTuple):
     - `migrations`: the package with the migrations of its tables, if these are not those of the kernel (decision
       record 0246).
     - `tasks`: its background tasks.
+    - `offloaded`: its functions that run in processes for offloaded work.
+    - `statements`: a reference to a `limnos.services.catalog.stored_statements.StoredStatements`, which reads the
+      statements that the room has stored in records of tables and functions, also while the room is off.
+    - `notes`: a reference to a function of the settings that returns sentences for `server check`: what is missing.
     - `parts`: a reference to a function (services, settings) that registers components before the first request, such
       as processes for offloaded work.
     - `loops`: references to functions of a `limnos.app.room_parts.LoopStart` that return a coroutine, which runs
@@ -150,6 +164,9 @@ class Manifest(NamedTuple):
     tables: tuple[str, ...] = ()
     migrations: str = ""
     tasks: tuple[TasksEntry, ...] = ()
+    offloaded: tuple[OffloadedEntry, ...] = ()
+    statements: str = ""
+    notes: str = ""
     parts: str = ""
     loops: tuple[str, ...] = ()
     close: str = ""

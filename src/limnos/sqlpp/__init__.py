@@ -11,5 +11,5 @@ from limnos.sqlpp.binder import BoundQuery, EmptyNameResolver, bind
 from limnos.sqlpp.errors import BudgetSpent, SqlppError, TextPosition, invalid_name
 from limnos.sqlpp.evaluator import MeteredBudget, results
 from limnos.sqlpp.parser import DEPTH_MAX, ParsedStatement, parse, parse_body
-from limnos.sqlpp.printer import identifier, render
+from limnos.sqlpp.printer import render
 from limnos.sqlpp.tree_walk import descendants, outline

@@ -12,10 +12,10 @@ import re
 from difflib import get_close_matches
 from typing import Final
 
+from limnos.names.sqlpp import KEYWORDS
 from limnos.sqlpp.dialects import advice_at
 from limnos.sqlpp.errors import SqlppError
 from limnos.sqlpp.parser import parse
-from limnos.sqlpp.tokens import KEYWORDS
 
 SEARCHED_CHARS: Final = 300
 """How many characters before an error are searched for a name: the search takes quadratic time."""

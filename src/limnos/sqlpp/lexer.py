@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from limnos.names.sqlpp import KEYWORDS
 from limnos.sqlpp.errors import SqlppError, TextPosition, compilation, lexical, syntax
 from limnos.sqlpp.tokens import (
     DOUBLE,
@@ -19,7 +20,6 @@ from limnos.sqlpp.tokens import (
     FLOAT,
     IDENTIFIER,
     INTEGER,
-    KEYWORDS,
     NUMBERED,
     PARAMETER,
     PRESORTED,

@@ -11,6 +11,7 @@ from typing import Final
 import pytest
 
 from limnos.model.permits import upkeep_permit
+from limnos.model.statement_locks import LockKey, LockKind, LockMode, LockRequest
 from limnos.names.dataverse import DataverseName
 from limnos.services.sqlpp.execution import data_statements as sqlpp_data
 from limnos.services.sqlpp.execution.engine import ENGINE
@@ -18,7 +19,6 @@ from limnos.services.sqlpp.locks.statement_locks import LOCKS, HeldLocks
 from limnos.services.storage.table_files import STATEMENT_FILES
 from limnos.sqlpp.errors import EngineFailed, EngineUnavailable, OutcomeUnknown, SqlppError
 from limnos.sqlpp.jobs import EngineJob
-from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockRequest
 from tests.http.asterix.wire import ask, refusal, rows
 from tests.http.driver import DriverAnswer, DriverNode, grant
 from tests.http.iceberg.wire import (

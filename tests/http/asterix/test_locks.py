@@ -9,9 +9,9 @@ from contextlib import closing
 
 import pytest
 
+from limnos.model.statement_locks import LockKey, LockKind, LockMode, LockRequest
 from limnos.names.dataverse import DataverseName
 from limnos.services.sqlpp.locks.statement_locks import LOCKS, HeldLocks
-from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockRequest
 from tests.http.asterix.wire import refusal, rows
 from tests.http.driver import DriverAnswer, DriverNode, grant
 

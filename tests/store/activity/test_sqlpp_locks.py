@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 
 from limnos.model.errors import LockLost
+from limnos.model.statement_locks import LockKey, LockKind, LockMode, LockRequest, LockRow, secret_of
 from limnos.names.dataverse import DataverseName
-from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockRequest, LockRow, secret_of
 from limnos.store.activity.sqlpp_locks import lock_status_query
 from limnos.store.tx import Tx
 from tests.backends import StoreLab

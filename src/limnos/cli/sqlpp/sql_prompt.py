@@ -34,8 +34,8 @@ from limnos.client.errors import ClientError
 from limnos.names import canonical
 from limnos.names.display import render
 from limnos.names.errors import InvalidName
+from limnos.names.sqlpp import KEYWORDS
 from limnos.sqlpp.functions.table import FUNCTIONS
-from limnos.sqlpp.tokens import KEYWORDS
 
 FRESH_S: Final = 30.0
 """Seconds for which loaded names are used."""

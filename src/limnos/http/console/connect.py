@@ -18,7 +18,7 @@ from limnos.http.console.addresses import ObjectAddress
 from limnos.http.console.page_requests import PageRequest
 from limnos.names import display
 from limnos.names.path import Levels
-from limnos.sqlpp import identifier
+from limnos.names.sqlpp import identifier
 
 ICEBERG_CLIENTS: Final = {
     "pyiceberg": "PyIceberg",

@@ -10,6 +10,7 @@ from limnos.manifests.manifest import (
     Command,
     CommandOperation,
     Manifest,
+    OffloadedEntry,
     PagesEntry,
     RoutesEntry,
     SectionEntry,
@@ -59,6 +60,7 @@ MANIFEST: Final = Manifest(
             ),
         ),
     ),
+    offloaded=(OffloadedEntry(prefix="maintenance-", functions="limnos.formats.maintenance.offloaded:OFFLOADED_WORK"),),
     parts="limnos.rooms.maintenance.server:register_deletions",
     loops=(
         "limnos.rooms.maintenance.server:executor_loop",

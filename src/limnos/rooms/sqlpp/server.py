@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from limnos.app.engine_files import engine_notes
 from limnos.app.engines import engine_of, has_engine
 from limnos.app.offload_processes import OffloadProcesses
 from limnos.app.room_parts import LoopStart
@@ -25,6 +26,11 @@ def protocol(settings: Settings, rooms: RoomSet) -> AsterixProtocol:
     """Return AsterixDB's query service."""
     del rooms
     return AsterixProtocol(timeout_s=settings.sqlpp.timeout_s)
+
+
+def notes(settings: Settings) -> list[str]:
+    """Return notes for `server check` about missing files of the engine."""
+    return engine_notes(settings) if has_engine(settings) else []
 
 
 def register_processes(services: NodeServices, settings: Settings) -> None:

@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Final, Protocol, cast
 
-from limnos.formats.iceberg.offloaded import OFFLOADED_WORK as ICEBERG
-from limnos.formats.maintenance.offloaded import OFFLOADED_WORK as MAINTENANCE
+from limnos.formats.iceberg.offloaded import OFFLOADED_WORK
+from limnos.manifests.installed import installed_rooms
+from limnos.manifests.manifest import load
 from limnos.model.entities import MetadataDocument
-from limnos.sqlpp.offloaded_work import OFFLOADED_WORK as SQLPP
 
-OFFLOADED_FUNCTIONS = {**ICEBERG, **MAINTENANCE, **SQLPP}
+OffloadedFunctions = Mapping[str, Callable[..., list[bytes]]]
 SCAN_FUNCTIONS_MODULE: Final = "limnos.formats.scans.offloaded"
 """The module of the offloaded functions of scans, which a server process itself does not load."""
 REQUEST_BYTES_MAX = 64 << 10
@@ -48,13 +48,23 @@ class InlineOffloader:
         """Run an offloaded function in this process. Raises the errors of the function."""
         del caller
         if name.startswith("scan-"):
-            return cast(
-                "Mapping[str, Callable[..., list[bytes]]]", import_module(SCAN_FUNCTIONS_MODULE).OFFLOADED_WORK
-            )[name](*parts)
-        return OFFLOADED_FUNCTIONS[name](*parts)
+            return cast("OffloadedFunctions", import_module(SCAN_FUNCTIONS_MODULE).OFFLOADED_WORK)[name](*parts)
+        return (OFFLOADED_WORK if name in OFFLOADED_WORK else room_functions(name))[name](*parts)
 
     def close(self) -> None:
         """No-op: nothing runs in the background."""
+
+
+def room_functions(name: str) -> OffloadedFunctions:
+    """Return the offloaded functions of the room whose prefix a name has, which are imported now.
+
+    Raises KeyError if no installed room has them.
+    """
+    for room in installed_rooms().manifests:
+        for entry in room.offloaded:
+            if name.startswith(entry.prefix):
+                return cast("OffloadedFunctions", load(entry.functions))
+    raise KeyError(name)
 
 
 def is_heavy(document: MetadataDocument) -> bool:

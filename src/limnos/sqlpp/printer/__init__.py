@@ -5,6 +5,6 @@ Must not know the parser.
 """
 
 from limnos.sqlpp.printer import expressions, queries, statements, updates
-from limnos.sqlpp.printer.base import identifier, printed_kinds, render
+from limnos.sqlpp.printer.base import printed_kinds, render
 
-__all__ = ["expressions", "identifier", "printed_kinds", "queries", "render", "statements", "updates"]
+__all__ = ["expressions", "printed_kinds", "queries", "render", "statements", "updates"]

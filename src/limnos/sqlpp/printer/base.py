@@ -10,16 +10,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar, cast
 
-from limnos.names.display import quote_part
-from limnos.sqlpp.tokens import KEYWORDS, SOFT
+from limnos.names.sqlpp import identifier
 from limnos.sqlpp.tree import DottedName, Expression, QueryExpression, SyntaxNode
 from limnos.sqlpp.tree.expressions import level_of
 
 Piece = str | SyntaxNode
 N = TypeVar("N", bound=SyntaxNode)
 
-_BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*")
-_RESERVED = KEYWORDS | SOFT | {"RETURNS"}
 _STRING_ESCAPED = re.compile('["\\\\\x00-\x1f\x7f-\x9f\u2028\u2029]')
 _STRING_SHORT = {"\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\": "\\\\"}
 _PIECES: dict[type[SyntaxNode], Callable[[SyntaxNode], Iterable[Piece]]] = {}
@@ -51,13 +48,6 @@ def render(node: SyntaxNode) -> str:
 def printed_kinds() -> frozenset[type[SyntaxNode]]:
     """Return the types of nodes for which a print function is registered."""
     return frozenset(_PIECES)
-
-
-def identifier(name: str) -> str:
-    """Return an identifier as text, in back-quotes if it is a reserved word or has special characters."""
-    if _BARE.fullmatch(name) and name.upper() not in _RESERVED:
-        return name
-    return quote_part(name)
 
 
 def path(parts: Iterable[str]) -> str:

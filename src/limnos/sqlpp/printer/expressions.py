@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from limnos.names.sqlpp import identifier
 from limnos.sqlpp import tree
-from limnos.sqlpp.printer.base import Piece, identifier, list_pieces, operand, prints, string
+from limnos.sqlpp.printer.base import Piece, list_pieces, operand, prints, string
 from limnos.sqlpp.tree.expressions import BETWEEN, IS, LEVELS, NOT, POSTFIX, PRIMARY
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from limnos.names.sqlpp import identifier
 from limnos.sqlpp import tree
-from limnos.sqlpp.printer.base import Piece, identifier, list_pieces, operand, path, prints
+from limnos.sqlpp.printer.base import Piece, list_pieces, operand, path, prints
 from limnos.sqlpp.printer.expressions import order_by_pieces
 from limnos.sqlpp.tree.expressions import POSTFIX
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from limnos.names.sqlpp import identifier
 from limnos.sqlpp import tree
-from limnos.sqlpp.printer.base import Piece, dotted_name, identifier, list_pieces, operand, path, prints, string
+from limnos.sqlpp.printer.base import Piece, dotted_name, list_pieces, operand, path, prints, string
 from limnos.sqlpp.printer.expressions import order_by_pieces
 
 

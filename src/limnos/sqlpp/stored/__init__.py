@@ -6,9 +6,6 @@ Must not know files, DataFrames or a catalog: it converts types and JSON.
 
 from limnos.sqlpp.stored.declared_types import is_built_in, storage_form_of_record
 from limnos.sqlpp.stored.invariants import (
-    ALLOWED,
-    OUTSIDE_WRITERS,
-    REFUSED,
     broken_property,
     broken_schema,
     takes_outside_writers,

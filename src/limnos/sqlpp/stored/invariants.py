@@ -8,14 +8,11 @@ of the first violation. Columns that SQL++ does not use may be added freely.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
+from limnos.model.dataset_properties import ALLOWED, OUTSIDE_WRITERS, REFUSED
 from limnos.sqlpp.stored.schema import OPEN, WRITES, columns, has_open
 from limnos.sqlpp.stored.types import StorageForm
 
-OUTSIDE_WRITERS: Final = "sqlpp.outside-writers"
-"""The table property that allows clients other than SQL++ to write its rows."""
-ALLOWED, REFUSED = "allowed", "refused"
 _OWN = "sqlpp."
 _ISOLATION = ".isolation-level"
 _WORDS = frozenset({"doc", "initial-default", "write-default"})

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from hmac import compare_digest
 
 from limnos.model.errors import LockLost
+from limnos.model.statement_locks import LockKey, LockKind, LockMode, LockRequest, LockRow, contains, secret_of
 from limnos.names.dataverse import DataverseName
-from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockRequest, LockRow, contains, secret_of
 from limnos.store.sql import Params, Query, Row, Sql, Value
 from limnos.store.transaction import Writes
 

@@ -15,6 +15,8 @@ from limnos.store.sql import Params, Query, Row, Sql
 from limnos.store.transaction import Writes
 
 LISTED_MAX = 1_000
+EXPIRED_AT_ONCE = 20
+"""The number of expired results that one transaction deletes."""
 
 
 _FIELDS = StatementRequest.__struct_fields__

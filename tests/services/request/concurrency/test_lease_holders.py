@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
+from limnos.model.statement_locks import secret_of
 from limnos.services.request.concurrency import lease_holders
 from limnos.services.request.concurrency.lease_holders import has_ended, new_holder
-from limnos.sqlpp.locks import secret_of
 
 CHILD = """
 from limnos.services.request.concurrency.lease_holders import new_holder

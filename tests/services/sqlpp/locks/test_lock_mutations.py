@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from limnos.model.errors import ServiceUnavailable
+from limnos.model.statement_locks import LockKey, LockKind, LockMode, LockRequest, LockRow
 from limnos.names.dataverse import DataverseName
 from limnos.services.sqlpp.locks.lock_mutations import (
     lock_downgrade,
@@ -18,7 +19,6 @@ from limnos.services.sqlpp.locks.lock_mutations import (
     lock_reset,
     lock_upgrade,
 )
-from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockRequest, LockRow
 
 READ, EXCLUSIVE, UPGRADED = LockMode.READ, LockMode.EXCLUSIVE_MODIFY, LockMode.UPGRADED_WRITE
 A, B, C = (LockKey(1, LockKind.DATASET, DataverseName.create(("v",)), name) for name in "abc")

@@ -14,12 +14,13 @@ import pytest
 
 from limnos.model.errors import LockLost, LockTimeout, ServiceUnavailable, StateUnknown
 from limnos.model.permits import upkeep_permit
+from limnos.model.statement_locks import LockKey, LockKind, LockMode, LockRequest
 from limnos.names.dataverse import DataverseName
 from limnos.services.sqlpp.locks import statement_locks as sqlpp_locking
 from limnos.services.sqlpp.locks.lock_mutations import lock_request
 from limnos.services.sqlpp.locks.statement_locks import LOCKS, HeldLocks, StatementLocks
 from limnos.sqlpp import SqlppError
-from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockRequest, are_compatible
+from limnos.sqlpp.locks import are_compatible
 from tests.backends import StoreLab
 from tests.inprocess import Node
 

@@ -36,11 +36,11 @@ from limnos.model.statistics import Statistic
 from limnos.names.errors import InvalidName
 from limnos.names.logical import LogicalCodec
 from limnos.services.catalog.filesets import DEFAULT_NAME, UNKNOWN, FileInfo
+from limnos.services.catalog.stored_functions import function_view
 from limnos.services.governance.tag_values import allowed_values
 from limnos.services.identity.roles import RoleObject
 from limnos.services.identity.users import RoleHolder
 from limnos.services.lookup.securables import render_full_name
-from limnos.services.sqlpp.definitions.stored_functions import function_view
 from limnos.services.vending.credentials import VendedCredentials
 from limnos.sources.adls import AdlsSignature
 from limnos.sources.gcs import GcsToken

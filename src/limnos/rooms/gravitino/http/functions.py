@@ -23,9 +23,9 @@ from limnos.rooms.gravitino.http.namespace_objects import (
     schema_path_of,
 )
 from limnos.rooms.gravitino.http.updates import UpdateComment, edits_of
+from limnos.services.catalog import stored_functions as functions
 from limnos.services.lookup import namespace_objects
 from limnos.services.request.context import Context
-from limnos.services.sqlpp.definitions import stored_functions as functions
 
 
 class FunctionRegister(GravitinoRequestBody, frozen=True, kw_only=True):

@@ -16,6 +16,7 @@ from uuid import uuid4
 import msgspec
 
 from limnos.access.actions import Action
+from limnos.model import dataset_properties
 from limnos.model.entities import MetadataDocument
 from limnos.model.errors import AlreadyExists, ServiceUnavailable
 from limnos.model.kinds import Kind
@@ -98,7 +99,7 @@ def _properties(statement: tree.CreateDataset, form: stored.StorageForm) -> dict
     """Return the Iceberg properties of the dataset's table: its storage form, and whether other writers are allowed."""
     entries = {name: value for name, value, _ in dataset_settings_of(statement)}
     writers = entries.get(OUTSIDE_WRITERS)
-    return stored.properties_of(form) | ({} if writers is None else {stored.OUTSIDE_WRITERS: writers})
+    return stored.properties_of(form) | ({} if writers is None else {dataset_properties.OUTSIDE_WRITERS: writers})
 
 
 async def dataset_make(

@@ -14,6 +14,7 @@ from typing import cast
 import msgspec
 
 from limnos.access.actions import Action
+from limnos.model.dataset_properties import ALLOWED, REFUSED
 from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, NotFound
 from limnos.model.kinds import Kind
@@ -59,7 +60,7 @@ from limnos.services.sqlpp.requests.errors import (
 )
 from limnos.services.sqlpp.requests.names import dataverse_find, is_builtin, scope_of
 from limnos.services.sqlpp.requests.session import StatementSession
-from limnos.sqlpp import SqlppError, render, stored, tree
+from limnos.sqlpp import SqlppError, render, tree
 from limnos.sqlpp.declarations import declarations_of, declaring_statement
 from limnos.sqlpp.definitions import index_name
 from limnos.sqlpp.errors import TextPosition, compilation
@@ -115,8 +116,8 @@ def _refuse_unserved(statement: tree.CreateDataset) -> None:
     for name, value, at in dataset_settings_of(statement):
         if name == OPEN_PART and value not in (JSON, VARIANT):
             raise invalid_operation(f"{OPEN_PART} is {JSON}, the default, or {VARIANT}", at)
-        if name == OUTSIDE_WRITERS and value not in (stored.ALLOWED, stored.REFUSED):
-            text = f"{OUTSIDE_WRITERS} is {stored.REFUSED}, the default, or {stored.ALLOWED}"
+        if name == OUTSIDE_WRITERS and value not in (ALLOWED, REFUSED):
+            text = f"{OUTSIDE_WRITERS} is {REFUSED}, the default, or {ALLOWED}"
             raise invalid_operation(text, at)
 
 

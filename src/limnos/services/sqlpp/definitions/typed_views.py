@@ -11,7 +11,8 @@ from typing import cast
 
 import msgspec
 
-from limnos.sqlpp import identifier, parse_body, tree
+from limnos.names.sqlpp import identifier
+from limnos.sqlpp import parse_body, tree
 from limnos.sqlpp.errors import TextPosition, compilation
 from limnos.sqlpp.stored import BUILT_IN
 

@@ -19,6 +19,7 @@ import msgspec
 
 from limnos.model.errors import LimnosError
 from limnos.model.principals import TokenPurpose
+from limnos.names.sqlpp import identifier
 from limnos.services.identity.tokens import STATEMENT_PREFIX, token_create, token_revoke
 from limnos.services.request.context import Context
 from limnos.services.sqlpp.definitions.files import check_file_source
@@ -36,7 +37,7 @@ from limnos.services.sqlpp.locks.statement_locks import HeldLocks
 from limnos.services.sqlpp.requests.options import has_ordered_fields
 from limnos.services.sqlpp.requests.running_requests import StatementEnded
 from limnos.services.sqlpp.requests.session import StatementSession
-from limnos.sqlpp import BoundQuery, ParsedStatement, SqlppError, identifier, parse_body, tree
+from limnos.sqlpp import BoundQuery, ParsedStatement, SqlppError, parse_body, tree
 from limnos.sqlpp.errors import (
     DuplicateKey,
     EngineFailed,

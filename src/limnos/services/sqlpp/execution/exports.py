@@ -25,6 +25,7 @@ from limnos.model.records import FilesetRecord
 from limnos.model.storage_locations import LocationKind
 from limnos.names.display import render as display_name
 from limnos.names.path import Levels
+from limnos.names.sqlpp import identifier
 from limnos.services.request.catalog_storage import catalog_storage_of
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
@@ -44,7 +45,7 @@ from limnos.services.sqlpp.requests.errors import invalid_operation
 from limnos.services.sqlpp.requests.names import scope_of
 from limnos.services.sqlpp.requests.running_requests import REQUESTS, StatementEnded
 from limnos.services.sqlpp.requests.session import StatementSession
-from limnos.sqlpp import SqlppError, identifier, parse_body, tree
+from limnos.sqlpp import SqlppError, parse_body, tree
 from limnos.sqlpp.errors import TextPosition
 from limnos.sqlpp.exports import ExportFormat, check_type, export_format
 from limnos.sqlpp.jobs import text_of

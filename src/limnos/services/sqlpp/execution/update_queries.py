@@ -14,7 +14,8 @@ from typing import Any, Final, cast
 import msgspec
 
 from limnos.names.path import Levels
-from limnos.sqlpp import identifier, parse_body, tree
+from limnos.names.sqlpp import identifier
+from limnos.sqlpp import parse_body, tree
 from limnos.sqlpp.errors import compilation
 
 STEPS_MAX: Final = 100

@@ -17,6 +17,7 @@ from limnos.model.decisions import SecurableChain
 from limnos.model.entities import Node
 from limnos.model.errors import NotFound, PermissionDenied
 from limnos.model.kinds import Kind
+from limnos.model.statement_locks import LockKey, LockKind, LockMode, LockRequest
 from limnos.names.dataverse import DataverseName
 from limnos.names.display import render as display_name
 from limnos.names.path import Levels
@@ -31,7 +32,6 @@ from limnos.sqlpp import SqlppError, tree
 from limnos.sqlpp.declarations import declaring_statement
 from limnos.sqlpp.errors import TextPosition
 from limnos.sqlpp.jobs import DatasetRef
-from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockRequest
 from limnos.sqlpp.metadata import METADATA
 
 SYNONYMS_MAX: Final = 64

@@ -11,13 +11,13 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from limnos.model.errors import NotFound
+from limnos.model.statement_locks import LockKey, LockKind, LockMode, LockRequest
 from limnos.names.dataverse import DataverseName
 from limnos.names.path import Levels
 from limnos.services.request.request_view import RequestView
 from limnos.services.sqlpp.locks.statement_locks import LOCKS
 from limnos.services.sqlpp.requests.names import scope_of
 from limnos.services.sqlpp.requests.session import StatementSession
-from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockRequest
 
 
 @asynccontextmanager

@@ -11,17 +11,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from limnos.model.errors import ServiceUnavailable
-from limnos.sqlpp.locks import (
-    LockKey,
-    LockMode,
-    LockRequest,
-    LockRow,
-    find_blocker,
-    grantable_locks,
-    is_deadlock,
-    require_downgrade,
-    require_upgrade,
-)
+from limnos.model.statement_locks import LockKey, LockMode, LockRequest, LockRow
+from limnos.sqlpp.locks import find_blocker, grantable_locks, is_deadlock, require_downgrade, require_upgrade
 from limnos.store.tx import Tx
 
 

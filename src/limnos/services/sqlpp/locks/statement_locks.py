@@ -21,6 +21,7 @@ from typing import Final, TypeVar
 
 from limnos.model.errors import LockLost, LockTimeout, ServiceUnavailable
 from limnos.model.permits import upkeep_permit
+from limnos.model.statement_locks import LockKey, LockMode, LockRequest, LockRow, contains, secret_of
 from limnos.services.request.concurrency.background_loops import BackgroundLoops
 from limnos.services.request.concurrency.lease_holders import new_holder
 from limnos.services.request.node_services import ComponentKey
@@ -34,17 +35,7 @@ from limnos.services.sqlpp.locks.lock_mutations import (
     locks_beat,
     locks_drop_dead,
 )
-from limnos.sqlpp.locks import (
-    LockKey,
-    LockMode,
-    LockRequest,
-    LockRow,
-    conflicting_modes_error,
-    contains,
-    lock_requests_of,
-    released_locks_error,
-    secret_of,
-)
+from limnos.sqlpp.locks import conflicting_modes_error, lock_requests_of, released_locks_error
 from limnos.store.activity.sqlpp_locks import competing_locks_query, lock_status_query
 from limnos.store.interface import Store
 from limnos.store.tx import Tx

@@ -21,8 +21,6 @@ from limnos.telemetry.logs import get_logger
 
 log = get_logger("limnos.sqlpp")
 PART_BYTES: Final = 1 << 18
-EXPIRED_AT_ONCE: Final = 20
-"""The number of expired results that one transaction deletes."""
 
 
 class ResultWriter:

@@ -32,14 +32,12 @@ from limnos.model.permits import Permit
 from limnos.model.records import SqlppObjectRecord
 from limnos.names.iceberg import render
 from limnos.names.path import Levels
+from limnos.services.catalog.stored_statements import stored_statements
 from limnos.services.lookup.namespace_objects import namespace_object_create, namespace_object_find
 from limnos.services.request.context import Context
 from limnos.services.request.property_edits import PropertyEdits
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
-from limnos.services.sqlpp.definitions.dataverse_objects import ObjectInUse, SqlppObjectDrop, object_delete
-from limnos.sqlpp import tree
-from limnos.sqlpp.declarations import declarations_of
 from limnos.store.tx import Tx
 
 _ANYTHING = {"type": "external", "catalogString": "any"}
@@ -53,6 +51,14 @@ class FunctionAlter(msgspec.Struct, frozen=True):
     changes: tuple[FunctionChange, ...]
 
 
+class FunctionDrop(msgspec.Struct, frozen=True):
+    """The command to drop a function on which no object depends; it can be restored for `keep_ms`."""
+
+    node: Node
+    path: Levels
+    keep_ms: int
+
+
 def function_of(node: Node) -> Function | None:
     """Return a registered function's definition; None for a function of SQL++."""
     text = cast("SqlppObjectRecord", node.record).definition
@@ -62,29 +68,24 @@ def function_of(node: Node) -> Function | None:
 def function_view(node: Node) -> Json:
     """Return a function as JSON in the form of Gravitino's API.
 
-    A function of SQL++ has no types and no implementations, so the result contains its statements.
+    A function of SQL++ has no types and no implementations, so the result contains its statements. Their parameters are
+    empty on a server without the room that reads them.
     """
     function = function_of(node)
     if function is not None:
         return function_json(function)
-    statements = zip(
-        cast("SqlppObjectRecord", node.record).statements, declarations_of(node, tree.CreateFunction), strict=True
-    )
+    statements, reader = cast("SqlppObjectRecord", node.record).statements, stored_statements()
+    parameters = [()] * len(statements) if reader is None else reader.function_parameters(node)
     definitions = [
         {
-            "parameters": [{"name": name, "dataType": _ANYTHING} for name in _parameters(each)],
+            "parameters": [{"name": name, "dataType": _ANYTHING} for name in names],
             "returnType": _ANYTHING,
             "impls": [],
             "statement": text,
         }
-        for text, each in statements
+        for text, names in zip(statements, parameters, strict=True)
     ]
     return {"functionType": "scalar", "deterministic": True, "definitions": definitions}
-
-
-def _parameters(function: tree.CreateFunction) -> tuple[str, ...]:
-    """Return the parameter names of a function; a variadic function has one parameter, a list."""
-    return ("args",) if function.parameters is None else function.parameters
 
 
 async def function_register(
@@ -136,15 +137,20 @@ def function_update(tx: Tx, permit: Permit[FunctionAlter]) -> Node:
 async def function_drop(ctx: Context, scope: RequestScope, *, path: Levels) -> None:
     """Drop a function. Raises NotFound, PermissionDenied, ProtectedObject, InUse if an object of SQL++ needs it."""
 
-    def decide(request_view: RequestView) -> Permit[SqlppObjectDrop]:
+    def decide(request_view: RequestView) -> Permit[FunctionDrop]:
         namespace_object = namespace_object_find(request_view, path, kind=Kind.FUNCTION, action=Action.FUNCTION_DROP)
-        return request_view.permit(
-            SqlppObjectDrop(namespace_object.entity, request_view.defaults.keep_dropped_ms), namespace_object.decision
-        )
+        command = FunctionDrop(namespace_object.entity, path, request_view.defaults.keep_dropped_ms)
+        return request_view.permit(command, namespace_object.decision)
 
-    try:
-        await ctx.write(scope, decide, object_delete)
-    except ObjectInUse:
+    await ctx.write(scope, decide, function_delete)
+
+
+def function_delete(tx: Tx, permit: Permit[FunctionDrop]) -> None:
+    """Drop a function. Raises InUse if an object of SQL++ needs it."""
+    command = permit.command
+    node = tx.nodes.confirm(command.node)
+    if tx.dependencies.user_of(node.id) is not None:
         raise InUse(
-            f"Function {render(path)} is needed by an SQL++ object: drop or replace that first", kind="function"
-        ) from None
+            f"Function {render(command.path)} is needed by an SQL++ object: drop or replace that first", kind="function"
+        )
+    tx.nodes.drop(node, keep_ms=command.keep_ms, purges=False)
