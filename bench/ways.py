@@ -48,7 +48,7 @@ LAYERS: Final = (
     "telemetry",
     "config",
     "formats",
-    "sqlpp",
+    "language",
     "files",
     "sources",
     "store",

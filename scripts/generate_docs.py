@@ -22,7 +22,6 @@ from limnos.access.policy import POLICY
 from limnos.access.rules import Rule
 from limnos.cli.exit_codes import TABLE as EXIT_CODES
 from limnos.config.report import reference
-from limnos.http.asterix import errors as asterix_errors
 from limnos.http.error_statuses import status_of
 from limnos.http.iceberg import errors as iceberg_errors
 from limnos.http.lance import errors as lance_errors
@@ -36,9 +35,10 @@ from limnos.pipeline.file import build_schema_text
 from limnos.pipeline.keys import FILE
 from limnos.pipeline.node_schemas import NodeSchema
 from limnos.rooms.gravitino.http import errors as gravitino_errors
-from limnos.services.sqlpp.statements import statement_kinds
-from limnos.sqlpp.functions import ANY_NUMBER, FUNCTIONS, Function
-from limnos.sqlpp.functions.absent import ABSENT
+from limnos.rooms.sqlpp.http import errors as asterix_errors
+from limnos.rooms.sqlpp.language.functions import ANY_NUMBER, FUNCTIONS, Function
+from limnos.rooms.sqlpp.language.functions.absent import ABSENT
+from limnos.rooms.sqlpp.services.statements import statement_kinds
 
 ROOT = Path(__file__).parents[1]
 MARKER = "<!-- Below here: written by `make docs` from the code. -->\n"

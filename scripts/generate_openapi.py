@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from limnos.http.admin.protocol import AdminProtocol
-from limnos.http.asterix.protocol import AsterixProtocol
 from limnos.http.iceberg.protocol import IcebergProtocol
 from limnos.http.lance.protocol import LanceProtocol
 from limnos.http.route_targets import Protocol
@@ -45,6 +44,7 @@ from limnos.model.errors import (
     WrongMediaType,
 )
 from limnos.rooms.gravitino.http.protocol import GravitinoProtocol
+from limnos.rooms.sqlpp.http.protocol import AsterixProtocol
 
 if TYPE_CHECKING:
     from limnos.http.route_targets import Handler

@@ -15,9 +15,9 @@ from typing import Final
 
 ZONES: Final = ("UTC", "America/New_York")
 FOLDERS: Final = (
-    "sqlpp/functions",
-    "sqlpp/values",
-    "sqlpp/stored",
+    "rooms/sqlpp/language/functions",
+    "rooms/sqlpp/language/values",
+    "rooms/sqlpp/language/stored",
     "telemetry",
     "formats/scans",
     "formats/restricting",

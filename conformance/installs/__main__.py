@@ -192,7 +192,7 @@ def spark(place: Place, _stack: ExitStack) -> str:
     expect(place.run("spark", "jars"), "iceberg")
     expect(place.run("pipeline", "check", "shop.yaml", "--offline"), "raw.orders")
     place.python(
-        "import limnos.spark, limnos.pipeline.run.command, limnos.engine.process, limnos.pipeline.engine.launch"
+        "import limnos.spark, limnos.pipeline.run.command, limnos.rooms.sqlpp.engine.process, limnos.pipeline.engine.launch"
     )
     return "jars, check, imports"
 

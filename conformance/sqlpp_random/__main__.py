@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conformance.sqlpp_random.comparison import Comparison, DuckDBComparison, difference_of, engine_queries
-from limnos.sqlpp import SqlppError
+from limnos.rooms.sqlpp.language import SqlppError
 
 if TYPE_CHECKING:
     from conformance.sqlpp_random.comparison import EngineQuery

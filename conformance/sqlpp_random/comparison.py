@@ -16,9 +16,9 @@ import duckdb
 
 from conformance.sqlpp_random.sql_queries import RandomQuery, SqlQueries
 from conformance.sqlpp_random.tables import EvaluatorTables, duckdb_with_tables
-from limnos.sqlpp import SqlppError
-from tests.sqlpp.relations import relation_queries
-from tests.sqlpp.relations.random_queries import Queries
+from limnos.rooms.sqlpp.language import SqlppError
+from tests.rooms.sqlpp.language.relations import relation_queries
+from tests.rooms.sqlpp.language.relations.random_queries import Queries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.sqlpp_random.sql_queries import TYPES
 from conformance.sqlpp_random.tables import DATAVERSE, constant_of
-from limnos.engine.sessions import StatementSessions
-from limnos.engine.statements import run_job
-from limnos.engine.wire import EngineStart
-from limnos.sqlpp import plan
-from limnos.sqlpp.jobs import type_of
-from limnos.sqlpp.relations import UntranslatableExpression, translate_query
-from limnos.sqlpp.stored import storage_form_of_record
-from tests.engine.live_engine import EngineDataverse
+from limnos.rooms.sqlpp.engine.sessions import StatementSessions
+from limnos.rooms.sqlpp.engine.statements import run_job
+from limnos.rooms.sqlpp.engine.wire import EngineStart
+from limnos.rooms.sqlpp.language import plan
+from limnos.rooms.sqlpp.language.jobs import type_of
+from limnos.rooms.sqlpp.language.relations import UntranslatableExpression, translate_query
+from limnos.rooms.sqlpp.language.stored import storage_form_of_record
 from tests.integration.live import serving
-from tests.sqlpp.relations import relation_queries
+from tests.rooms.sqlpp.engine.live_engine import EngineDataverse
+from tests.rooms.sqlpp.language.relations import relation_queries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

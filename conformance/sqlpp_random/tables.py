@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Final
 import duckdb
 
 from conformance.sqlpp_random.sql_queries import TABLES, TYPES, rows
-from limnos.sqlpp import BoundQuery, bind, parse_body, results
-from limnos.sqlpp.binder import BoundDataset
-from limnos.sqlpp.functions.types import json_text
-from limnos.sqlpp.jobs import type_of
-from limnos.sqlpp.stored import object_shaper, storage_form_of_record
+from limnos.rooms.sqlpp.language import BoundQuery, bind, parse_body, results
+from limnos.rooms.sqlpp.language.binder import BoundDataset
+from limnos.rooms.sqlpp.language.functions.types import json_text
+from limnos.rooms.sqlpp.language.jobs import type_of
+from limnos.rooms.sqlpp.language.stored import object_shaper, storage_form_of_record
 
 if TYPE_CHECKING:
-    from limnos.sqlpp.values.model import Value
+    from limnos.rooms.sqlpp.language.values.model import Value
 
 DATAVERSE: Final = ("random",)
 

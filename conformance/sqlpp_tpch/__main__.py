@@ -23,15 +23,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from conformance.sqlpp_tpch.loading import SETTINGS, generated_text, loaded
 from conformance.sqlpp_tpch.queries import Both, with_dates
 from conformance.sqlpp_tpch.tables import filled, generated
-from limnos.engine.sessions import StatementSessions
-from limnos.engine.statements import run_job
-from limnos.engine.wire import EngineStart
-from limnos.sqlpp import plan
-from limnos.sqlpp.jobs import type_of
-from limnos.sqlpp.relations import UntranslatableExpression, translate_query
-from limnos.sqlpp.stored import storage_form_of_record
-from tests.engine.live_engine import EngineDataverse
+from limnos.rooms.sqlpp.engine.sessions import StatementSessions
+from limnos.rooms.sqlpp.engine.statements import run_job
+from limnos.rooms.sqlpp.engine.wire import EngineStart
+from limnos.rooms.sqlpp.language import plan
+from limnos.rooms.sqlpp.language.jobs import type_of
+from limnos.rooms.sqlpp.language.relations import UntranslatableExpression, translate_query
+from limnos.rooms.sqlpp.language.stored import storage_form_of_record
 from tests.integration.live import serving
+from tests.rooms.sqlpp.engine.live_engine import EngineDataverse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

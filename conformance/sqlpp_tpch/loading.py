@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from conformance.sqlpp_tpch.tables import TYPES
-from limnos.sqlpp.jobs import DatasetRef
+from limnos.rooms.sqlpp.language.jobs import DatasetRef
 
 if TYPE_CHECKING:
-    from tests.engine.live_engine import EngineDataverse
+    from tests.rooms.sqlpp.engine.live_engine import EngineDataverse
 
 STATEMENT_S = 3600
 SETTINGS = {

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tests.engine.live_engine import EngineDataverse
+    from tests.rooms.sqlpp.engine.live_engine import EngineDataverse
 
 TYPES: dict[str, tuple[str, tuple[str, ...]]] = {
     "region": ("r_regionkey: bigint, r_name: string, r_comment: string", ("r_regionkey",)),

@@ -147,7 +147,7 @@ REPEATS: Final = {
     "services/iceberg/reports.py:_write_soon": "ends when the queue is empty; survives every error",
     "services/request/audit_lines.py:_write_soon": "ends when the queue is empty; survives every error",
     "services/request/concurrency/commit_watcher.py:_look_on": "gives every error to the waiting requests",
-    "services/sqlpp/requests/running_requests.py:cancel": "a request, with a deadline",
+    "rooms/sqlpp/services/requests/running_requests.py:cancel": "a request, with a deadline",
 }
 """Functions that repeat work after pauses, and are no background loop, each with the reason."""
 

@@ -18,6 +18,7 @@ from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
 from limnos.model.sealed_secrets import keys_of
+from limnos.rooms.sqlpp.services.requests import running_requests as sqlpp_requests
 from limnos.services.activity.feed import NEWEST, page_read
 from limnos.services.activity.feed_positions import position_of
 from limnos.services.activity.webhooks import (
@@ -35,7 +36,6 @@ from limnos.services.request.concurrency import commit_watcher
 from limnos.services.request.named_storages import NamedStorages
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.secret_sealing import SealingKeys, key_name
-from limnos.services.sqlpp.requests import running_requests as sqlpp_requests
 from limnos.services.upkeep.secret_keys import keys_list, keys_rotate
 from limnos.store.activity.feed import ZoneClock
 from limnos.store.activity.upkeep import feed_prune

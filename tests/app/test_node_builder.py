@@ -15,9 +15,9 @@ from limnos.app.request_defaults import warehouse_of
 from limnos.config.server import ServerSection
 from limnos.config.settings import Settings
 from limnos.config.storage import StorageSection
+from limnos.rooms.sqlpp.services.requests.node_limits import SQLPP_OFFLOADER
 from limnos.services.iceberg.scan_queue import SCAN_OFFLOADER
 from limnos.services.request.concurrency.previews import PREVIEW_OFFLOADER
-from limnos.services.sqlpp.requests.node_limits import SQLPP_OFFLOADER
 
 
 @pytest.mark.parametrize("warehouse", [None, "/elsewhere", "s3://b/k", "{data}/tables", "{data}"])

@@ -20,9 +20,9 @@ from limnos.app.offload_processes import OffloadProcesses
 from limnos.formats.iceberg import metadata, read_restrictions
 from limnos.formats.iceberg.offloaded import OFFLOADED_WORK
 from limnos.model.errors import BadRequest, CommitConflict, ServiceUnavailable, UnsupportedOperation
-from limnos.sqlpp import EmptyNameResolver, bind, parse_body
-from limnos.sqlpp.offloaded_work import EVALUATE, PLAIN
-from limnos.sqlpp.plan import wire
+from limnos.rooms.sqlpp.language import EmptyNameResolver, bind, parse_body
+from limnos.rooms.sqlpp.language.offloaded_work import EVALUATE, PLAIN
+from limnos.rooms.sqlpp.language.plan import wire
 from limnos.telemetry.logs import configure
 from tests.formats.iceberg.samples import appended, table
 

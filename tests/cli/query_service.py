@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
-from limnos.sqlpp import SqlppError, parse
-from limnos.sqlpp.tree import QueryStatement
-from tests.sqlpp.evaluation import ask
+from limnos.rooms.sqlpp.language import SqlppError, parse
+from limnos.rooms.sqlpp.language.tree import QueryStatement
+from tests.rooms.sqlpp.language.evaluation import ask
 
 NAMES = [
     ["sales.east", ""],

@@ -391,7 +391,7 @@ def test_wrong_arguments_of_no_command_import_a_heavy_library(tmp_path: Path) ->
 import contextlib, io, sys
 from limnos.cli.main import main
 from limnos.cli.operations import COMMANDS, GROUPS
-heavy = ('asyncio', 'httpx2', 'limnos.client.session', 'limnos.config', 'limnos.sqlpp', 'pydantic', 'rich', 'ssl')
+heavy = ('asyncio', 'httpx2', 'limnos.client.session', 'limnos.config', 'limnos.rooms.sqlpp.language', 'pydantic', 'rich', 'ssl')
 commands = [name for name in COMMANDS if name not in GROUPS]
 commands += [f'{group} {name}' for group, names in GROUPS.items() for name in names]
 for command in commands:

@@ -47,13 +47,13 @@ OWN = {
     "services/iceberg/restricted_reads.py": "files rewritten for restricted readers, which change nothing",
     "services/iceberg/snapshot_pins.py": "snapshots that plans need, which change nothing",
     "services/iceberg/scan_plans.py": "plans of scans under way, which change nothing",
-    "services/sqlpp/definitions/dataset_tables.py": (
+    "rooms/sqlpp/services/definitions/dataset_tables.py": (
         "the drop of a dataset that a killed server left unfinished: a change row tells it"
     ),
-    "services/sqlpp/execution/compaction_requests.py": "tasks that look after datasets",
-    "services/sqlpp/locks/statement_locks.py": "locks of statements",
-    "services/sqlpp/requests/running_requests.py": "requests under way, and results to be fetched",
-    "services/sqlpp/requests/results.py": "as those",
+    "rooms/sqlpp/services/execution/compaction_requests.py": "tasks that look after datasets",
+    "rooms/sqlpp/services/locks/statement_locks.py": "locks of statements",
+    "rooms/sqlpp/services/requests/running_requests.py": "requests under way, and results to be fetched",
+    "rooms/sqlpp/services/requests/results.py": "as those",
     "services/request/task_context.py": "what tasks do",
 }
 """Modules that submit mutations with the server's own permit, or bypass the context, with the kind of mutations."""

@@ -45,13 +45,13 @@ from limnos.model.privileges import BINDS, Privilege
 from limnos.model.proto.limnos.v1.export_pb2 import Entity, ExportRecord
 from limnos.model.records import NODE_RECORDS
 from limnos.model.storage_locations import OF_CATALOGS, LocationKind
+from limnos.rooms.sqlpp.services.execution import metadata
+from limnos.rooms.sqlpp.services.requests import errors as sqlpp_errors
 from limnos.services.activity import lineage
 from limnos.services.exchange import import_rows
 from limnos.services.federation import placeholder_nodes
 from limnos.services.governance.attachments import HOLDERS
 from limnos.services.lookup.securables import parse_kind
-from limnos.services.sqlpp.execution import metadata
-from limnos.services.sqlpp.requests import errors as sqlpp_errors
 from limnos.services.upkeep import trash
 from limnos.store.objects import attachments as stored_attachments
 from limnos.view.facts import TOUCHED
@@ -98,9 +98,9 @@ def _gravitino_error(_: Kind, row: KindRow) -> Iterator[str]:
 
 def _sqlpp(kind: Kind, row: KindRow) -> Iterator[str]:
     if row.sqlpp and not (row.sqlpp in sqlpp_errors._UNKNOWN and row.sqlpp in sqlpp_errors._EXISTS):
-        yield f"no errors for a missing and a taken {row.sqlpp}; add them in services/sqlpp/requests/errors.py"
+        yield f"no errors for a missing and a taken {row.sqlpp}; add them in rooms/sqlpp/services/requests/errors.py"
     if row.sqlpp and kind not in {each for kinds in metadata._KINDS.values() for each in kinds}:
-        yield "no dataset of the metadata shows it; add one to _KINDS in services/sqlpp/execution/metadata.py"
+        yield "no dataset of the metadata shows it; add one to _KINDS in rooms/sqlpp/services/execution/metadata.py"
 
 
 def _name_space(kind: Kind, row: KindRow) -> Iterator[str]:

@@ -15,8 +15,8 @@ TESTS = Path(__file__).parents[1]
 def test_listed_modules_and_folders_exist() -> None:
     """Every name is an existing module or folder."""
     assert [each for each in (*FOLDERS, *MODULES) if not (TESTS / each).exists()] == []
-    assert is_zoned(Path("sqlpp/functions/test_times.py"))
-    assert not is_zoned(Path("sqlpp/test_fuzz.py"))
+    assert is_zoned(Path("rooms/sqlpp/language/functions/test_times.py"))
+    assert not is_zoned(Path("rooms/sqlpp/language/test_fuzz.py"))
 
 
 def test_local_time_uses_the_zone_and_is_restored() -> None:

@@ -48,12 +48,12 @@ CLOCK: Mapping[str, str] = dict.fromkeys(
     ("time.time", "time.time_ns", "datetime.datetime.now", "datetime.date.today"),
     "take the moment as a parameter: a pure room has no clock",
 )
-PURE_ROOMS = frozenset({"names", "model", "formats", "sqlpp"})
+PURE_ROOMS = frozenset({"names", "model", "formats", "language"})
 TERMINAL_ROOMS = frozenset({"cli"})
 ROOM_PARTS = 4
 """The parts of the path of a module at the top of an optional room, such as `limnos/rooms/jobs/server.py`."""
 
-CLI_MAY_IMPORT = frozenset({"cli", "client", "config", "manifests", "model", "names", "sqlpp"})
+CLI_MAY_IMPORT = frozenset({"cli", "client", "config", "language", "manifests", "model", "names"})
 """Rooms of the base install. Other rooms need an extra and increase the start time: `limnos list` must not load a
 server.
 """
@@ -267,7 +267,8 @@ def eager_command(source: SourceFile) -> list[str]:
 def _in_base_install(name: str) -> bool:
     parts = name.split(".")
     if parts[0] == "limnos":
-        return len(parts) == 1 or parts[1] in CLI_MAY_IMPORT or parts[1].startswith("__")
+        layers = parts[3:4] if parts[1:2] == ["rooms"] else parts[1:2]
+        return len(parts) == 1 or bool(CLI_MAY_IMPORT.intersection(layers)) or parts[1].startswith("__")
     return parts[0] in sys.stdlib_module_names or parts[0] in CLI_MAY_IMPORT_OUTSIDE
 
 

@@ -21,8 +21,8 @@ from limnos.config.settings import DatabaseSection, EventsSection, NamesSection,
 from limnos.config.storage import SourcesSection, StorageSection
 from limnos.http.request import IS_GONE
 from limnos.http.throttle import CredentialThrottle
+from limnos.rooms.sqlpp.services.requests.running_requests import REQUESTS
 from limnos.services.runs.job_rules import JOB_RULES, JobRules
-from limnos.services.sqlpp.requests.running_requests import REQUESTS
 from tests.backends import PATIENCE_S
 
 API = "/api/metalakes"

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 import pytest
 
 from limnos.http.admin import errors as admin
-from limnos.http.asterix import errors as asterix
 from limnos.http.iceberg import errors as iceberg
 from limnos.http.lance import errors as lance
 from limnos.http.response import Response
 from limnos.model import errors
 from limnos.model.errors import LimnosError, StorageFailed, StoreDamaged
 from limnos.rooms.gravitino.http import errors as gravitino
+from limnos.rooms.sqlpp.http import errors as asterix
 
 UNEXPECTED = (LimnosError, errors.StateUnknown, errors.StoreDamaged, errors.CannotStart, errors.StartWarning)
 """Errors that are deliberately answered with 500, and errors that no request causes."""

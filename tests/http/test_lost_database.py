@@ -15,11 +15,11 @@ from uuid import UUID
 import pytest
 
 from limnos.http.admin.protocol import AdminProtocol
-from limnos.http.asterix.protocol import AsterixProtocol
 from limnos.http.iceberg.protocol import IcebergProtocol
 from limnos.http.lance.protocol import LanceProtocol
 from limnos.model.errors import ServiceUnavailable
 from limnos.rooms.gravitino.http.protocol import GravitinoProtocol
+from limnos.rooms.sqlpp.http.protocol import AsterixProtocol
 from tests.http import declared_requests
 from tests.http.admin.operation.test_tasks import poisoned, work
 from tests.http.driver import API, OWN, PROGRAM, SCHEDULE, DriverNode, let_jobs, node_at

@@ -9,8 +9,6 @@ import pytest
 
 from limnos.http.admin.protocol import AdminProtocol
 from limnos.http.application import READING
-from limnos.http.asterix.parameters import GET_PARAMETERS
-from limnos.http.asterix.protocol import AsterixProtocol
 from limnos.http.iceberg.protocol import IcebergProtocol
 from limnos.http.lance.protocol import LanceProtocol
 from limnos.http.parameters import check_parameters
@@ -19,6 +17,8 @@ from limnos.http.routing import Route
 from limnos.model.errors import BadRequest
 from limnos.names.errors import InvalidName
 from limnos.rooms.gravitino.http.protocol import GravitinoProtocol
+from limnos.rooms.sqlpp.http.parameters import GET_PARAMETERS
+from limnos.rooms.sqlpp.http.protocol import AsterixProtocol
 from scripts.generate_openapi import read_of, unwrap
 from tests.http.driver import API, DriverNode
 

@@ -11,11 +11,11 @@ import pytest
 from limnos.access.authentication import Credential
 from limnos.config.audit import AuditSection
 from limnos.http.admin.protocol import AdminProtocol
-from limnos.http.asterix.protocol import AsterixProtocol
 from limnos.http.iceberg.protocol import IcebergProtocol
 from limnos.http.lance.protocol import LanceProtocol
 from limnos.model.audit import AuditRecord
 from limnos.rooms.gravitino.http.protocol import GravitinoProtocol
+from limnos.rooms.sqlpp.http.protocol import AsterixProtocol
 from limnos.services.activity.audit import audit_read
 from limnos.services.request.context import Context
 from limnos.store.activity.audit import AuditFilter

@@ -21,9 +21,9 @@ import pytest
 from bench.cpu import descendants
 from limnos.client import Client
 from limnos.client.values import NamedPrincipals
-from tests.engine.test_service import ask, rows
 from tests.integration.live import LiveServer, serving
 from tests.objects import ObjectStoreServer, authorized
+from tests.rooms.sqlpp.engine.test_service import ask, rows
 
 pytestmark = [
     pytest.mark.spark,

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pytest
 from pyiceberg.catalog import load_catalog
 
-from tests.engine.query_requests import answer_of
+from tests.rooms.sqlpp.engine.query_requests import answer_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -21,7 +21,7 @@ utils.get_class_annotations.__code__ = refuse.__code__
 """Makes msgspec fail if it builds the description of one more struct."""
 
 ENGINE = """
-from limnos.sqlpp.jobs import EngineJob, decode, encode
+from limnos.rooms.sqlpp.language.jobs import EngineJob, decode, encode
 job = EngineJob(
     id="1", kind="query", plan=b"", slots=0, reads=(), target=None, returning=None, returning_slots=0, credential="",
     deadline_ms=1, user="",

@@ -11,7 +11,7 @@ from limnos.model.errors import LockLost
 from limnos.model.permits import upkeep_permit
 from limnos.model.statement_locks import LockKey, LockKind, LockMode, LockRequest
 from limnos.names.dataverse import DataverseName
-from limnos.services.sqlpp.locks.statement_locks import StatementLocks
+from limnos.rooms.sqlpp.services.locks.statement_locks import StatementLocks
 from limnos.store.backends.postgres import PostgresStore
 from limnos.store.backends.sqlite import SqliteStore
 from limnos.store.tx import Tx

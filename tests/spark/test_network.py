@@ -25,8 +25,8 @@ import json, sys
 from concurrent.futures import Future
 role, uri, scratch, *ports = sys.argv[1:]
 if role == "engine":
-    from limnos.engine import process
-    from limnos.engine.wire import EngineStart
+    from limnos.rooms.sqlpp.engine import process
+    from limnos.rooms.sqlpp.engine.wire import EngineStart
     task = Future()
     start = EngineStart(
         uri=uri, metalake="lake", master="local[2]", memory="512m", slots=2, statements_max=2, scratch=scratch,

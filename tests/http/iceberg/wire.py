@@ -24,8 +24,8 @@ from limnos.config.audit import AuditSection
 from limnos.config.server import ServerSection
 from limnos.config.settings import DatabaseSection, EventsSection, IcebergSection, Settings
 from limnos.http.throttle import CredentialThrottle
+from limnos.rooms.sqlpp.services.requests.running_requests import REQUESTS
 from limnos.services.iceberg import added_files
-from limnos.services.sqlpp.requests.running_requests import REQUESTS
 from tests.http.driver import DriverAnswer, DriverNode
 
 PREFIX = "lake.main"

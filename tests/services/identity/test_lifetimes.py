@@ -20,13 +20,13 @@ from limnos.model.entities import Token
 from limnos.model.jobs import QUEUED, TemplateJob
 from limnos.model.permits import upkeep_permit
 from limnos.model.principals import TokenPurpose, TokenTrust
+from limnos.rooms.sqlpp.services.execution.data_statements import TOKEN_GRACE_S
+from limnos.rooms.sqlpp.services.locks import statement_locks
 from limnos.services.identity.console_sessions import session_open_with_password
 from limnos.services.identity.tokens import token_create
 from limnos.services.maintenance.rewriting.leases import LEASE_MS
 from limnos.services.request.context import Context
 from limnos.services.request.task_context import TaskContext
-from limnos.services.sqlpp.execution.data_statements import TOKEN_GRACE_S
-from limnos.services.sqlpp.locks import statement_locks
 from limnos.sources import adls, credentials, gcs
 from limnos.store.identity.tokens import token_read
 from tests.http.driver import API, OWN, DriverAnswer, DriverNode, node_at

@@ -19,11 +19,11 @@ from limnos.app.node_builder import build
 from limnos.config.access import AccessSection
 from limnos.config.settings import DatabaseSection, ServerSection, Settings
 from limnos.http.throttle import CredentialThrottle
+from limnos.rooms.sqlpp.services.requests.running_requests import REQUESTS
 from limnos.services.iceberg.scan_queue import SCAN_OFFLOADER
 from limnos.services.maintenance import table_storage
 from limnos.services.maintenance.orphans import removal, rounds
 from limnos.services.request.offloaded_work import InlineOffloader
-from limnos.services.sqlpp.requests.running_requests import REQUESTS
 from tests.http.driver import DriverNode
 
 FAULT_MODULES = (rounds, removal, table_storage)

@@ -16,6 +16,8 @@ from limnos.access.actions import Action
 from limnos.model.errors import AlreadyExists, BadRequest, IllegalPrivilege, NotEmpty, NotFound, PermissionDenied
 from limnos.model.kinds import KINDS, Kind
 from limnos.model.privileges import GrantCondition, Privilege
+from limnos.rooms.sqlpp.services.execution.metadata import metadata_gather
+from limnos.rooms.sqlpp.services.execution.metadata_requests import MetadataRequest
 from limnos.services.catalog.namespaces import (
     namespace_alter,
     namespace_drop,
@@ -34,8 +36,6 @@ from limnos.services.request.browsing import catalog_names, paths_of
 from limnos.services.request.name_pages import PageRequest
 from limnos.services.request.property_edits import PropertyEdits
 from limnos.services.request.request_scope import RequestScope
-from limnos.services.sqlpp.execution.metadata import metadata_gather
-from limnos.services.sqlpp.execution.metadata_requests import MetadataRequest
 from limnos.services.upkeep.trash import trash_list, trash_restore
 from limnos.store.objects import owners as owner_rows
 from limnos.view import listings

@@ -8,15 +8,15 @@ from functools import partial
 
 import pytest
 
-from limnos.services.sqlpp.execution.engine import ENGINE
+from limnos.rooms.sqlpp.language.jobs import EngineJob
+from limnos.rooms.sqlpp.services.execution.engine import ENGINE
 from limnos.services.storage.table_files import STATEMENT_FILES, StatementFiles
-from limnos.sqlpp.jobs import EngineJob
-from tests.http.asterix.test_datasets import RecordingEngine
-from tests.http.asterix.wire import ask
 from tests.http.driver import DriverAnswer, DriverNode
 from tests.http.iceberg import wire
 from tests.http.iceberg.planning import WrittenTable
 from tests.iceberg_manifests import data_file, entry, manifest_list
+from tests.rooms.sqlpp.http.test_datasets import RecordingEngine
+from tests.rooms.sqlpp.http.wire import ask
 
 INSERT = "insert into a.t (select value s from a.source as s)"
 

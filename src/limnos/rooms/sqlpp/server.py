@@ -6,17 +6,17 @@ from __future__ import annotations
 from typing import Final
 
 from limnos.app.engine_files import engine_notes
-from limnos.app.engines import engine_of, has_engine
 from limnos.app.offload_processes import OffloadProcesses
 from limnos.app.room_parts import LoopStart
 from limnos.config.settings import Settings
-from limnos.http.asterix.protocol import AsterixProtocol
 from limnos.manifests.switches import RoomSet
+from limnos.rooms.sqlpp.app.engines import engine_of, has_engine
+from limnos.rooms.sqlpp.http.protocol import AsterixProtocol
+from limnos.rooms.sqlpp.services.execution.engine import ENGINE
+from limnos.rooms.sqlpp.services.locks.statement_locks import LOCKS
+from limnos.rooms.sqlpp.services.requests.node_limits import SQLPP_OFFLOADER
+from limnos.rooms.sqlpp.services.requests.running_requests import REQUESTS
 from limnos.services.request.node_services import NodeServices
-from limnos.services.sqlpp.execution.engine import ENGINE
-from limnos.services.sqlpp.locks.statement_locks import LOCKS
-from limnos.services.sqlpp.requests.node_limits import SQLPP_OFFLOADER
-from limnos.services.sqlpp.requests.running_requests import REQUESTS
 
 STATEMENT_BYTES_MAX: Final = 1 << 30
 """Memory limit in bytes of a process that parses, binds or evaluates SQL++ statements."""

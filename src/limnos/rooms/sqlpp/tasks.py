@@ -6,14 +6,14 @@ from __future__ import annotations
 from typing import Final
 
 from limnos.app.task_kind import TaskKind, result_runner
-from limnos.services.sqlpp.definitions.dataset_tables import (
+from limnos.rooms.sqlpp.services.definitions.dataset_tables import (
     DROP_UNFINISHED,
     UnfinishedDataset,
     unfinished_drop_run,
 )
-from limnos.services.sqlpp.execution.compaction_requests import CLEAN_UP, COMPACT, CompactPayload
-from limnos.services.sqlpp.execution.compaction_task import LEASE_MS as COMPACT_LEASE_MS
-from limnos.services.sqlpp.execution.compaction_task import compact_run
+from limnos.rooms.sqlpp.services.execution.compaction_requests import CLEAN_UP, COMPACT, CompactPayload
+from limnos.rooms.sqlpp.services.execution.compaction_task import LEASE_MS as COMPACT_LEASE_MS
+from limnos.rooms.sqlpp.services.execution.compaction_task import compact_run
 
 KINDS: Final = (
     TaskKind(

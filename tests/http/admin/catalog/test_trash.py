@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from limnos.services.upkeep import trash
-from tests.http.asterix.wire import rows
 from tests.http.driver import API, OWN, DriverNode, grant
 from tests.http.iceberg.wire import (
     SPACES,
@@ -22,6 +21,7 @@ from tests.http.iceberg.wire import (
     view_path,
 )
 from tests.http.test_coverage import FUNCTION
+from tests.rooms.sqlpp.http.wire import rows
 
 TRASH = f"{OWN}/metalakes/lake/catalogs/main/trash"
 

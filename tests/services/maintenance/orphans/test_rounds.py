@@ -13,12 +13,12 @@ from limnos.services.iceberg.orphan_fence import ORPHAN_FENCE, FencedTables
 from limnos.services.maintenance.orphans.rounds import OrphanRound
 from limnos.store.sql import Sql
 from tests.http.admin.activity.test_runs import finish, started
-from tests.http.asterix.wire import rows
 from tests.http.driver import API, DriverAnswer, DriverNode, grant
 from tests.http.iceberg import wire
 from tests.http.lance.wire import make_space
 from tests.http.lance.wire import table as lance_table
 from tests.iceberg_manifests import data_file, entry, manifest_list
+from tests.rooms.sqlpp.http.wire import rows
 from tests.services.maintenance.histories import (
     DAY_MS,
     MAINTENANCE,
