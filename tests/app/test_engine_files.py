@@ -98,8 +98,8 @@ def test_statement_timeout_reports_preparation_progress(tmp_path: Path) -> None:
     refused = catch_refusal(story)
 
     assert (
-        refused.text
-        == "ASX3109: The engine is not ready: an archive for it is being fetched (12 of 48 MB). Nothing was changed:"
+        refused.message
+        == "The engine is not ready: an archive for it is being fetched (12 of 48 MB). Nothing was changed:"
         " try again"
     )
     assert refused.retry_after_s == module.RETRY_S

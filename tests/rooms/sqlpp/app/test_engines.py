@@ -449,7 +449,7 @@ def test_second_process_is_replaced_after_the_first_has_ended(
     run: Callable[[Story], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While one replaced process runs, another one with a stuck job takes jobs further, and is replaced afterwards."""
-    monkeypatch.setattr("tests.app.test_engines.START", structs.replace(START, statements_max=6))
+    monkeypatch.setattr("tests.rooms.sqlpp.app.test_engines.START", structs.replace(START, statements_max=6))
 
     async def story(engine: SparkEngine) -> None:
         first = await begun(engine, "obey 1")

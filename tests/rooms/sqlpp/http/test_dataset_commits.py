@@ -96,6 +96,14 @@ def test_appends_by_other_clients_are_refused(lake: DriverNode) -> None:
         )
 
 
+def test_server_without_the_room_refuses_commits_to_datasets(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that cannot read a dataset's rules refuses each commit to it, and says which room to install."""
+    monkeypatch.setattr("limnos.services.iceberg.dataset_fence.stored_statements", lambda: None)
+
+    with nothing_done(lake):
+        refused(commit(lake, *ITEMS, updates=[set_properties(mine="1")]), "Default.items is a dataset", "room sqlpp")
+
+
 def test_commits_that_change_no_rows_are_accepted(lake: DriverNode) -> None:
     """Branches, tags, properties and new columns are accepted, because SQL++ reads `main`. Moving `main` to another
     snapshot is refused.
