@@ -3,10 +3,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from limnos.config.settings import Settings
 from limnos.config.values import is_loopback, split_listen
 from limnos.http.console.site import ConsoleSite
 from limnos.manifests.switches import RoomSet
+
+_WITH_LINKS: Final = frozenset({"sqlpp"})
+"""Rooms to which pages of the kernel link. They count as off where they are not installed."""
 
 
 def console_site_of(settings: Settings, rooms: RoomSet) -> ConsoleSite:
@@ -18,7 +23,7 @@ def console_site_of(settings: Settings, rooms: RoomSet) -> ConsoleSite:
         origin=f"{scheme}://{authority}" if authority else None,
         is_tls=scheme == "https" or settings.tls.certificate is not None,
         allows_name_only=settings.access.authentication == "simple" and _is_on_loopback(settings),
-        rooms_off=frozenset(each.manifest.name for each in rooms.off),
+        rooms_off=_WITH_LINKS - {each.name for each in rooms.on} | {each.manifest.name for each in rooms.off},
     )
 
 
