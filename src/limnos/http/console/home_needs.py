@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What needs the user, for the first page: failed and held runs, tables to maintain, requests for access and answers
-to the user's own, refusals of the day, nodes.
+"""What needs the user, for the first page: failed and held runs, schedules that do not run, tables to maintain,
+requests for access and answers to the user's own, refusals of the day, nodes.
 
 Each source is bounded, and one that the caller may not read, or that fails, is left out: the page never depends on it.
 """
@@ -29,6 +29,7 @@ from limnos.services.maintenance.reports import findings_list
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.runs.run_access import RunView
 from limnos.services.runs.run_lists import runs_list
+from limnos.services.runs.schedules import schedules_stopped
 from limnos.services.upkeep.nodes import server_state
 from limnos.store.activity.audit import AuditFilter
 
@@ -42,7 +43,7 @@ CATALOGS_READ: Final = 5
 ANSWERS_MS: Final = 7 * DAY_MS
 """How long an answer to a request of the user is on the first page."""
 LINES_MAX: Final = 5
-"""The number of lines about runs."""
+"""The number of lines about runs, and of those about schedules."""
 _NAMES: Final = 3
 _BAR: Final = 14
 """The width of a day in the picture, with its gap."""
@@ -91,6 +92,7 @@ async def home_needs(page_request: PageRequest, metalake: str, *, catalogs: Sequ
     runs = [] if page is None else page[0]
     lines = [
         *_run_lines(page_request, metalake, runs=runs),
+        *await _schedule_lines(page_request, metalake),
         *await _table_lines(page_request, metalake, catalogs=catalogs),
         *await _request_lines(page_request, metalake),
         *await _own_request_lines(page_request, metalake),
@@ -128,6 +130,24 @@ def _run_lines(page_request: PageRequest, metalake: str, *, runs: Iterable[RunVi
             )
         )
     return lines[:LINES_MAX]
+
+
+async def _schedule_lines(page_request: PageRequest, metalake: str) -> list[NeedLine]:
+    """Return lines about schedules that are late, or that the server paused."""
+    views = await _or_none(schedules_stopped(page_request.ctx, metalake=metalake, limit=LINES_MAX)) or ()
+    href = f"{page_request.base}/schedules?{urlencode({'metalake': metalake})}"
+    return [
+        NeedLine(
+            what="paused" if view.schedule.paused else "late",
+            look="warn" if view.schedule.paused else "bad",
+            icon="alert",
+            text=f"The schedule of the pipeline {view.pipeline}",
+            href=href,
+            at_ms=None if view.schedule.paused else view.schedule.next_at,
+            detail=view.schedule.reason or "",
+        )
+        for view in views
+    ]
 
 
 async def _table_lines(page_request: PageRequest, metalake: str, *, catalogs: Sequence[Node]) -> list[NeedLine]:

@@ -147,6 +147,7 @@ MANIFEST: Final = Manifest(
             navigation="limnos.rooms.pipelines.navigation:PAGES",
         ),
         PagesEntry(routes="limnos.http.console.pipelines.runs:ROUTES", paths=("/run",)),
+        PagesEntry(routes="limnos.http.console.pipelines.schedules:ROUTES", paths=("/schedules",)),
     ),
     docs=(
         "start/pipelines.md",

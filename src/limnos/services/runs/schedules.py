@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
+from enum import Enum
 from typing import Final, NamedTuple
 
 import msgspec
@@ -18,6 +19,7 @@ from limnos.formats.iceberg.json_types import preview_value
 from limnos.model.decisions import Decision
 from limnos.model.entities import Node
 from limnos.model.errors import BadRequest, NotFound, PermissionDenied
+from limnos.model.jobs import ENDED, SUCCEEDED
 from limnos.model.kinds import Kind
 from limnos.model.permits import Permit
 from limnos.model.schedules import Schedule, ScheduleTerms
@@ -43,6 +45,12 @@ CALENDAR_MAX: Final = 200
 """The maximum number of due times of all schedules in a list; each has one at least."""
 
 
+_PAUSED_BY: Final = "paused by "
+"""The first words of the reason of a schedule that a user paused."""
+LATE_MS: Final = 300_000
+"""The time after a due time, in milliseconds, from which on a schedule that no node has started is late."""
+
+
 class ScheduleView(NamedTuple):
     """A schedule with the name of its pipeline, its next due times, and the UUID and state of its last job, which is
     None before the first start and after the job's record was deleted.
@@ -53,6 +61,19 @@ class ScheduleView(NamedTuple):
     calendar: tuple[int, ...]
     job: str | None = None
     job_state: str | None = None
+
+
+class ScheduleState(Enum):
+    """What a schedule does, or why it does nothing, in the words of lists."""
+
+    PAUSED = "paused"
+    LATE = "late"
+    """No node has looked at it for a few minutes after its due time: no server with jobs is running, or it is busy."""
+    IN_PROGRESS = "in progress"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    SUCCEEDED = "succeeded"
+    NOT_STARTED = "not started yet"
 
 
 class SchedulePut(msgspec.Struct, frozen=True, kw_only=True):
@@ -181,17 +202,49 @@ async def schedules_list(ctx: Context, *, metalake: str, count: int) -> list[Sch
 
     Raises NotFound, NotInUse, PermissionDenied.
     """
+    return [await _with_job(ctx, each) for each in await _views(ctx, metalake, count=count)]
+
+
+async def schedules_stopped(ctx: Context, *, metalake: str, limit: int) -> list[ScheduleView]:
+    """Return at most `limit` of the schedules that the caller may load and that do not run although no user paused
+    them: the server paused them, or they are late. Raises NotFound, NotInUse, PermissionDenied.
+    """
+    now_ms = now_ms_of(ctx)
+    stopped = (ScheduleState.PAUSED, ScheduleState.LATE)
+    views = [each for each in await _views(ctx, metalake, count=1) if schedule_state(each, now_ms=now_ms) in stopped]
+    by_server = [each for each in views if not (each.schedule.reason or "").startswith(_PAUSED_BY)][:limit]
+    with_jobs = [await _with_job(ctx, each) for each in by_server]
+    return [each for each in with_jobs if schedule_state(each, now_ms=now_ms) in stopped]
+
+
+async def _views(ctx: Context, metalake: str, *, count: int) -> list[ScheduleView]:
+    """Return the schedules of the pipelines that the caller may load, by name, without their jobs."""
     metalake_id = await ctx.read(RequestScope(metalake), lambda request_view: request_view.metalake.id)
     rows = {each.pipeline_id: each for each in await ctx.look_up(lambda: schedules_read(metalake_id))}
     versions = await ctx.read(RequestScope(metalake), pipelines_list)
     now_ms = now_ms_of(ctx)
     count = min(count, max(1, CALENDAR_MAX // max(1, len(rows))))
-    views = [
+    return [
         _view(rows[each.node.id], each.node.name, now_ms=now_ms, count=count)
         for each in versions
         if each.node.id in rows
     ]
-    return [await _with_job(ctx, each) for each in views]
+
+
+def schedule_state(view: ScheduleView, *, now_ms: int) -> ScheduleState:
+    """Return the state of a schedule at the time `now_ms`."""
+    schedule = view.schedule
+    if schedule.paused:
+        return ScheduleState.PAUSED
+    if view.job_state is not None and view.job_state not in ENDED:
+        return ScheduleState.IN_PROGRESS
+    if schedule.next_at < now_ms - LATE_MS:
+        return ScheduleState.LATE
+    if schedule.reason is not None:
+        return ScheduleState.SKIPPED
+    if view.job_state is None:
+        return ScheduleState.NOT_STARTED
+    return ScheduleState.SUCCEEDED if view.job_state == SUCCEEDED else ScheduleState.FAILED
 
 
 async def schedule_pause(ctx: Context, *, metalake: str, pipeline: str, is_paused: bool) -> ScheduleView:
@@ -257,7 +310,7 @@ def _confirm(tx: Tx, node: Node, *, user: tuple[str, int] | None) -> Schedule | 
 def _pause(tx: Tx, permit: Permit[ScheduleChange]) -> Schedule:
     node = tx.nodes.confirm(permit.command.pipeline)
     schedule = _existing(tx, permit.command, node=node)
-    tx.schedules.pause(schedule, reason=f"paused by {tx.actor}", name=node.name)
+    tx.schedules.pause(schedule, reason=f"{_PAUSED_BY}{tx.actor}", name=node.name)
     return tx.schedules.of(node.id) or schedule
 
 

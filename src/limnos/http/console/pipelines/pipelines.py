@@ -64,6 +64,7 @@ class PipelinesPage(msgspec.Struct, frozen=True):
     frame: Frame
     pipelines: tuple[PipelineLine, ...]
     runs: tuple[RunLine, ...]
+    schedules_href: str
 
 
 class FindingLine(msgspec.Struct, frozen=True):
@@ -108,7 +109,8 @@ async def pipelines_page(page_request: PageRequest) -> Response:
         )
         for each in versions
     )
-    page = PipelinesPage(frame, pipelines, tuple(lines[:RUNS_SHOWN]))
+    schedules_href = f"{page_request.base}/schedules?{urlencode({'metalake': metalake})}"
+    page = PipelinesPage(frame, pipelines, tuple(lines[:RUNS_SHOWN]), schedules_href)
     return html_response(page_request.request, render("pipelines.html", page))
 
 
