@@ -421,7 +421,9 @@ def test_plan_lists_inputs_and_pins_of_each_step(server: LiveServer, admin: Clie
     assert reads_by_step["known"][0][2].startswith("the rows after snapshot 5, if those can be read")
     assert reads_by_step["older"][0][2] == f"the whole: {UNRECORDED}"
     assert reads_by_step["changed"][0][2] == "the whole: the query changed since it was published"
-    assert reads_by_step["same"][0][2] == "nothing: it was read up to snapshot 77"
+    assert reads_by_step["same"][0][2] == (
+        "nothing new since snapshot 77: its rows are read only to join new rows of other inputs with them"
+    )
     assert [why for _, _, why in reads_by_step["fresh"]] == [
         f"the result of step {namespace}.all in this run",
         "the whole: this step has published nothing from it yet",

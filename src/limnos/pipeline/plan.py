@@ -354,7 +354,7 @@ def _why(checked: CheckResult, step: StepDeclaration, *, table: Parts, snapshot:
     if reason := _change(checked, step):
         return f"the whole: {reason}"
     if since == snapshot:
-        return f"nothing: it was read up to snapshot {since}"
+        return f"nothing new since snapshot {since}: its rows are read only to join new rows of other inputs with them"
     same = "the parameters and the session's settings are the same"
     return f"the rows after snapshot {since}, if those can be read and {same}, else the whole"
 

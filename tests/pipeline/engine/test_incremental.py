@@ -21,8 +21,8 @@ from limnos.pipeline.engine.definitions import definition_of
 from limnos.pipeline.engine.incremental import (
     ReadChoice,
     choose,
+    incremental_rows,
     marks_of,
-    not_incremental,
     read_whole,
 )
 from limnos.pipeline.engine.pinned_reads import pin_tables, with_reads
@@ -70,7 +70,10 @@ def reading(
     chosen = choose(spark, step, pins=pins, definition=defined(spark, step), full=full)
     named = relations(spark, step.body.text)
     frame = spark.sql(with_reads(spark, step.body.text, pinned_reads=chosen.pinned_reads, named=named, catalog="main"))
-    reason = None if chosen.whole_because else not_incremental(frame, chosen)
+    new = None if chosen.whole_because or chosen.nothing_new else incremental_rows(frame, chosen)
+    if new is not None and new.whole_because is None:
+        return chosen, new.frame, pins
+    reason = None if new is None else new.whole_because
     if reason is not None:
         chosen = read_whole(spark, pins=pins, reason=reason)
         frame = spark.sql(
@@ -167,7 +170,7 @@ def test_merge_step_reads_changed_rows_incrementally(spark: SparkSession, admin:
         "SELECT s.id, n.name AS v FROM S s LEFT JOIN N n ON s.id = n.id",
         "SELECT s.id, n.name AS v FROM N n RIGHT JOIN S s ON s.id = n.id",
         "SELECT id, v FROM S WHERE id NOT IN (SELECT id FROM N)",
-        "WITH c AS (SELECT * FROM S) SELECT id, v FROM c UNION ALL SELECT id, name FROM N WHERE false",
+        "WITH c AS (SELECT * FROM S) SELECT id, v FROM c UNION ALL SELECT id, name FROM N",
         "SELECT s.id, (SELECT max(name) FROM N) AS v FROM S s",
         "SELECT id, explode(array(v, v)) AS v FROM S",
         "SELECT s.id, v FROM S s JOIN (SELECT id, count(*) c FROM N GROUP BY id) USING (id)",

@@ -585,3 +585,97 @@ steps:
 
     assert rows == folder.rows("t") == [(1, 40), (2, 20), (3, 30)]
     assert "share it with another row" in folder.run().message
+
+
+UNIONS = """
+steps:
+  @.added: {sql: "SELECT id, v FROM @.a UNION ALL SELECT id, v FROM @.b", incremental: true, write: append}
+  @.inner:
+    sql: "WITH u AS (SELECT * FROM @.b UNION ALL SELECT * FROM @.a) SELECT u.id, v + w AS v FROM u JOIN @.dim USING (id)"
+    incremental: true
+    write: append
+  @.branch:
+    sql: "SELECT id, v FROM @.a UNION ALL SELECT b.id, w FROM @.b AS b LEFT JOIN @.dim AS d ON d.id = b.id"
+    incremental: true
+    write: append
+  @.merged:
+    sql: "SELECT id, v FROM @.a UNION ALL SELECT id + 100, v FROM @.b"
+    incremental: true
+    write: {mode: merge, keys: id}
+  @.code: {python: "f:unite", inputs: {one: @.a, other: @.b}, incremental: true, write: append}
+"""
+UNITE = "def unite(one, other):\n    return one.select('id', 'v').unionByName(other.select('v', 'id'))\n"
+UNITED = {
+    "added": "SELECT id, v FROM @.a UNION ALL SELECT id, v FROM @.b",
+    "inner": "SELECT u.id, v + w FROM (SELECT * FROM @.b UNION ALL SELECT * FROM @.a) u JOIN @.dim USING (id)",
+    "branch": "SELECT id, v FROM @.a UNION ALL SELECT b.id, w FROM @.b AS b LEFT JOIN @.dim AS d ON d.id = b.id",
+    "merged": "SELECT id, v FROM @.a UNION ALL SELECT id + 100, v FROM @.b",
+    "code": "SELECT id, v FROM @.a UNION ALL SELECT id, v FROM @.b",
+}
+
+
+def test_branches_of_unions_are_written_once(folder: Folder) -> None:
+    """Each run writes the new rows of each branch of a UNION, and the rows of no unchanged branch again: if one input
+    has changed, the other, both or none; in SQL, in Python, with joined tables, and by key.
+    """
+    spark, name = folder.spark, f"main.{folder.name}"
+    for table in ("a", "b"):
+        spark.sql(f"CREATE TABLE {name}.{table} AS SELECT 1 AS id, 10 AS v")
+    spark.sql(f"CREATE TABLE {name}.dim AS SELECT id, 1000 AS w FROM VALUES (1), (2), (3) AS t(id)")
+    folder.write("f.py", UNITE)
+    folder.declare(UNIONS)
+    folder.published()
+    messages = []
+
+    for row, changed in enumerate([("a",), ("b",), ("a", "b"), ()], start=2):
+        for table in changed:
+            spark.sql(f"INSERT INTO {name}.{table} VALUES ({row}, {row})")
+        messages.append(folder.published())
+        for table, query in UNITED.items():
+            whole = sorted((tuple(each) for each in spark.sql(query.replace("@.", f"{name}.")).collect()), key=repr)
+            assert folder.rows(table) == whole, (table, changed)
+
+    assert messages == ["; ; ; ; "] * 4
+
+
+FILES_AND_TABLE = f"""
+sources:
+  src: {{files: "d/*.csv", {CSV}}}
+steps:
+  @.both: {{sql: "SELECT id, v FROM @.a UNION ALL SELECT id, v FROM src", incremental: true, write: append}}
+  @.alias:
+    sql: "SELECT id, n FROM (SELECT id, count(*) AS n FROM src GROUP BY id) AS src"
+    incremental: true
+    write: append
+  @.counted: {{python: "f:count", inputs: {{src: src}}, incremental: true, write: append}}
+  @.known: {{python: "f:known", inputs: {{src: src, old: @.a}}, incremental: true, write: append}}
+"""
+COUNT = """
+def count(src):
+    return src.groupBy("id").count()
+
+def known(src, old):
+    ids = [row.id for row in src.collect()]
+    return old.where(old.id.isin(ids)).select("id", "v")
+"""
+
+
+def test_files_beside_tables_give_the_rows_of_a_whole_read(folder: Folder) -> None:
+    """New files do not write the rows of an unchanged table again. An aggregate over files reads everything: in Python,
+    and in SQL also if its alias is the name of the source. Rows that come from no new row read everything.
+    """
+    spark, name = folder.spark, f"main.{folder.name}"
+    spark.sql(f"CREATE TABLE {name}.a AS SELECT * FROM VALUES (1, 10), (2, 20) AS t(id, v)")
+    folder.write("f.py", COUNT)
+    folder.write("d/1.csv", "id,v\n1,1\n", at=1)
+    folder.declare(FILES_AND_TABLE)
+    folder.published()
+
+    folder.write("d/2.csv", "id,v\n1,2\n2,2\n", at=2)
+    messages = folder.published()
+
+    assert folder.rows("both") == [(1, 1), (1, 10), (1, 2), (2, 2), (2, 20)]
+    assert folder.rows("alias") == folder.rows("counted") == [(1, 2), (2, 1)]
+    assert folder.rows("known") == [(1, 10), (2, 20)]
+    assert messages.count("the query has an aggregate") == 2
+    assert messages.count("no row of the query comes from an input with new rows") == 1

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Incremental reads of a step: the tables that can be read by increments, and reasons for full reads.
 
-Decides from the step's last checkpoint, its write mode and the query's plan. Must not know how `increments` reads an
-increment. The checkpoint is in the summary of the step's own published snapshot, so a restored table and its pipeline
-agree.
+Decides from the step's last checkpoint and its write mode; `new_rows` inspects the query's plan. Must not know how
+`increments` reads an increment. The checkpoint is in the summary of the step's own published snapshot, so a restored
+table and its pipeline agree.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -17,10 +17,9 @@ from limnos.names import engine
 from limnos.pipeline.checkpoints import INPUTS, inputs_of
 from limnos.pipeline.declaration import WriteMode
 from limnos.pipeline.definitions import DEFINITION, change_reason, encode
-from limnos.pipeline.engine.definitions import NOT_INSPECTED
 from limnos.pipeline.engine.increments import Increment, increment
-from limnos.pipeline.engine.metadata import is_classic, metadata_of
-from limnos.pipeline.engine.parser import Java
+from limnos.pipeline.engine.metadata import metadata_of
+from limnos.pipeline.engine.new_rows import NewRows, new_rows
 from limnos.pipeline.engine.pinned_reads import PinnedRead, frame_of, reads, stand_in
 from limnos.pipeline.outcomes import ReadPin
 
@@ -29,25 +28,6 @@ if TYPE_CHECKING:
 
     from limnos.pipeline.declaration import Parts, StepDeclaration
     from limnos.pipeline.engine.metadata import TableMetadata, TableSnapshot
-
-_THROUGH = frozenset(
-    {
-        "Project",
-        "Filter",
-        "SubqueryAlias",
-        "View",
-        "Generate",
-        "Sort",
-        "CollectMetrics",
-        "ResolvedHint",
-        "RepartitionByExpression",
-        "Repartition",
-        "CTERelationDef",
-        "Union",
-    }
-)
-_LEFT = frozenset({"Inner", "Cross", "LeftOuter", "LeftSemi", "LeftAnti"})
-_RIGHT = frozenset({"Inner", "Cross", "RightOuter"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,82 +124,15 @@ def read_whole(spark: SparkSession, *, pins: Mapping[Parts, ReadPin], reason: st
     return _whole(reads(spark, pins), reason)
 
 
-def not_incremental(frame: DataFrame, chosen: ReadChoice, *, also: frozenset[str] = frozenset()) -> str | None:
-    """Return the reason why the query cannot be evaluated over increments alone; None if it can, so that no full read
-    is needed.
+def incremental_rows(
+    frame: DataFrame, chosen: ReadChoice, *, also: frozenset[str] = frozenset(), by_code: bool = False
+) -> NewRows:
+    """Return the rows of the query that come from new rows of its inputs, or why it needs a full read.
 
-    `also` are temporary views of other sources that contain only new rows. Filters, projections, unions, and joins with
-    unchanged tables qualify. Operators that combine several rows do not.
+    `also` are temporary views of other sources that contain only new rows. `by_code`: a Python function made the query.
     """
-    if not is_classic(frame.sparkSession):
-        return NOT_INSPECTED
-    names = also | {chosen.pinned_reads[each].text for each in chosen.increments}
-    plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - plans are Spark's own
-    try:
-        _passes_new_rows(plan, names=names, shared={})
-    except _NotIncremental as error:
-        return str(error)
-    return None
-
-
-class _NotIncremental(Exception):
-    """Raised if the plan needs more than the new rows; the message names the part of the plan."""
-
-
-def _passes_new_rows(plan: Java, *, names: frozenset[str], shared: dict[int, bool]) -> bool:
-    """Return whether a plan node reads new rows. Raises _NotIncremental if it does not process each row by itself."""
-    node: str = plan.getClass().getSimpleName()
-    if node == "SubqueryAlias" and plan.alias() in names:
-        return True
-    if node == "CTERelationRef":
-        return shared.get(plan.cteId(), False)
-    for each in _each(plan.subqueries()):
-        if _passes_new_rows(each, names=names, shared=shared):
-            raise _NotIncremental("a subquery of the query reads a changed table")
-    if node == "WithCTE":
-        for each in _each(plan.cteDefs()):
-            shared[each.id()] = _passes_new_rows(each, names=names, shared=shared)
-        return _passes_new_rows(plan.plan(), names=names, shared=shared)
-    below = [_passes_new_rows(each, names=names, shared=shared) for each in _each(plan.children())]
-    if not any(below):
-        return False
-    if node == "Join":
-        return _passes_through_join(plan, left=below[0], right=below[1])
-    if node not in _THROUGH:
-        raise _NotIncremental(f"the query has {_WORDS.get(node, node)}, which reads more than the new rows")
-    return True
-
-
-def _passes_through_join(plan: Java, *, left: bool, right: bool) -> bool:
-    kind: str = plan.joinType().toString()
-    if left and right:
-        raise _NotIncremental(
-            "the query joins two inputs of which new rows are read: tables that have both changed, or files"
-        )
-    if kind not in (_LEFT if left else _RIGHT):
-        raise _NotIncremental(
-            f"the query has a join ({kind}) by which new rows of one table change rows derived from the other"
-        )
-    return True
-
-
-_WORDS = {
-    "Aggregate": "an aggregate",
-    "Distinct": "DISTINCT",
-    "Deduplicate": "DISTINCT",
-    "Window": "a window",
-    "GlobalLimit": "LIMIT",
-    "LocalLimit": "LIMIT",
-    "Offset": "OFFSET",
-    "Except": "EXCEPT",
-    "Intersect": "INTERSECT",
-    "Sample": "TABLESAMPLE",
-    "Pivot": "PIVOT",
-}
-
-
-def _each(sequence: Java) -> Iterator[Java]:
-    return (sequence.apply(index) for index in range(sequence.size()))
+    views = also | {chosen.pinned_reads[each].text for each in chosen.increments}
+    return new_rows(frame, views=views, by_code=by_code)
 
 
 def _mode_reason(step: StepDeclaration) -> str | None:

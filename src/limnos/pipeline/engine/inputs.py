@@ -21,7 +21,8 @@ from limnos.pipeline.declaration import Load, Parts, Pipeline, PythonStep, Sql, 
 from limnos.pipeline.engine import pinned_reads
 from limnos.pipeline.engine.changes import quote_column
 from limnos.pipeline.engine.definitions import definition_of, run_reason, varying_reason
-from limnos.pipeline.engine.incremental import ReadChoice, choose, not_incremental, read_whole
+from limnos.pipeline.engine.incremental import ReadChoice, choose, incremental_rows, read_whole
+from limnos.pipeline.engine.new_rows import NewRows
 from limnos.pipeline.engine.promotion import promotion_comparison
 from limnos.pipeline.engine.relations import QueryNames, query_names
 from limnos.pipeline.engine.source_opening import OpenedSource, SourceOpener
@@ -177,18 +178,24 @@ class _InputReader:
             reason = next((each.read.pin.whole_because for each in sources if each.read.pin.whole_because), None)
             if reason is None:
                 inputs = self._made(chosen.pinned_reads, sources, chosen=chosen)
-                also = frozenset(each.name for each in sources)
                 reason = varying_reason(self.step, inputs.frame, values=self.values)
-                if reason is None and not inputs.nothing_new:
-                    reason = not_incremental(inputs.frame, chosen, also=also)
-                if reason is None:
+                if reason is None and inputs.nothing_new:
                     return inputs
+                if reason is None:
+                    new = self._new_rows(inputs.frame, sources, chosen=chosen)
+                    if new.whole_because is None:
+                        return replace(inputs, frame=new.frame)
+                    reason = new.whole_because
             for each in sources:
                 each.release()
         whole = read_whole(self.spark, pins=self.pins, reason=reason)
         sources = self.opening.opened(self.names, new=False, again=sources)
         self._require_all(sources, reason=reason)
         return self._made(whole.pinned_reads, sources, whole_because=reason)
+
+    def _new_rows(self, frame: DataFrame, sources: tuple[OpenedSource, ...], *, chosen: ReadChoice) -> NewRows:
+        also = frozenset(each.name for each in sources)
+        return incremental_rows(frame, chosen, also=also, by_code=isinstance(self.step.body, PythonStep))
 
     def _reads_stream(self) -> bool:
         streams = {each.name for each in self.context.pipeline.sources if isinstance(each.kind, Stream)}
@@ -220,13 +227,17 @@ class _InputReader:
             definition=self.definition,
             whole_because=whole_because,
             nothing_new=nothing_new,
-            newest_rows=self._newest_rows(results, sources, new=chosen is not None),
+            newest_rows=self._newest_rows(results, sources, chosen=chosen),
             malformed=tuple(each.read.malformed for each in sources if each.read.malformed is not None),
             opened=sources,
         )
 
     def _newest_rows(
-        self, results: Mapping[Parts, pinned_reads.PinnedRead], sources: tuple[OpenedSource, ...], *, new: bool
+        self,
+        results: Mapping[Parts, pinned_reads.PinnedRead],
+        sources: tuple[OpenedSource, ...],
+        *,
+        chosen: ReadChoice | None,
     ) -> Callable[[], DataFrame] | None:
         """Return a function that reads the files one by one; None if the step's rows do not belong to single files."""
         keyed = self.step.write.mode in (WriteMode.MERGE, WriteMode.HISTORY)
@@ -240,8 +251,11 @@ class _InputReader:
         def newest_rows() -> DataFrame:
             frames = []
             for rank, path in enumerate(source.read.files):
-                self.opening.file_frame(source, path=path, new=new)
-                frames.append(self._frame(results, sources).withColumn(_RANK, f.lit(rank)))
+                self.opening.file_frame(source, path=path, new=chosen is not None)
+                frame = self._frame(results, sources)
+                if chosen is not None:
+                    frame = self._new_rows(frame, sources, chosen=chosen).frame
+                frames.append(frame.withColumn(_RANK, f.lit(rank)))
             return _rows_of_newest_files(self.step, reduce(lambda one, other: one.unionAll(other), frames))
 
         return newest_rows
@@ -261,7 +275,7 @@ class _InputReader:
                 actual_table=self.context.pipeline.actual_table,
             )
             return self.spark.sql(text, args=used) if used else self.spark.sql(text)
-        opened = {each.name: each.read.frame for each in sources}
+        opened = {each.name: self.spark.table(quote_column(each.name)) for each in sources}
         frames: dict[str, object] = {
             name: (
                 pinned_reads.frame_of(self.spark, results[self._full(argument)])
