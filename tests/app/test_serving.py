@@ -45,7 +45,8 @@ def test_descriptions_of_structs_are_built_before_threads_decode(monkeypatch: py
     async def close() -> None:
         calls.append("close")
 
-    node = SimpleNamespace(services=None, close=close)
+    services = SimpleNamespace(store=SimpleNamespace(inline=True))
+    node = SimpleNamespace(services=services, close=close)
     monkeypatch.setattr(serving, "build", lambda *_: calls.append("build") or node)
     monkeypatch.setattr(serving, "build_struct_types", lambda: calls.append("structs"))
     monkeypatch.setattr(serving, "bootstrap", bootstrap)

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A TCP proxy to PostgreSQL in its own threads, which can stop forwarding, close connections, or refuse them."""
+"""A TCP proxy to PostgreSQL in its own threads, which can stop forwarding, answer late, close connections, or
+refuse them.
+"""
 
 from __future__ import annotations
 
 import selectors
 import socket
 import threading
+import time
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
@@ -33,6 +36,8 @@ class Proxy:
         self.url = f"postgresql://{user}{password}@127.0.0.1:{self._listener.getsockname()[1]}{parts.path}"
         self._pairs: list[_Pair] = []
         self._silent_to_new = False
+        self.late_s = 0.0
+        """The time by which the database's first answer on each new connection is late, in seconds."""
         self._closed = False
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -52,7 +57,7 @@ class Proxy:
                 near, _ = self._listener.accept()
             except OSError:
                 return
-            pair = _Pair(near, self._target)
+            pair = _Pair(near, self._target, late_s=self.late_s)
             self._pairs.append(pair)
             if self._silent_to_new:
                 pair.silent.set()
@@ -78,9 +83,10 @@ class Proxy:
 class _Pair(threading.Thread):
     """One proxied connection: its client socket and its server socket."""
 
-    def __init__(self, near: socket.socket, target: str | tuple[str, int]) -> None:
+    def __init__(self, near: socket.socket, target: str | tuple[str, int], *, late_s: float = 0.0) -> None:
         super().__init__(daemon=True)
         self.near = near
+        self.late_s = late_s
         self.silent = threading.Event()
         if isinstance(target, str):
             self.far = socket.socket(socket.AF_UNIX)
@@ -96,6 +102,9 @@ class _Pair(threading.Thread):
             while True:
                 for key, _ in ready.select():
                     data = key.fileobj.recv(BYTES)  # type: ignore[union-attr]
+                    if key.fileobj is self.far and self.late_s:
+                        time.sleep(self.late_s)
+                        self.late_s = 0.0
                     if self.silent.is_set():
                         return  # both ends stay open and nothing is read
                     if not data:

@@ -30,6 +30,7 @@ from limnos.app.request_defaults import metalakes_named, warehouse_of
 from limnos.app.room_parts import room_notes
 from limnos.app.sealing_keys import keys_origin, keys_text, missing_keys, warn_of_keys
 from limnos.app.serving import serve, settle_memory
+from limnos.app.slow_start import log_slow_start
 from limnos.app.startup_errors import damaged_store_error, explain_startup_errors, masked_address
 from limnos.app.upkeep import LEASE_MS
 from limnos.app.worker_supervisor import Supervisor
@@ -84,7 +85,8 @@ def start(loaded: LoadedSettings) -> int:
             serve(loaded, groups[0], announce, certificates=certificates)
             exit_now(0)
         make_data_directory(settings)
-        migrate_store(database_of(settings))  # once, in the supervisor, so that an error is reported in full
+        with log_slow_start():
+            migrate_store(database_of(settings))  # once, in the supervisor, so that an error is reported in full
         with_authentication(settings, database_of(settings))
         settle_memory()
         return Supervisor(loaded=loaded, sockets=groups, announce=announce, certificates=certificates).run()
@@ -370,7 +372,8 @@ def migrate(
                 f"A server uses the store {masked_address(database_of(settings))}: --restored would {effect}."
                 " Stop every server, then repeat the command; --force does it beside running servers"
             )
-        before, after = migrate_store(database_of(settings))
+        with log_slow_start():
+            before, after = migrate_store(database_of(settings))
     done = f"schema {after}: nothing to do" if before == after else f"schema {before or 'none'} -> {after}"
     if not restored:
         return done

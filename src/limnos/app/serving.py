@@ -26,6 +26,7 @@ from limnos.app.listening import bind_address
 from limnos.app.node_beats import NodeBeats
 from limnos.app.node_builder import ServerNode, build
 from limnos.app.room_parts import LoopStart, loops_of
+from limnos.app.slow_start import log_slow_start, run_patiently
 from limnos.config.loading import LoadedSettings
 from limnos.config.settings import Settings
 from limnos.http.admission_protocol import AdmissionProtocol
@@ -138,13 +139,15 @@ async def _serve(
     certificates: CertificateReloader | None,
 ) -> None:
     settings = loaded.settings
-    built = build(settings, loaded.origins)
+    with log_slow_start():
+        built = build(settings, loaded.origins)
     build_struct_types()
     is_inner_needed = certificates is not None or settings.server.workers > 1
     inner = _InnerSocket(sockets[0], is_needed=is_inner_needed)
     background_tasks: list[asyncio.Task[None]] = []
     try:
-        await bootstrap(built.services, settings)
+        with log_slow_start():
+            await run_patiently(built.services.store, lambda: bootstrap(built.services, settings))
         loops = loops_of(built.rooms.on, LoopStart(built.services, settings, inner.open))
         kernel_loops = (built.upkeep.run(), built.deliveries.run(), NodeBeats(built.services).run())
         background_tasks += map(asyncio.create_task, (*kernel_loops, *loops))

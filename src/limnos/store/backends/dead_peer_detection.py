@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
@@ -71,6 +72,19 @@ class DeadPeerDetector:
         self._connections: set[MonitoredConnection] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._asking: asyncio.Task[None] | None = None
+
+    @contextmanager
+    def silence_limit(self, silence_s: float) -> Iterator[None]:
+        """Suspect a connection only after `silence_s` seconds during the `with` block."""
+        before, self._silence_s = self._silence_s, silence_s
+        try:
+            yield
+        finally:
+            self._silence_s = before
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+                self.start()
 
     def add(self, connection: MonitoredConnection) -> None:
         """Monitor a connection from now on."""

@@ -38,7 +38,9 @@ ATTEMPTS_MAX = 225
 _LOCK_NOT_AVAILABLE = "55P03"
 _LOCK = 0x4C494D4E
 CONNECT_S = 5
-"""The maximum time that a start waits for a database that accepts connections but does not answer, in seconds."""
+"""The maximum time that a check waits for a database that accepts connections but does not answer, in seconds."""
+START_CONNECT_S = 300
+"""The same for the start of a node: a database under load may take minutes to open a session."""
 _ID_EPOCH_S = 1_600_000_000
 EPOCHS = 2**52
 """The number of possible epochs."""
@@ -93,23 +95,27 @@ def _enable_wal(connection: Connection) -> None:
     connection.connection.cursor().execute("PRAGMA journal_mode = WAL")  # bare: not within a transaction
 
 
-def engine_url(database: str) -> URL:
-    """Return SQLAlchemy's URL of a database: PostgreSQL with the shipped driver, or an SQLite file for a path."""
+def engine_url(database: str, *, connect_s: int = CONNECT_S) -> URL:
+    """Return SQLAlchemy's URL of a database: PostgreSQL with the shipped driver, or an SQLite file for a path.
+
+    A session of PostgreSQL must open within `connect_s` seconds, unless the URL says otherwise.
+    """
     if "://" not in database:
         return URL.create("sqlite", database=database)
     url = make_url(database).set(drivername="postgresql+psycopg")
-    defaults = {"connect_timeout": str(CONNECT_S), "application_name": APPLICATION}
+    defaults = {"connect_timeout": str(connect_s), "application_name": APPLICATION}
     return url.update_query_dict({name: value for name, value in defaults.items() if name not in url.query})
 
 
-def _engine(database: str) -> Engine:
+def _engine(database: str, *, connect_s: int = CONNECT_S) -> Engine:
     """Build an engine whose transactions include schema changes: a start that is killed leaves no half-migrated store.
 
-    SQLite supports that, but its driver begins a transaction only at the first row written.
+    SQLite supports that, but its driver begins a transaction only at the first row written. `connect_s` is that of
+    `engine_url`.
     """
     if "://" not in database:
         private_database(Path(database))
-    engine = create_engine(engine_url(database))
+    engine = create_engine(engine_url(database, connect_s=connect_s))
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _disable_driver_transactions)
         event.listen(engine, "begin", _begin)
@@ -159,7 +165,7 @@ def migrate(database: str) -> tuple[str | None, str]:
     Raises WrongSchema for a store of a newer release, or of a version before the first release.
     """
     head, known = _revisions()
-    engine = _engine(database)
+    engine = _engine(database, connect_s=START_CONNECT_S)
     try:
         with engine.connect() as connection, _migration_lock(connection):
             before = _current(connection)
@@ -216,7 +222,7 @@ def migrate_rooms(database: str, packages: Mapping[str, str]) -> None:
     """
     if not packages:
         return
-    engine = _engine(database)
+    engine = _engine(database, connect_s=START_CONNECT_S)
     try:
         with engine.connect() as connection, _migration_lock(connection):
             for room, package in packages.items():
@@ -242,7 +248,7 @@ def _migrate_room(connection: Connection, room: str, *, package: str) -> None:
 
 def stored_authentication(database: str) -> str | None:
     """Return the mode of authentication that a migrated store keeps from an earlier release; None for a newer store."""
-    engine = _engine(database)
+    engine = _engine(database, connect_s=START_CONNECT_S)
     try:
         with engine.connect() as connection:
             mode: str | None = connection.execute(_AUTHENTICATION).scalar()

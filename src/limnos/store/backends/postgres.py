@@ -11,9 +11,9 @@ from __future__ import annotations
 import asyncio
 import queue
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from functools import partial
 from typing import TypeVar
 
@@ -247,6 +247,14 @@ class PostgresStore:
         )
         self.statements = 0
         self.last_write_failed = False
+
+    @contextmanager
+    def start_patience(self, silence_s: float) -> Iterator[None]:
+        """Wait up to `silence_s` seconds for each answer and each new connection during the `with` block: the start of
+        a node, which has no request that waits for it.
+        """
+        with self._readers.silence_limit(silence_s), self._watch.silence_limit(silence_s):
+            yield
 
     def _discard_idle(self) -> None:
         """Exclude the currently idle connections from reuse, because another connection does not respond."""

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TypeVar
@@ -115,6 +116,16 @@ class ReadConnections:
         self._trusted_after = 0.0
         self._silent_at = -math.inf
         """When a new connection was last silent, by the monotonic clock."""
+
+    @contextmanager
+    def silence_limit(self, silence_s: float) -> Iterator[None]:
+        """Wait up to `silence_s` seconds for the gate's answers and for new connections during the `with` block."""
+        before = self._silence_s, self.connect_s
+        self._silence_s, self.connect_s = silence_s, max(CONNECT_S, silence_s)
+        try:
+            yield
+        finally:
+            self._silence_s, self.connect_s = before
 
     async def gate(self, statement: Sql, params: Params) -> list[Row]:
         """Run the freshness gate's statement on its own connection, and once more on a new connection if that fails.
