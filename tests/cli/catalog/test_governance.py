@@ -10,6 +10,7 @@ from tests.client.fake import FakeServer
 
 OBJECTS = "/api/metalakes/lake/objects"
 OWN = "/api/limnos/v1/metalakes/lake"
+EXPLAIN = f"{OWN}/access/explain"
 TABLE = {
     "metadata-location": "file:///t/metadata/1.json",
     "metadata": {
@@ -23,6 +24,12 @@ TABLE = {
         "properties": {"comment": "trips by taxi"},
     },
 }
+
+
+def decision(*, allowed: bool) -> dict[str, object]:
+    """Return the answer to a question for a decision."""
+    result = {"action": "restrict", "user": "ana", "target": "main.raw.t", "target_kind": "table", "message": ""}
+    return {"decision": {**result, "allowed": allowed, "factors": [], "revision": []}, "suggestions": []}
 
 
 @pytest.fixture
@@ -59,6 +66,7 @@ def governed(fake: FakeServer) -> FakeServer:
         "operations": [],
     }
     fake.on("GET", f"{OWN}/catalogs/main/maintenance/table?table=raw.t", report)
+    fake.on("POST", EXPLAIN, decision(allowed=True))
     return fake
 
 
@@ -102,6 +110,20 @@ def test_parts_that_the_caller_may_not_read_are_left_out(governed: FakeServer, l
     assert isinstance(done.result, dict)
     assert (done.code, done.result["written_by"]) == (0, ["taxi"])
     assert {"tags", "restrictions"} & done.result.keys() == set()
+
+
+def test_parts_that_need_a_missing_right_are_not_requested(governed: FakeServer, limnos: Run) -> None:
+    """A reader's `show` asks for the rights first, and sends no request that the audit would record as refused."""
+    governed.on("POST", EXPLAIN, decision(allowed=False))
+
+    limnos("show", "main.raw.t", "--kind", "table")
+    governed.asked.clear()
+    done = limnos("show", "main.raw.t", "--kind", "table")
+
+    assert isinstance(done.result, dict)
+    assert (done.code, done.result["written_by"], done.result["tags"]) == (0, ["taxi"], ["pii", "gold"])
+    assert {"restrictions", "maintenance"} & done.result.keys() == set()
+    assert not [each for each in governed.calls if "/restrictions" in each or "/maintenance" in each]
 
 
 def test_namespace_is_shown_with_comment_owner_tags_and_restrictions(fake: FakeServer, limnos: Run) -> None:

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What governs an object, as `show` prints it: tags, restrictions, the jobs that write it, and maintenance.
 
-Each part is a request of its own; a part that the caller may not read is left out.
+Each part is a request of its own; a part that the caller may not read is left out. Where it needs a right beyond that
+to load the object, the caller's rights are asked for first: the audit would otherwise have a refused attempt of a user
+who only looked at the object.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 
 GOVERNED: Final = frozenset({"catalog", "namespace", "table", "view", "topic", "fileset", "model"})
 """Kinds of objects that have tags."""
+_NEEDED: Final = {"restrictions": "restrict", "maintenance": "table_maintain"}
+"""The action that the server requires for a part, if loading the object does not include it."""
 
 
 def governance_of(client: Client, path: str, *, kind: str) -> dict[str, object]:
@@ -30,12 +34,18 @@ def governance_of(client: Client, path: str, *, kind: str) -> dict[str, object]:
     fields: dict[str, object] = {}
     for name, read in readers.items():
         try:
-            value = read()
+            value = read() if _may_read(client, name, path=path, kind=kind) else None
         except (ClientError, ArgumentError):
             continue
         if value:
             fields[name] = value
     return fields
+
+
+def _may_read(client: Client, part: str, *, path: str, kind: str) -> bool:
+    """Return whether the caller may read a part."""
+    action = _NEEDED.get(part)
+    return action is None or client.access.explain(action, path, kind=kind).decision.allowed
 
 
 def _jobs(client: Client, path: str) -> list[str]:
