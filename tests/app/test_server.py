@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sqlite3
 from contextlib import closing
@@ -13,9 +14,11 @@ import pytest
 
 from limnos.app.node_builder import open_store
 from limnos.app.server import check, how_to_connect, migrate, startup_notes
+from limnos.config.settings import DatabaseSection, Settings
 from limnos.model.errors import CannotStart, StartWarning
 from limnos.model.kinds import ROOT_ID, Kind
 from tests.app.test_sealing_keys import settings_of
+from tests.backends import PostgresServer
 from tests.formats.iceberg.samples import appended
 from tests.http.driver import node_at
 from tests.store.backends.test_sqlite_errors import zero_root_page
@@ -197,3 +200,38 @@ def test_banner_has_lancedb_only_with_the_library(tmp_path: Path, monkeypatch: p
     assert 'lancedb.connect("db://' in complete
     assert "lancedb.connect" not in lacking
     assert "server,lance" in lacking
+
+
+@pytest.mark.integration
+def test_check_names_an_empty_database_and_what_creates_its_tables(
+    postgres_server: PostgresServer, tmp_path: Path
+) -> None:
+    """An empty database is reported: to a user who may create tables as a warning, to the user of a node, who may not,
+    as an error. Both say what to run; after it, neither is reported.
+    """
+    address = postgres_server.empty_database()
+    postgres_server.admin("DROP ROLE IF EXISTS limnos_node", "CREATE ROLE limnos_node LOGIN")
+    owner, node = (database_settings(tmp_path, url) for url in (address, as_user(address, "limnos_node")))
+
+    (warning,), (problem,) = check(owner), check(node)
+    migrate(owner)
+
+    assert isinstance(warning, StartWarning)
+    assert not isinstance(problem, StartWarning)
+    for each in (warning, problem):
+        assert each.message.endswith("has no tables")
+        assert "limnos server migrate" in each.advice
+    assert "may not create tables" in problem.why
+    assert check(owner) == []
+    assert "has no tables" not in str(check(node))
+
+
+def database_settings(data: Path, url: str) -> Settings:
+    """Return settings of a node on a database."""
+    settings = settings_of(data)
+    return settings.model_copy(update={"database": DatabaseSection.model_validate({"url": url})})
+
+
+def as_user(url: str, user: str) -> str:
+    """Return a database's URL with another user."""
+    return re.sub(r"//[^@/]*@", f"//{user}@", url)

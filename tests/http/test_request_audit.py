@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 
@@ -136,3 +137,43 @@ def test_refusal_of_a_disabled_user_is_recorded_with_its_reason(fresh: DriverNod
     (line,) = read_audit_records(fresh)[answer.headers["x-request-id"]]
     assert (line.outcome, line.user) == ("refused", "dina")
     assert "User dina is disabled in metalake lake" in line.detail
+
+
+def sign_ins_of(fresh: DriverNode, secret: dict[str, object]) -> list[DriverAnswer]:
+    """Send a sign-in and a service account's exchange with right credentials, and a sign-in with a wrong password."""
+    form = {"grant_type": "client_credentials", **{each: str(secret[each]) for each in ("client_id", "client_secret")}}
+    exchange = fresh.ask(
+        "POST",
+        "/iceberg/v1/oauth/tokens",
+        urlencode(form).encode(),
+        user=None,
+        content_type="application/x-www-form-urlencoded",
+    )
+    passwords = ("a few words of my own", "some other words of hers")
+    return [
+        exchange,
+        *(fresh.post(f"{OWN}/login", {"user": "dina", "password": each}, user=None) for each in passwords),
+    ]
+
+
+def test_refused_sign_in_is_recorded_under_the_name_that_it_proved(fresh: DriverNode) -> None:
+    """The records of a disabled service account's exchange and of a disabled user's sign-in name them. One with a wrong
+    password proves no name, and has none.
+    """
+    for user in ("dina", "etl"):
+        fresh.done("POST", f"{API}/lake/users", {"name": user})
+    fresh.done("PUT", f"{OWN}/users/dina/password", {"password": "a few words of my own"})
+    secret = fresh.post(f"{OWN}/users/etl/secrets", {}, user="admin").json()
+    for user in ("dina", "etl"):
+        fresh.done("PATCH", f"{OWN}/metalakes/lake/users/{user}", {"enabled": False})
+
+    answers = sign_ins_of(fresh, secret)
+
+    records = read_audit_records(fresh)
+    lines = [records[each.headers["x-request-id"]][0] for each in answers]
+    assert [each.status for each in answers] == [401, 401, 401]
+    assert [(each.outcome, each.user) for each in lines] == [
+        ("refused", "etl"),
+        ("refused", "dina"),
+        ("refused", "anonymous"),
+    ]

@@ -51,7 +51,14 @@ from limnos.services.upkeep.janitors import JANITOR, JanitorPayload, janitor_run
 from limnos.services.upkeep.released_locations import FREE_PLACES, ReleasedLocations
 from limnos.store.backends.backups import BadBackup
 from limnos.store.backends.damage import find_damage
-from limnos.store.backends.migrate import current_revision, head_revision, is_in_use, renew_epoch, revoke_tokens
+from limnos.store.backends.migrate import (
+    current_revision,
+    head_revision,
+    is_in_use,
+    may_create_tables,
+    renew_epoch,
+    revoke_tokens,
+)
 from limnos.store.backends.migrate import migrate as migrate_store
 from limnos.store.objects.setting_names import setting_names_read
 from limnos.store.sql import drive_load
@@ -345,11 +352,32 @@ def _can_open(settings: Settings) -> None:
         warn_of_keys(settings, database)
         return
     if revision is None:
+        if "://" in database:
+            raise _no_tables(database)
         return
     raise CannotStart(
         f"The store {masked_address(database)} has another schema than this release needs",
         why=f"it has schema {revision}, this release needs {head_revision()}",
         advice="run 'limnos server migrate' if it is an older one; start the newer release if it is not",
+    )
+
+
+def _no_tables(database: str) -> CannotStart:
+    """Return the error for a database of PostgreSQL without tables; a warning if a start may create them."""
+    message = f"The store {masked_address(database)} has no tables"
+    if may_create_tables(database):
+        return StartWarning(
+            message,
+            why="the database is empty, or its tables are in another schema or database",
+            advice="'limnos server migrate' creates them, as a start does; if there should be some, correct --database",
+        )
+    return CannotStart(
+        message,
+        why="the database is empty, or its tables are elsewhere, and this user may not create tables in its schema",
+        advice=(
+            "run 'limnos server migrate' with the --database of the owner, then grant this user the rights on the tables;"
+            " if there should be some, correct --database"
+        ),
     )
 
 

@@ -49,6 +49,12 @@ _OTHER_COMMANDS: Final = (
         "leave --lake out; '--dataverse NAME' is a namespace for names without one",
     ),
     (
+        "changes",
+        "--since|--from|--newer-than|--last",
+        "the feed has positions, and the audit has times",
+        "'limnos audit --action change --since {value}'",
+    ),
+    (
         "audit",
         "--tail|--follow",
         "it shows the newest lines first",

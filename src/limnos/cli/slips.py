@@ -259,7 +259,8 @@ def _unknown_flag(error: UnknownOptionError, command: _Command) -> UsageError:
         return UsageError(message, hint=with_argument)
     if (instead := OTHER_COMMANDS.get((" ".join(command.words), typed))) is not None:
         words = [token for token in command.rest if not token.startswith("-")]
-        return UsageError(f"{message}: {instead[0]}", hint=instead[1].format(*words, "NAME", "VALUE"))
+        value = _typed_value(command.rest, typed)
+        return UsageError(f"{message}: {instead[0]}", hint=instead[1].format(*words, "NAME", "VALUE", value=value))
     for guess in _guesses(typed):
         if guess.split()[0] in {*known, "--columns", "--wide"}:
             return UsageError(message, hint=answers.propose(shlex.split(command.again(typed, guess))[1:]))

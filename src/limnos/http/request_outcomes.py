@@ -120,7 +120,7 @@ class RequestOutcomes:
                 )
             )
         if (status >= 400 or self.audit.takes_reads) and self.audit.is_on and target.route is not None:
-            user = known_user(self._view, request.credential)
+            user = _principal_of(request.failure) or known_user(self._view, request.credential)
             audit_response(self.audit, request, status=status, user=user, anonymous=target.anonymous)
         request.failure = request.loop_use = None  # they refer to the request, too
 
@@ -151,6 +151,11 @@ class RequestOutcomes:
             context = getattr(known, "context", {})
             log.error("failed", operation=target.operation, request_id=request.id, error=str(known), **context)
         return response
+
+
+def _principal_of(failure: BaseException | None) -> str | None:
+    """Return the user of a right credential in a request's body, as that of a sign-in of a disabled user."""
+    return (failure.principal or None) if isinstance(failure, AuthenticationFailed) else None
 
 
 def _incomplete_error(why: str, ctx: Context | None, *, retry_after_s: int) -> LimnosError:

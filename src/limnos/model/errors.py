@@ -81,14 +81,16 @@ class PropertyConflict(LimnosError):
 class AuthenticationFailed(LimnosError):
     """The request's credential is missing, wrong, expired, revoked or malformed.
 
-    `was_right` means that the credential was valid once, so its sender is not guessing.
+    `was_right` means that the credential was valid once, so its sender is not guessing. `principal` is then the user or
+    service account of the credential, for the audit; "" if the credential is in the request's header, or is nobody's.
     """
 
     code = "unauthenticated"
 
-    def __init__(self, message: str, *, was_right: bool = False, **context: object) -> None:
+    def __init__(self, message: str, *, was_right: bool = False, principal: str = "", **context: object) -> None:
         super().__init__(message, **context)
         self.was_right = was_right
+        self.principal = principal
 
 
 class PermissionDenied(LimnosError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from limnos.cli.tables import layout
 from tests.cli.conftest import Run
 from tests.client.fake import FakeServer
 
@@ -57,3 +58,36 @@ def test_names_of_records_are_quoted_as_the_server_stores_them(
     fake.on("GET", AUDIT.replace("?", f"?path={path}&"), {"lines": [], "next": None, "more": False})
 
     assert limnos("audit", "--what", text).code == 0
+
+
+@pytest.mark.parametrize(
+    "detail", ["role r: allow SELECT_TABLE on table main.raw.t", "allow SELECT_TABLE on table main.raw.t, role r"]
+)
+def test_grants_say_first_who_received_what(fake: FakeServer, limnos: Run, detail: str) -> None:
+    """The receiver and the privileges follow the time, as this release and earlier ones record them."""
+    about = {"id": 7, "kind": "table", "path": "main.raw.t"}
+    receiver = {"id": 9, "kind": "user", "path": "sam"}
+    line = {"user": "ana", "outcome": "done", "operation": "change-access-preset"}
+    lines = [
+        {**line, "id": 2, "at": "2026-11-28T12:00:02Z", "change": "give", "detail": "role r", "object": receiver},
+        {**line, "id": 1, "at": "2026-11-28T12:00:01Z", "change": "grant", "detail": detail, "object": about},
+    ]
+    fake.on("GET", AUDIT.replace("?", "?action=grant&"), {"lines": lines, "next": None, "more": False})
+
+    done = limnos("audit", "--action", "grant", "--output", "csv").out.splitlines()
+
+    assert [each.split(",")[:6] for each in done] == [
+        ["at", "receiver", "privileges", "path", "user", "change"],
+        ["2026-11-28T12:00:02Z", "user sam", "role r", "sam", "ana", "give"],
+        ["2026-11-28T12:00:01Z", "role r", "SELECT_TABLE", "main.raw.t", "ana", "grant"],
+    ]
+
+
+def test_privileges_of_a_grant_are_shown_on_a_narrow_terminal() -> None:
+    """At 80 columns a table of grants has its receivers and privileges."""
+    row = {"at": "2026-11-28T12:00:02.000Z", "receiver": "role user:sam", "privileges": "USE_SCHEMA, SELECT_TABLE"}
+    rows = [row | {"path": "main.raw", "user": user, "change": "grant", "kind": "table"} for user in ("ana", "admin")]
+
+    text = layout(rows, {each: each for each in rows[0]}, width=80)
+
+    assert text.lines[0].split()[:4] == ["at", "receiver", "privileges", "path"]

@@ -161,6 +161,19 @@ def test_bounds_of_times_are_exact(records: SqliteRecords | PostgresRecords, lim
     assert read_all(AuditFilter(metalake_id=1, since=until, until=since), records.rows, limit=limit) == []
 
 
+def test_family_of_changes_has_all_changes_of_objects(tmp_path: Path) -> None:
+    """`change` finds what happened to objects, and no grants, runs or reads."""
+    migrate(str(tmp_path / "limnos.db"))
+    changes = ("create", "alter", "commit", "move", "drop", "undrop", "purge", "grant", "start", "")
+    planted = [{**params_of(number), "change": change} for number, change in enumerate(changes)]
+    with closing(sqlite3.connect(tmp_path / "limnos.db", isolation_level=None)) as file:
+        file.executemany(PUT.sqlite, [PUT.values(each) for each in planted])
+
+        ids = read_all(AuditFilter(metalake_id=1, action="change"), SqliteRecords(file).rows, limit=20)
+
+    assert sorted(ids) == [1, 2, 3, 4, 5, 6, 7]
+
+
 def test_family_of_reads_has_all_actions(tmp_path: Path) -> None:
     """`read` finds loads, and the reads of users with a row filter or a mask, too, and no commits."""
     migrate(str(tmp_path / "limnos.db"))

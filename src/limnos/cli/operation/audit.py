@@ -24,6 +24,14 @@ if TYPE_CHECKING:
 
 PAGE = 1000
 _READS = frozenset({"read", "table_load", "table_read", "table_scan"})
+_GRANTS = frozenset({"grant", "revoke", "give", "take", "role_assign", "privilege_grant"})
+"""Actions whose records say first who received what."""
+_ROLE = re.compile(
+    r"^role (?P<first>.+?): (?P<what>(?:no longer )?(?:allow|deny) .+)$|^(?P<former>.+), role (?P<last>.+)$"
+)
+"""The detail of a grant: the role and its privileges. Records of earlier releases have the role at the end."""
+_PRIVILEGE = re.compile(r"(?:no longer )?(?:allow |(deny ))([A-Z_]+) on .+")
+_GRANT_FIRST = ("at", "receiver", "privileges", "path", "user", "change")
 _AGO = re.compile(r"([0-9]{1,6})([smhd])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
@@ -62,7 +70,8 @@ def audit(
     until
         Before this time, in the same formats.
     action
-        Only this action (`table_create`), change (`drop`, `grant`, `revoke`) or operation (`load-table`).
+        Only this action (`table_create`), change (`drop`, `grant`, `revoke`; `change` for all of objects) or operation
+        (`load-table`).
     outcome
         Only actions with this outcome.
     request
@@ -96,6 +105,8 @@ def audit(
     lines = sorted(newest[:limit], key=lambda line: line.at, reverse=True)
     rows = [_row(line, common.output_format) for line in lines]  # refusals are recorded before changes
     columns = ["at", "user", "outcome", "did", "kind", "path", "detail", "right", "client", "request_id"]
+    if action in _GRANTS:
+        columns = [*_GRANT_FIRST, *(each for each in columns if each not in {*_GRANT_FIRST, "did", "detail"})]
     if what is not None and common.output_format == "table" and table_options.get() == TableOptions():
         columns = [each for each in columns if each not in {"kind", "path"} or len({row[each] for row in rows}) > 1]
     show_rows(rows, columns, output_format=common.output_format, empty="no lines")
@@ -165,10 +176,24 @@ def _row(line: AuditLine, output_format: Format) -> dict[str, object]:
         "path": f"{path} -> {line.new_path}" if line.new_path else path,
         "detail": line.detail or "" if line.outcome == "done" else "",
         "right": _right_sentence(right),
+        **_grant_of(line),
+        "change": line.change or line.operation or "",
         "client": line.client or "",
         "request_id": line.request_id or "",
     }
     return whole | selection if table_options.get().columns else selection
+
+
+def _grant_of(line: AuditLine) -> dict[str, str]:
+    """Return who received a role or privileges, or lost them, and which; empty texts for other records."""
+    detail, about = line.detail or "", line.object
+    if line.change in {"give", "take"} and about is not None:
+        return {"receiver": f"{about.kind} {about.path}", "privileges": detail}
+    match = _ROLE.match(detail) if line.change in {"grant", "revoke"} else None
+    if match is None:
+        return {"receiver": "", "privileges": detail if line.change in {"grant", "revoke"} else ""}
+    words = [_PRIVILEGE.sub(r"\1\2", each) for each in (match["what"] or match["former"]).split(", ")]
+    return {"receiver": f"role {match['first'] or match['last']}", "privileges": ", ".join(words)}
 
 
 def _right_sentence(right: object) -> str:

@@ -47,7 +47,9 @@ _SYNONYMS: Final = {
     "role": "grant",
     "update": "alter",
     "set": "alter",
-    "change": "alter",
+    "modify": "change",
+    "changes": "change",
+    "ddl": "change",
     "select": "read",
     "write": "commit",
 }

@@ -257,6 +257,7 @@ def _require_trusted(ctx: Context, known: Password) -> None:
             "The password is not valid on this server, because the user who set it was not authenticated. Have a"
             " service admin set it again",
             was_right=True,
+            principal=known.user,
         )
 
 
@@ -272,7 +273,7 @@ async def session_refresh(ctx: Context, *, text: str) -> PasswordSession:
         raise AuthenticationFailed("This is not a refresh token: sign in with 'limnos login'")
     known = await ctx.look_up(partial(password_read, token.user))
     if known is None or not _is_refreshable(token, known, now_ms=ctx.services.store.time.now_ms()):
-        raise AuthenticationFailed(_OVER, was_right=True)
+        raise AuthenticationFailed(_OVER, was_right=True, principal=token.user)
     _require_trusted(ctx, known)
     return await _open(ctx, known, lives_s=(ctx.services.defaults.session_s,), refresh=token.id)
 
@@ -317,12 +318,12 @@ def session_open(tx: Tx, permit: Permit[SessionOpen]) -> list[Token]:
     command, known = permit.command, permit.command.password
     check_sign_in(command.rules, tx.principals.user_status(known.user), user=known.user)
     if tx.passwords.find(known.user) != known:
-        raise AuthenticationFailed(_OVER, was_right=True)
+        raise AuthenticationFailed(_OVER, was_right=True, principal=known.user)
     origin = CredentialOrigin(trust=known.trust, root_id=known.root_id, signed_in_ms=tx.now_ms)
     if command.refresh is not None:
         token = tx.tokens.by_id(command.refresh)
         if token is None or not _is_refreshable(token, known, now_ms=tx.now_ms):
-            raise AuthenticationFailed(_OVER, was_right=True)
+            raise AuthenticationFailed(_OVER, was_right=True, principal=known.user)
         origin = origin._replace(
             opened_by=token.id, expires_ms=token.expires_at, signed_in_ms=token.signed_in_at or token.created_at
         )

@@ -277,6 +277,7 @@ async def _open(ctx: Context, secret: Token, *, opened_by: int | None = None, as
             "The secret is not valid on this server, because the user who created it was not authenticated. Have a"
             " service admin create a new one",
             was_right=True,
+            principal=secret.user,
         )
     text = new_secret()
     bearer = Context(ctx.services, Credential(user=secret.user, expires_ms=1 << 62), ctx.request_id)
@@ -314,7 +315,7 @@ def access_open(tx: Tx, permit: Permit[AccessTokenOpen]) -> Token:
     check_sign_in(command.rules, tx.principals.user_status(command.secret.user), user=command.secret.user)
     secret = tx.tokens.by_id(command.secret.id)
     if secret is None or secret.revoked or secret.is_over(tx.now_ms):
-        raise AuthenticationFailed(_OVER, was_right=True)
+        raise AuthenticationFailed(_OVER, was_right=True, principal=command.secret.user)
     require_valid(tx, command.opened_by)
     tx.tokens.forget_ended(secret.user)
     ends = tx.now_ms + command.lives_s * 1000

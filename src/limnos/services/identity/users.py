@@ -150,7 +150,7 @@ def check_sign_in(rules: AccessSettings, user_status: UserStatus, *, user: str) 
     Raises AuthenticationFailed.
     """
     if _is_disabled(rules, user_status, user=user):
-        raise AuthenticationFailed(_DISABLED.format(user=escape_percent(user)), was_right=True)
+        raise AuthenticationFailed(_DISABLED.format(user=escape_percent(user)), was_right=True, principal=user)
 
 
 def check_enabled(rules: AccessSettings, user_status: UserStatus, *, user: str) -> None:

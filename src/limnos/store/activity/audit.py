@@ -73,6 +73,7 @@ _RESTRICTIONS: Final = ("restrict", "unrestrict", "set-restriction", "remove-res
 _MEMBERSHIPS: Final = ("join", "leave", "add-members", "remove-member")
 _STATES: Final = ("enable", "disable", "enable-user")
 _PRESETS: Final = ("change-access-preset", "answer-access-request")
+_OBJECT_CHANGES: Final = ("create", "alter", "commit", "move", "drop", "undrop", "purge")
 _READS: Final = ("table_load", "table_read", "table_scan")
 FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
     "grant": (*_GRANTS, *_PRESETS),
@@ -83,6 +84,7 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
     "protection": ("protect", "unprotect"),
     "membership": _MEMBERSHIPS,
     "read": _READS,
+    "change": _OBJECT_CHANGES,
     "access": (
         *_GRANTS,
         *_REVOCATIONS,

@@ -176,8 +176,8 @@ def _line(event: _AuditedEvent, change: ChangeRow, *, node_positions: Mapping[in
     target = _touched_object(event, change, paths=ends)
     if target is not None:
         what = f"role {change.old_name}" if event.word else f"{change.kind.word} {path or change.node_id}"
-        parts = (event.detail, what) if event.word else (what, event.detail)
-        event, about = event._replace(detail=", ".join(filter(None, parts))), target
+        separator = ": " if event.word else ", "
+        event, about = event._replace(detail=separator.join(filter(None, (what, event.detail)))), target
     record = _build_line(event, node_positions, about=about, change=event.word or change.operation, rights=rights)
     moved = new if new != path else ""
     return msgspec.structs.replace(

@@ -47,6 +47,7 @@ EPOCHS = 2**52
 _RENEW = text("UPDATE store SET epoch = :epoch, next_id = CASE WHEN next_id < :first THEN :first ELSE next_id END")
 _RENEW_SEQUENCE = text("SELECT setval('limnos_id', greatest(:first, last_value + 1), false) FROM limnos_id")
 
+_MAY_CREATE = text("SELECT coalesce(has_schema_privilege(current_schema(), 'CREATE'), FALSE)")
 _AUTHENTICATION = text("SELECT authentication FROM store WHERE one = 1")
 _REVOKE = text("UPDATE token SET revoked = TRUE WHERE NOT revoked")
 _SESSIONS = text(
@@ -253,6 +254,16 @@ def stored_authentication(database: str) -> str | None:
         with engine.connect() as connection:
             mode: str | None = connection.execute(_AUTHENTICATION).scalar()
             return mode
+    finally:
+        engine.dispose()
+
+
+def may_create_tables(database: str) -> bool:
+    """Return whether the user of a `postgresql://` URL may create tables in the schema that the store uses."""
+    engine = _engine(database)
+    try:
+        with engine.connect() as connection:
+            return bool(connection.execute(_MAY_CREATE).scalar())
     finally:
         engine.dispose()
 

@@ -36,8 +36,8 @@ def test_path_of_a_table_has_its_grants_and_revocations(lake: DriverNode) -> Non
         lake.done("PUT", f"{API}/lake/permissions/roles/r/table/{TABLE}/{verb}", RULES)
 
     assert changes(lake, f"path={TABLE}")[1:] == [
-        ("grant", TABLE, f"allow SELECT_TABLE on table {TABLE}, role r"),
-        ("revoke", TABLE, f"no longer allow SELECT_TABLE on table {TABLE}, role r"),
+        ("grant", TABLE, f"role r: allow SELECT_TABLE on table {TABLE}"),
+        ("revoke", TABLE, f"role r: no longer allow SELECT_TABLE on table {TABLE}"),
     ]
     assert changes(lake, f"path={TABLE}&action=revoke") == changes(lake, f"path={TABLE}")[2:]
 
@@ -104,12 +104,12 @@ def test_role_with_grants_is_recorded_for_each_object(lake: DriverNode) -> None:
     lake.done("DELETE", f"{API}/lake/roles/s")
 
     assert changes(lake, f"path={TABLE}&action=access") == [
-        ("grant", TABLE, f"allow SELECT_TABLE on table {TABLE}, role s"),
-        ("revoke", TABLE, f"no longer allow SELECT_TABLE on table {TABLE}, role s"),
-        ("grant", TABLE, f"allow MODIFY_TABLE on table {TABLE}, role s"),
-        ("revoke", TABLE, f"no longer allow MODIFY_TABLE on table {TABLE}, role s"),
+        ("grant", TABLE, f"role s: allow SELECT_TABLE on table {TABLE}"),
+        ("revoke", TABLE, f"role s: no longer allow SELECT_TABLE on table {TABLE}"),
+        ("grant", TABLE, f"role s: allow MODIFY_TABLE on table {TABLE}"),
+        ("revoke", TABLE, f"role s: no longer allow MODIFY_TABLE on table {TABLE}"),
     ]
-    assert ("revoke", "main", "no longer allow USE_CATALOG on catalog main, role s") in changes(lake, "path=main")
+    assert ("revoke", "main", "role s: no longer allow USE_CATALOG on catalog main") in changes(lake, "path=main")
 
 
 def test_owner_tag_and_policy_are_records_of_the_object(lake: DriverNode) -> None:
@@ -150,7 +150,8 @@ def test_grants_on_many_objects_are_recorded_up_to_a_number(lake: DriverNode, mo
 
 
 @pytest.mark.parametrize(
-    "word, near", [("grants", "grant"), ("delete", "drop"), ("select", "read"), ("load-tabel", "load-table")]
+    "word, near",
+    [("grants", "grant"), ("delete", "drop"), ("select", "read"), ("changes", "change"), ("load-tabel", "load-table")],
 )
 def test_unknown_action_is_refused_with_the_words_that_exist(lake: DriverNode, word: str, near: str) -> None:
     """An action that nothing has is bad input: the message has the nearest word, the families and the changes."""
@@ -163,7 +164,9 @@ def test_unknown_action_is_refused_with_the_words_that_exist(lake: DriverNode, w
     assert "changes are create, alter" in message
 
 
-@pytest.mark.parametrize("word", ["unprotect", "membership", "read", "metalake_import", "list-tables", "cancelling"])
+@pytest.mark.parametrize(
+    "word", ["unprotect", "membership", "read", "change", "metalake_import", "list-tables", "cancelling"]
+)
 def test_known_action_without_records_is_an_empty_answer(lake: DriverNode, word: str) -> None:
     """Families, changes, actions and operations of protocols that nobody did yet are no bad input."""
     assert lake.done("GET", f"{AUDIT}?action={word}")["lines"] == []
