@@ -382,7 +382,7 @@ def test_plan_lists_inputs_and_pins_of_each_step(server: LiveServer, admin: Clie
     _table(server, namespace, "empty")
     _table(server, namespace, "orders", summary={})
     recorded = {name: {INPUTS: json.dumps({f"main.{namespace}.orders": at})} for name, at in READ_UP_TO.items()}
-    same = _pipeline(f"{namespace}.same: {{sql: SELECT * FROM {namespace}.orders}}")
+    same = _pipeline(f"{namespace}.same: {{sql: SELECT * FROM {namespace}.orders, write: append}}")
     definition = encode(declared_parts(same, same.steps[0], sources=()))
     for name, summary in recorded.items():
         text = definition.replace('"the query":"', '"the query":"other') if name == "changed" else definition
@@ -391,11 +391,11 @@ def test_plan_lists_inputs_and_pins_of_each_step(server: LiveServer, admin: Clie
     pipeline = _pipeline(
         f"""
         {namespace}.all: {{sql: "SELECT * FROM {namespace}.orders, {namespace}.empty, files"}}
-        {namespace}.known: {{sql: SELECT * FROM {namespace}.orders, incremental: true}}
-        {namespace}.same: {{sql: SELECT * FROM {namespace}.orders, incremental: true}}
-        {namespace}.fresh: {{sql: SELECT * FROM {namespace}.orders JOIN {namespace}.all, incremental: true}}
-        {namespace}.older: {{sql: SELECT * FROM {namespace}.orders, incremental: true}}
-        {namespace}.changed: {{sql: SELECT * FROM {namespace}.orders, incremental: true}}
+        {namespace}.known: {{sql: SELECT * FROM {namespace}.orders, incremental: true, write: append}}
+        {namespace}.same: {{sql: SELECT * FROM {namespace}.orders, incremental: true, write: append}}
+        {namespace}.fresh: {{sql: SELECT * FROM {namespace}.orders JOIN {namespace}.all, incremental: true, write: append}}
+        {namespace}.older: {{sql: SELECT * FROM {namespace}.orders, incremental: true, write: append}}
+        {namespace}.changed: {{sql: SELECT * FROM {namespace}.orders, incremental: true, write: append}}
         """,
         head="sources: {files: data/*.csv}\n",
     )
@@ -428,6 +428,33 @@ def test_plan_lists_inputs_and_pins_of_each_step(server: LiveServer, admin: Clie
         f"the result of step {namespace}.all in this run",
         "the whole: this step has published nothing from it yet",
     ]
+
+
+def test_plan_says_what_is_read_of_joined_tables(server: LiveServer, admin: Client, namespace: str) -> None:
+    """A joined table without new rows is read for the new rows of the other table. A mode that rewrites the table reads
+    all inputs whole.
+    """
+    _table(server, namespace, "orders", summary={})
+    _table(server, namespace, "customers", summary={})
+    orders, customers = f"main.{namespace}.orders", f"main.{namespace}.customers"
+    query = f"SELECT o.* FROM {namespace}.orders o JOIN {namespace}.customers c ON o.a = c.a"
+    modes = {"ahead": "append", "rewritten": "replace"}
+    lines = [
+        f"{namespace}.{name}: {{sql: {query!r}, incremental: true, write: {mode}}}" for name, mode in modes.items()
+    ]
+    pipeline = _pipeline("\n        ".join(["", *lines, ""]))
+    inputs = json.dumps({orders: 5, customers: 77})
+    for step in pipeline.steps:
+        definition = encode(declared_parts(pipeline, step, sources=()))
+        _table(server, namespace, step.table[-1], summary={INPUTS: inputs, DEFINITION: definition})
+
+    planned = plan(check(pipeline, client=admin))
+
+    why = {(one.step.table[-1], each.name.split(".")[-1]): each.why for one in planned for each in one.reads}
+    assert why["ahead", "customers"].startswith("nothing new since snapshot 77")
+    assert why["ahead", "orders"].startswith("the rows after snapshot 5")
+    assert why["rewritten", "orders"] == "the whole: `replace` rewrites the whole table"
+    assert why["rewritten", "customers"] == why["rewritten", "orders"]
 
 
 def test_suggested_grants_suffice_to_run_the_pipeline(

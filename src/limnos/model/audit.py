@@ -114,6 +114,8 @@ class AuditContext(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True
     detail: str = ""
     change: str = ""
     """The word for a change whose operation in the feed says less: `grant` or `revoke`, for an altered role."""
+    outcome: AuditOutcome = "done"
+    """`failed` for an allowed mutation that had nothing to do, such as the removal of what does not exist."""
 
 
 class AuditRecord(msgspec.Struct, frozen=True):
@@ -202,13 +204,14 @@ def audit_context_text(origin: RequestOrigin, decisions: Iterable[Decision], *, 
     ).decode()
 
 
-def add_detail(account: str | None, detail: str, *, change: str = "") -> str:
-    """Add a change's description, such as the granted privileges, and its word to an encoded `AuditContext`.
+def add_detail(account: str | None, detail: str, *, change: str = "", outcome: AuditOutcome = "done") -> str:
+    """Add a change's description, such as the granted privileges, its word and outcome to an encoded `AuditContext`.
 
     Returns the new JSON.
     """
     word = f',"change":{_encoder.encode(change).decode()}' if change else ""
-    more = f'"detail":{_encoder.encode(detail).decode()}{word}}}'
+    end = "" if outcome == "done" else f',"outcome":"{outcome}"'
+    more = f'"detail":{_encoder.encode(detail).decode()}{word}{end}}}'
     return f"{{{more}" if account is None or account == "{}" else f"{account[:-1]},{more}"
 
 

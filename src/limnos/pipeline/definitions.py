@@ -23,6 +23,7 @@ from limnos.pipeline.declaration import (
     Scalar,
     SourceKind,
     StepDeclaration,
+    WriteMode,
 )
 from limnos.pipeline.declaration_json import plain
 from limnos.pipeline.modules import code_of, code_of_file
@@ -89,6 +90,17 @@ def decode(text: str | None) -> Mapping[str, str] | None:
     if not isinstance(parts, dict):
         return None
     return {name: value for name, value in parts.items() if isinstance(value, str)}
+
+
+def mode_reason(step: StepDeclaration) -> str | None:
+    """Return why the write mode of an incremental step makes each run read its inputs whole; None if it does not."""
+    if step.write.mode is WriteMode.REPLACE:
+        return "`replace` rewrites the whole table"
+    if step.write.mode is WriteMode.PARTITIONS:
+        return "`partitions` replaces whole partitions, of which an increment has only the new rows"
+    if step.write.delete_missing:
+        return "`delete_missing` must read every row of the source"
+    return None
 
 
 def change_reason(recorded: str | None, now: Mapping[str, str]) -> str | None:

@@ -29,7 +29,7 @@ from limnos.pipeline.declaration import (
     SystemTableSource,
     TableSource,
 )
-from limnos.pipeline.definitions import DEFINITION, declared_change
+from limnos.pipeline.definitions import DEFINITION, declared_change, mode_reason
 from limnos.pipeline.engine.analysis import AnalyzedColumn, query_analyzer
 from limnos.pipeline.engine.column_checks import ColumnChecker
 from limnos.pipeline.engine.output_columns import column_problems
@@ -334,7 +334,10 @@ def _table_read(
     if snapshot is None:
         return PlannedRead(name=name, kind="table", why="it is empty")
     return PlannedRead(
-        name=name, kind="table", snapshot=snapshot, why=_why(checked, step, table=table, snapshot=snapshot)
+        name=name,
+        kind="table",
+        snapshot=snapshot,
+        why=_why(checked, step, table=table, snapshot=snapshot),
     )
 
 
@@ -348,6 +351,8 @@ def _declared(checked: CheckResult, table: Parts) -> Parts | None:
 def _why(checked: CheckResult, step: StepDeclaration, *, table: Parts, snapshot: int) -> str:
     if not step.incremental:
         return "the whole, as it is when the run starts"
+    if reason := mode_reason(step):
+        return f"the whole: {reason}"
     since = _published_snapshots(checked, step).get(engine.render_spark(table))
     if since is None:
         return "the whole: this step has published nothing from it yet"

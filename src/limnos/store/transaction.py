@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NoReturn, Protocol
 
+from limnos.model.audit import AuditOutcome
 from limnos.model.errors import StalePermit
 from limnos.model.permits import Permit
 from limnos.store.changes import CLOCK_NEW, EPOCH, ChangeDraft
@@ -70,6 +71,8 @@ class StoreTransaction:
         """The metalake's zone, and the change drafts in it; None if there are none."""
         self.note_detail = ""
         """What a mutation did, in words for the audit: for its first change row, or its record if it has none."""
+        self.note_outcome: AuditOutcome = "done"
+        """The outcome of a mutation without a change row, for its record in the audit: `failed` if it did nothing."""
         self.looked_below = 0
         """The number of nodes that were read to compute heights of subtrees."""
         self.rows = session.rows

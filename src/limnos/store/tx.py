@@ -248,7 +248,9 @@ class MutationBatch:
             drafts = outer[0][1] if len(outer) == 1 else [draft for _, drafts in outer for draft in drafts]
             self._keep(outer[0][0], tx, drafts=drafts, account=permit.account)
         if not parts and permit.account is not None:
-            account = add_detail(permit.account, tx.note_detail) if tx.note_detail else permit.account
+            account = permit.account
+            if tx.note_detail:
+                account = add_detail(account, tx.note_detail, outcome=tx.note_outcome)
             tx.count(NOTE_NEW, note_params(tx, permit.zone, account=account))
         return result
 

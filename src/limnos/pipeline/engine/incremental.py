@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from limnos.names import engine
 from limnos.pipeline.checkpoints import INPUTS, inputs_of
 from limnos.pipeline.declaration import WriteMode
-from limnos.pipeline.definitions import DEFINITION, change_reason, encode
+from limnos.pipeline.definitions import DEFINITION, change_reason, encode, mode_reason
 from limnos.pipeline.engine.increments import Increment, increment
 from limnos.pipeline.engine.metadata import metadata_of
 from limnos.pipeline.engine.new_rows import NewRows, new_rows
@@ -61,7 +61,7 @@ def choose(
     """Choose increments or a full read of an incremental step's pinned tables. `full` forces a full read."""
     whole = reads(spark, pins)
     last: Mapping[str, int | str | None] = {}
-    reason = "a full run was requested" if full else _mode_reason(step)
+    reason = "a full run was requested" if full else mode_reason(step)
     if reason is None:
         last, reason = _last(spark, step, definition=definition)
     if reason is not None:
@@ -133,16 +133,6 @@ def incremental_rows(
     """
     views = also | {chosen.pinned_reads[each].text for each in chosen.increments}
     return new_rows(frame, views=views, by_code=by_code)
-
-
-def _mode_reason(step: StepDeclaration) -> str | None:
-    if step.write.mode is WriteMode.REPLACE:
-        return "`replace` rewrites the whole table"
-    if step.write.mode is WriteMode.PARTITIONS:
-        return "`partitions` replaces whole partitions, of which an increment has only the new rows"
-    if step.write.delete_missing:
-        return "`delete_missing` must read every row of the source"
-    return None
 
 
 def _last(

@@ -24,6 +24,7 @@ from limnos.model.kinds import Kind
 from limnos.model.permits import Permit
 from limnos.model.restrictions import ColumnMask, Restriction, RestrictionTerms
 from limnos.model.row_filter_sql import sql_of
+from limnos.names import display
 from limnos.names.path import check_part
 from limnos.services.federation.placeholder_nodes import MissingPlaceholder
 from limnos.services.identity.users import principal_require
@@ -224,9 +225,13 @@ def restriction_put(tx: Tx, permit: Permit[RestrictionSet]) -> None:
 
 
 def restriction_delete(tx: Tx, permit: Permit[RestrictionRemove]) -> bool:
-    """Delete the restriction. Returns whether it existed."""
+    """Delete the restriction. Returns whether it existed; if not, the audit records that the removal failed."""
     command = permit.command
-    return tx.restrictions.delete(tx.nodes.confirm(command.node), command.name, forgets=command.forgets)
+    existed = tx.restrictions.delete(tx.nodes.confirm(command.node), command.name, forgets=command.forgets)
+    if not existed:
+        tx.note_detail = f"there is no restriction {display.render_part(command.name)}: nothing was removed"
+        tx.note_outcome = "failed"
+    return existed
 
 
 def _scope(on: RestrictionTarget) -> RequestScope:

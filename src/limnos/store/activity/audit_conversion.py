@@ -225,6 +225,7 @@ def _build_line(
         user=event.actor,
         user_id=event.account.user_id,
         change=change,
+        outcome=event.account.outcome,
         detail=event.detail,
         request_id=event.request_id,
         status=0,
