@@ -24,6 +24,16 @@ def test_unknown_action_suggests_similar_ones() -> None:
 
 
 @pytest.mark.parametrize(
+    "text,action",
+    [("select", "table_read"), ("INSERT", "table_commit"), ("drop", "table_drop"), ("grant", "privilege_grant")],
+)
+def test_word_of_sql_as_action_suggests_the_action_that_means_it(text: str, action: str) -> None:
+    """A word that people type for an action suggests that action alone, and none that is spelled similarly."""
+    with pytest.raises(BadRequest, match=rf"did you mean {action}\? 'limnos access explain --actions'"):
+        parse_action(text)
+
+
+@pytest.mark.parametrize(
     "text,first",
     [
         ("select_table", "table_load"),

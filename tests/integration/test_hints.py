@@ -244,3 +244,25 @@ def test_explained_misspelling_advises_no_grant(typed: Typed) -> None:
 
     assert "There is no table hints.a.tt" in output
     assert "Grant" not in output
+
+
+@pytest.mark.usefixtures("furnished")
+def test_path_with_too_many_parts_is_answered_by_the_quoted_name(typed: Typed) -> None:
+    """A path of which several parts are missing says which part is, and how to write one name that has dots."""
+    failed = typed("show hints.a.ver.1.x")
+    one = typed("show hints.a.ver")
+
+    hint = str(failed.error.get("hint"))
+    assert COMMAND.findall(hint) == ["limnos list hints.a"]
+    assert "it has no ver that you see" in hint
+    assert hint.endswith("as in limnos show 'hints.a.`ver.1.x`'")
+    assert "back-quotes" not in str(one.error.get("hint"))
+
+
+@pytest.mark.usefixtures("furnished")
+def test_word_of_sql_as_an_action_is_answered_by_the_action(typed: Typed) -> None:
+    """`access explain select` names the action that means it, in the message and in the command."""
+    failed = typed("access explain select hints.a.t")
+
+    assert "did you mean table_read?" in str(failed.error["message"])
+    assert COMMAND.findall(str(failed.error.get("hint"))) == ["limnos access explain table_read hints.a.t"]

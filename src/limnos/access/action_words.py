@@ -19,6 +19,24 @@ _NAMED_MAX = 8
 _PREFIXES = {"schema": "namespace", "model_version": "model", "users": "user", "groups": "group", "grants": "privilege"}
 """Action prefixes of privileges whose noun differs from that of their actions, by the privilege's noun."""
 
+_MEANINGS = {
+    word: action
+    for action, words in {
+        Action.TABLE_READ: "select read query scan get preview head",
+        Action.TABLE_COMMIT: "insert write append update upsert merge overwrite commit modify delete",
+        Action.TABLE_LOAD: "describe desc show load open",
+        Action.TABLE_CREATE: "create",
+        Action.TABLE_DROP: "drop remove truncate",
+        Action.TABLE_RENAME: "rename",
+        Action.TABLE_ALTER: "alter",
+        Action.TABLE_LIST: "list ls",
+        Action.PRIVILEGE_GRANT: "grant revoke share",
+        Action.RESTRICT: "restrict mask filter",
+    }.items()
+    for word in words.split()
+}
+"""Words that people type for an action, and the action that means them, of a table where there are several."""
+
 
 def parse_action(text: str) -> Action:
     """Parse an action's name, in any case, with dashes or underscores: "Table-Load" is `TABLE_LOAD`.
@@ -36,6 +54,11 @@ def parse_action(text: str) -> Action:
         raise BadRequest(
             f"'{word}' is a privilege, not an action: name an action that needs it, for example {named}"
         ) from None
+    if word in _MEANINGS:
+        raise BadRequest(
+            f"Unknown action '{escape_percent(text)}'; did you mean {_MEANINGS[word].word}? 'limnos access explain"
+            " --actions' lists all"
+        )
     near = get_close_matches(word, [a.word for a in Action], n=4, cutoff=0.65) or ["table_load", "namespace_create"]
     raise BadRequest(
         f"Unknown action '{escape_percent(text)}'; did you mean {', '.join(near)}? 'limnos access explain --actions'"

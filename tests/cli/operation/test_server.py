@@ -271,3 +271,16 @@ def test_missing_database_driver_names_the_extra(run: Run, rooms: SimpleNamespac
 
     assert done.code == 1
     assert "pip install -e '.[postgres]'" in done.err
+
+
+def test_config_shows_one_setting_or_section(run: Run) -> None:
+    """A setting is shown alone, a section with its settings; a misspelt one is answered by the near one."""
+    one = run("server", "config", "server.admin", "--admin", "root")
+    section = run("server", "config", "log")
+    wrong = run("server", "config", "server.admn")
+
+    assert one.result == [{"setting": "server.admin", "value": "root", "origin": "flag --admin"}]
+    assert isinstance(section.result, list)
+    assert {row["setting"].partition(".")[0] for row in section.result} == {"log"}
+    assert wrong.code == 2
+    assert wrong.error["hint"] == "did you mean 'limnos server config server.admin'?"

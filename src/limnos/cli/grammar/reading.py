@@ -43,6 +43,8 @@ _ALONE: Final = frozenset({"audit", "create"})
 """Groups that are commands themselves, or whose first word may be a kind of another group."""
 _SPOKEN: Final = ("--on", "--to", "--from", "--for")
 """Flags that a line of another tool has as words, in the order of such a line."""
+CATALOG_NAMES: Final = frozenset({"model", "view", "fileset", "topic", "function", "pipeline", "dashboard"})
+"""Kinds whose plural is a likely name of a catalog."""
 _PATH: Final = re.compile(r"\w+(?:\.\w+)+")
 _PLAIN: Final = re.compile(r"[A-Za-z][A-Za-z_-]*")
 
@@ -258,9 +260,10 @@ def _operation_words(
         takes_none = not BY_VERB_AND_KIND["list", kind].arguments
         if takes_none and len(arguments) == 1 and ("show", kind) in BY_VERB_AND_KIND:
             raise answers.guess_error("show " + words[1], (["show", kind, *arguments], ""), flags=flags)
-        raise answers.guess_error(
-            "show " + words[1], (["list", lowered[1], *arguments], "'show' is for one object"), flags=flags
-        )
+        reason = "'show' is for one object"
+        if not arguments and kind in CATALOG_NAMES:
+            reason += f" (a catalog of that name: 'limnos show {words[1]} --kind catalog')"
+        raise answers.guess_error("show " + words[1], (["list", lowered[1], *arguments], reason), flags=flags)
     operation = BY_VERB_AND_KIND.get((verb, kind))
     if operation is None:
         raise answers.unknown_kind(verb, [verb, kind], words=words, flags=flags)

@@ -13,6 +13,7 @@ from limnos.cli.hints.denials import denied_hint
 from limnos.cli.hints.missing_objects import not_found_hint
 from limnos.cli.hints.typed_command import TypedCommand
 from limnos.cli.lookups import needs_extra, used_server
+from limnos.cli.operations import KIND_WORDS
 from limnos.cli.output import flag_values
 from limnos.cli.signatures import signature_of
 from limnos.cli.token_words import without_flag
@@ -124,11 +125,12 @@ def _of_a_user(typed: TypedCommand) -> str | None:
 _ACTIONS: Final = {
     word: action
     for action, words in {
-        "read": "select read scan query load",
+        "read": "select read scan query",
         "commit": "write insert update delete modify append commit table_write",
         "drop": "drop",
         "create": "create",
-        "rename": "alter rename move",
+        "alter": "alter",
+        "rename": "rename move",
     }.items()
     for word in words.split()
 }
@@ -161,6 +163,9 @@ def _by_code(error: ClientError, typed: TypedCommand) -> str | None:
         if path and typed.words[:2] == ("create", "metalake"):
             shows = typed.command("show", path, "--kind", "metalake")
             return f"choose another name; '{shows}' shows the metalake that has it"
+        if path.lower() in KIND_WORDS:
+            shows = typed.command("show", path, "--kind", "catalog")
+            return f"choose another name; '{shows}' shows the catalog that has it"
         return (
             f"choose another name; '{typed.command('show', path)}' shows the object that has it"
             if path

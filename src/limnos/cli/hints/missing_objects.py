@@ -89,8 +89,23 @@ def not_found_hint(error: ClientError, typed: TypedCommand) -> str:
         above = path[:-1] if len(path) == 2 or typed.words[0] != "list" else path[:1]
         if (known := known_path(above)) is not None and known.length > 0:
             above = above[: known.length]
-        return f"'{typed.command('list', display.render(above))}' lists the existing objects"
+        lists = f"'{typed.command('list', display.render(above))}' lists the existing objects"
+        return f"{lists}{_dotted_name(typed, length=len(above)) if known is not None else ''}"
     return f"'{typed.command('list')}' lists the existing objects"
+
+
+def _dotted_name(typed: TypedCommand, *, length: int) -> str:
+    """Return how to write the missing parts of a path as one name with dots; "" if only one part is missing. The first
+    `length` parts exist.
+    """
+    path, spelled = typed.path, display.render(typed.path)
+    at = next((at for at, token in enumerate(typed.tokens) if token in {spelled, ".".join(path)}), None)
+    if at is None or len(path) - length < 2 or typed.words[:1] == ("create",):
+        return ""
+    name = display.render([*path[:length], ".".join(path[length:])])
+    again = shlex.join(["limnos", *typed.tokens[:at], name, *typed.tokens[at + 1 :]])
+    missing = display.render(path[length : length + 1])
+    return f": it has no {missing} that you see; a name with dots is one name in back-quotes, as in {again}"
 
 
 def _closer(typed: TypedCommand) -> str | None:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import App, Parameter
 
 from limnos.cli.extras import import_extra
+from limnos.cli.failures import UsageError
+from limnos.cli.grammar.spelling import nearest
 from limnos.cli.output import Format, format_of, show_rows, visible
 from limnos.model.errors import CannotStart, StartWarning
 
@@ -216,11 +218,24 @@ def janitor(
 
 
 @app.command
-def config(*, flags: ServerFlags = NO_FLAGS, output: OutputFlag = None) -> None:
-    """Show every setting with its value and origin. Secrets are masked."""
+def config(setting: str | None = None, /, *, flags: ServerFlags = NO_FLAGS, output: OutputFlag = None) -> None:
+    """Show every setting with its value and origin; with SETTING that one. Secrets are masked.
+
+    Parameters
+    ----------
+    setting
+        A setting, as `storage.warehouse`, or a section of settings, as `storage`.
+    """
     from limnos.config.report import rows
 
-    results = [{"setting": row.key, "value": row.value, "origin": row.origin} for row in rows(flags.load())]
+    known = rows(flags.load())
+    chosen = [row for row in known if setting is None or f"{row.key}.".startswith(f"{setting.lower()}.")]
+    if setting is not None and not chosen:
+        names = [row.key for row in known]
+        near = nearest(setting.lower(), names) or next((each for each in names if setting.lower() in each), None)
+        hint = f"did you mean 'limnos server config {near}'?" if near else "'limnos server config' lists them"
+        raise UsageError(f"there is no setting '{setting}'", hint=hint)
+    results = [{"setting": row.key, "value": row.value, "origin": row.origin} for row in chosen]
     show_rows(results, ["setting", "value", "origin"], output_format=_format_of(output))
 
 
