@@ -430,7 +430,7 @@ def test_plan_lists_inputs_and_pins_of_each_step(server: LiveServer, admin: Clie
     ]
 
 
-def test_plan_says_what_is_read_of_joined_tables(server: LiveServer, admin: Client, namespace: str) -> None:
+def test_joined_table_is_read_for_new_rows_of_the_other(server: LiveServer, admin: Client, namespace: str) -> None:
     """A joined table without new rows is read for the new rows of the other table. A mode that rewrites the table reads
     all inputs whole.
     """
