@@ -221,13 +221,15 @@ def test_catalog_with_dot_has_no_prefix() -> None:
     assert refusal(iceberg.encode_prefix, "lake", "a.b").reason == "name-pattern"
 
 
-@pytest.mark.parametrize("text,names", [("main", (None, "main")), ("lake/main", ("lake", "main"))])
+@pytest.mark.parametrize(
+    "text,names", [("main", (None, "main")), ("lake/main", ("lake", "main")), ("lake.main", ("lake", "main"))]
+)
 def test_warehouse_is_catalog_or_metalake_and_catalog(text: str, names: tuple[str | None, str]) -> None:
     """A warehouse parameter is a catalog, or a metalake and a catalog."""
     assert iceberg.decode_warehouse(text) == names
 
 
-@pytest.mark.parametrize("text", ["", "/", "lake/", "/main", "a/b/c", "s3://bucket/x"])
+@pytest.mark.parametrize("text", ["", "/", "lake/", "/main", "a/b/c", "a.b.c", "a.b/c", "lake.", "s3://bucket/x"])
 def test_malformed_warehouses_are_refused(text: str) -> None:
     """Any other warehouse parameter is refused."""
     assert refusal(iceberg.decode_warehouse, text).reason == "name-pattern"

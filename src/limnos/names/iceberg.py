@@ -127,13 +127,14 @@ def decode_prefix(raw: bytes) -> tuple[str, str]:
 
 
 def decode_warehouse(text: str) -> tuple[str | None, str]:
-    """Return metalake and catalog of a `warehouse` parameter, `<catalog>` or `<metalake>/<catalog>`.
+    """Return metalake and catalog of a `warehouse` parameter: `<catalog>`, `<metalake>/<catalog>`, or
+    `<metalake>.<catalog>` as in the prefix of paths.
 
     The metalake is None, which stands for the default metalake, if the parameter has only a catalog. Raises InvalidName
     for an invalid name.
     """
-    metalake, slash, catalog = text.rpartition("/")
-    if not slash:
+    metalake, separator, catalog = text.rpartition("/" if "/" in text else ".")
+    if not separator:
         return None, parts.check_catalog_name(text)
     return parts.check_metalake_name(metalake), parts.check_catalog_name(catalog)
 

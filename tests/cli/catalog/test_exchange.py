@@ -11,6 +11,7 @@ from limnos.model.frames import frame_message
 from tests.cli.conftest import Run
 from tests.client.fake import FakeServer
 
+HEADER = frame_message(b"\x0a\x04head")
 IMPORTS = "/api/limnos/v1/imports"
 FOUND = {"id": 7, "name": "copy", "format": "proto", "ids": "map", "state": "open", "records": 0}
 DONE = {"metalake": "copy", "records": 450, "masked": [f"main: key{at}" for at in range(7)]}
@@ -20,7 +21,7 @@ DONE = {"metalake": "copy", "records": 450, "masked": [f"main: key{at}" for at i
 def file(tmp_path: Path) -> Path:
     """An export file of 450 records that the client can split into parts."""
     path = tmp_path / "lake.export"
-    path.write_bytes(frame_message(b"record") * 450)
+    path.write_bytes(HEADER + frame_message(b"record") * 449)
     return path
 
 
@@ -88,6 +89,21 @@ def test_import_resumes_from_any_record(fake: FakeServer, limnos: Run, file: Pat
 
     assert done.code == 0, done.err
     assert b"".join(request.body for request in fake.asked[1:-1]) == frame_message(b"record") * 300  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"id,fare\n1,2\n", b'{"name": "lake"}\n', b"{", b"[" * 100_000, frame_message(b"record") * 3]
+)
+def test_file_that_is_no_export_opens_no_import(fake: FakeServer, limnos: Run, tmp_path: Path, content: bytes) -> None:
+    """A file that does not begin with an export's header is refused before any request, with what it should be."""
+    file = tmp_path / "other.csv"
+    file.write_bytes(content)
+
+    refused = limnos("import", str(file), "--as", "copy")
+
+    assert refused.code == 2
+    assert "it must be a file that 'limnos export METALAKE' wrote" in str(refused.error["message"])
+    assert fake.asked == []
 
 
 def test_imports_are_listed_and_discarded(fake: FakeServer, limnos: Run) -> None:

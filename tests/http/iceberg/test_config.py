@@ -20,7 +20,8 @@ def make_catalog(node: DriverNode, name: str, **properties: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "query", ["", "?warehouse=", "?warehouse=main", "?warehouse=lake/main", "?warehouse=lake%2Fmain"]
+    "query",
+    ["", "?warehouse=", "?warehouse=main", "?warehouse=lake/main", "?warehouse=lake%2Fmain", "?warehouse=lake.main"],
 )
 def test_all_warehouse_forms_select_the_same_catalog(node: DriverNode, query: str) -> None:
     """Without a warehouse, by the catalog's name, and by metalake and catalog, the same catalog is used."""
@@ -72,6 +73,7 @@ def test_hidden_warehouse_looks_like_a_missing_one(node: DriverNode, user: str, 
     missing = error_of(node.get(f"{CONFIG}?warehouse=gone", user=user))
 
     assert hidden[0] == 404
+    assert "or you lack USE_CATALOG on it" in hidden[2]
     assert hidden == (*missing[:2], missing[2].replace("gone", "main"))
 
 
@@ -95,7 +97,7 @@ def test_disabled_warehouse_returns_403_to_its_users(node: DriverNode) -> None:
     assert node.get(CONFIG).status == 200
 
 
-@pytest.mark.parametrize("warehouse", ["a.b", "a/b/c", "%FF", "%2", "/", "lake/", "/main", "system", "x%00"])
+@pytest.mark.parametrize("warehouse", ["a.b.c", "a/b/c", "%FF", "%2", "/", "lake/", "/main", "system", "x%00"])
 def test_malformed_warehouse_returns_400(node: DriverNode, warehouse: str) -> None:
     """A warehouse that is not a valid name is refused with 400 and the reason."""
     answer = node.get(f"{CONFIG}?warehouse={warehouse}")

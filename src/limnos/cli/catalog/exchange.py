@@ -21,7 +21,7 @@ from cyclopts import Parameter
 from limnos.cli.common import DEFAULTS, CommonFlags, YesFlag, confirm
 from limnos.cli.failures import StoppedError, UsageError
 from limnos.cli.output import show_done, show_rows, visible
-from limnos.client.activity.exchange import ExportForm, ExportPart, cut_into_parts, drop_first_records, form_of
+from limnos.client.activity.exchange import ExportForm, ExportPart, check_export, cut_into_parts, drop_first_records
 from limnos.client.errors import ClientError, DeniedError, NotFoundError, UnavailableError
 from limnos.client.values import ImportInfo, MetalakeImportResult
 
@@ -158,7 +158,7 @@ def _list(client: Client, common: CommonFlags) -> None:
 def _import(client: Client, file: Path, *, name: str | None, ids: str, resume: int | None, common: CommonFlags) -> None:
     with open_input(file) as source:
         head = source.read(_READ_BYTES)
-        form = form_of(head)
+        form = check_export(head)  # before the server opens an import
         parts = cut_into_parts(chain((head,), read_pieces(source)), form)
         info = (
             client.imports.load(resume)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, Literal, NamedTuple
 
+import msgspec
+
 from limnos.client.errors import ArgumentError
 from limnos.client.flow import OWN, Flow, Request, Resource, S, call, decode, request, segments, verb
 from limnos.client.values import ImportInfo, MetalakeImportResult
@@ -19,6 +21,8 @@ RECORDS_AT_ONCE: Final = 200
 BYTES_AT_ONCE: Final = 1 << 18
 RECORD_BYTES_MAX: Final = 8 << 20
 """The maximum size of a part that the server accepts, in bytes."""
+_HEADER_FIELD: Final = b"\x0a"
+"""The first byte of a message of Protobuf whose first field is number 1, a message."""
 _MEDIA: Final = {"proto": "application/x-protobuf", "json": "application/x-ndjson"}
 
 
@@ -38,6 +42,37 @@ def export_request(metalake: str, *, format: str, secrets: bool) -> Request:
 def form_of(head: bytes) -> ExportForm:
     """Return an export's format from its first bytes: a line of JSON, or a length-prefixed message."""
     return "json" if head[:1] == b"{" and head[1:2] != b"\n" else "proto"
+
+
+def check_export(head: bytes) -> ExportForm:
+    """Return the format of an export by its first bytes, which must have its first record: the header.
+
+    Raises ArgumentError for a file that is no export.
+    """
+    form = form_of(head)
+    if not (_is_header_line(head) if form == "json" else _is_header_message(head)):
+        raise ArgumentError(
+            "the file is not an export of a metalake: it must be a file that 'limnos export METALAKE' wrote, which"
+            " begins with a header"
+        )
+    return form
+
+
+def _is_header_line(head: bytes) -> bool:
+    try:
+        line = msgspec.json.decode(head.partition(b"\n")[0])
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return isinstance(line, dict) and "header" in line
+
+
+def _is_header_message(head: bytes) -> bool:
+    """Return whether the first message begins with the field `header` of `ExportRecord`."""
+    try:
+        frame = frame_at(bytearray(head), 0)
+    except BrokenFrame:
+        return False
+    return frame is not None and head[frame[0] : frame[0] + 1] == _HEADER_FIELD
 
 
 def cut_into_parts(pieces: Iterable[bytes], form: ExportForm) -> Iterator[ExportPart]:

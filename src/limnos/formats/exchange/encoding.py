@@ -54,7 +54,8 @@ def _from_lines(data: bytes, first: int) -> list[ExportRecord]:
             records.append(json_format.Parse(line, ExportRecord(), max_recursion_depth=20))
         except (json_format.ParseError, UnicodeDecodeError, RecursionError) as error:
             raise BadRequest(
-                f"Record {first + len(records)} is not a record of an export: {str(error)[:300]}"
+                f"Record {first + len(records)} is not a record of an export, which 'limnos export METALAKE' writes:"
+                f" {str(error)[:300]}"
             ) from None
     return records
 
@@ -70,7 +71,10 @@ def _from_frames(data: bytes, first: int) -> list[ExportRecord]:
                 raise BadRequest(f"Record {number} is truncated: the file ends in the middle of it. Export again")
             records.append(ExportRecord.FromString(data[frame[0] : frame[1]]))
         except (BrokenFrame, DecodeError) as error:
-            raise BadRequest(f"Record {number} is not a record of an export, or is damaged: {error}") from None
+            raise BadRequest(
+                f"Record {number} is not a record of an export, which 'limnos export METALAKE' writes, or is damaged:"
+                f" {error}"
+            ) from None
         at = frame[1]
     return records
 

@@ -53,8 +53,9 @@ async def config_load(
         if lacks_credential(error) or (isinstance(error, PermissionDenied) and error.decision is None):
             raise
         raise NotFound(
-            f"Warehouse {catalog} of metalake {scope.metalake} does not exist, or you may not use it: have an"
-            " administrator check the name, and request USE_CATALOG",
+            f"Warehouse {catalog} of metalake {scope.metalake} does not exist, or you lack USE_CATALOG on it:"
+            " have an administrator check the name, or grant you the catalog ('limnos request access"
+            f" {catalog}' asks for it)",
             kind="catalog",
         ) from None
     if answer is None:

@@ -75,7 +75,10 @@ class ImportPart(ImportWriter):
 
     def _header(self, ready: CheckedRecord, word: str) -> None:
         if ready.number != 1 or word != "header":
-            raise BadRequest(f"Record {ready.number}: an export must have one header, as its first record")
+            raise BadRequest(
+                f"Record {ready.number}: an export must have one header, as its first record: import a file that"
+                " 'limnos export METALAKE' wrote"
+            )
         head = ready.record.header
         self._progress = self._progress._replace(source=head.metalake)
 

@@ -118,6 +118,7 @@ def test_malformed_part_is_400_and_unknown_import_404(node: DriverNode) -> None:
         ("?after=x", b"", "after must be"),
         ("?after=0", b"{}\n", "Record 1"),
         ("?after=0", b"[]", "Record 1"),
+        ("?after=0", b"id,fare\n1,2\n", "which 'limnos export METALAKE' writes"),
     ):
         answer = node.post(f"{one}/records{query}", body)
         assert (answer.status, message in answer.json()["error"]["message"]) == (400, True), answer.body
