@@ -13,7 +13,8 @@ from limnos.services.request.request_view import RequestView
 from limnos.store.identity import access_answers
 from limnos.store.identity.access_requests import AccessRequestRow
 from tests.http.driver import API, OWN, DriverNode, grant
-from tests.http.iceberg.wire import make_table
+from tests.http.gravitino.test_functions import BODY as FUNCTION
+from tests.http.iceberg.wire import make_table, make_view
 
 URL = f"{OWN}/metalakes/lake/access/requests"
 TABLE = {"kind": "table", "path": ["main", "a", "t"]}
@@ -338,3 +339,60 @@ def test_answers_to_a_user_are_bounded(crew: DriverNode, monkeypatch: pytest.Mon
     assert len(states(crew)) == 3
     assert ("t5", "declined") in states(crew)
     assert states(crew, "bob") == [("t", "declined")]
+
+
+KINDS = {
+    "catalog": ("main",),
+    "schema": ("main", "k"),
+    "table": ("main", "k", "t"),
+    "view": ("main", "k", "v"),
+    "function": ("main", "k", "f"),
+    "fileset": ("files", "k", "f"),
+    "model": ("models", "k", "m"),
+}
+LOADED = {"schema": "namespace_load"}
+"""Actions that show that the reader may read, other than `KIND_load`."""
+
+
+@pytest.fixture
+def stocked(node: DriverNode) -> DriverNode:
+    """A node with an object of each kind, and user ana who may do nothing."""
+    node.done("POST", f"{API}/lake/users", {"name": "ana"})
+    for name, catalog_type in (("files", "fileset"), ("models", "model")):
+        node.done("POST", f"{API}/lake/catalogs", {"name": name, "type": catalog_type})
+        node.done("POST", f"{API}/lake/catalogs/{name}/schemas", {"name": "k"})
+    make_table(node, "k", "t")
+    make_view(node, "k", "v")
+    node.done("POST", f"{API}/lake/catalogs/main/schemas/k/functions", FUNCTION)
+    node.done("POST", f"{API}/lake/catalogs/files/schemas/k/filesets", {"name": "f"})
+    node.done("POST", f"{API}/lake/catalogs/models/schemas/k/models", {"name": "m"})
+    return node
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_request_for_an_object_of_each_kind_is_granted(stocked: DriverNode, kind: str) -> None:
+    """The request keeps the kind of its object, the owner reads it and grants it with that kind, and the asking user
+    may then load the object, of which nothing was visible before.
+    """
+    path = list(KINDS[kind])
+    body = {"kind": kind, "path": path}
+    question = {"action": LOADED.get(kind, f"{kind}_load"), "path": path, "kind": kind, "user": "ana"}
+    before = stocked.done("POST", f"{OWN}/metalakes/lake/access/explain", question)["decision"]["allowed"]
+    stocked.ask("POST", URL, body, user="ana")
+    (listed_request,), (own_request,) = stocked.done("GET", URL)["requests"], own(stocked)
+    stocked.done("POST", f"{URL}/answer", {**body, "answer": "grant", "user": "ana", "preset": "reader"})
+    after = stocked.done("POST", f"{OWN}/metalakes/lake/access/explain", question)["decision"]["allowed"]
+
+    stored = "namespace" if kind == "schema" else kind
+    assert (listed_request["kind"], listed_request["path"]) == (stored, path)
+    assert (own_request["kind"], own_request["path"]) == (stored, path)
+    assert (before, after) == (False, True)
+    assert states(stocked) == [(path[-1], "granted")]
+
+
+def test_request_for_a_topic_keeps_its_kind(crew: DriverNode) -> None:
+    """A topic of an external system, which the server need not know, keeps its kind and its path."""
+    asked_for = crew.ask("POST", URL, {"kind": "topic", "path": ["main", "a", "clicks"]}, user="ana")
+
+    assert asked_for.status == 200
+    assert [(each["kind"], each["path"]) for each in own(crew)] == [("topic", ["main", "a", "clicks"])]
