@@ -6,6 +6,7 @@ grants, refusals and withdrawals.
 from __future__ import annotations
 
 import pytest
+from tests.http.gravitino.test_functions import BODY as FUNCTION
 
 from limnos.services.identity.presets import access_requests
 from limnos.services.identity.presets.access_requests import OPEN_MAX
@@ -13,7 +14,6 @@ from limnos.services.request.request_view import RequestView
 from limnos.store.identity import access_answers
 from limnos.store.identity.access_requests import AccessRequestRow
 from tests.http.driver import API, OWN, DriverNode, grant
-from tests.http.gravitino.test_functions import BODY as FUNCTION
 from tests.http.iceberg.wire import make_table, make_view
 
 URL = f"{OWN}/metalakes/lake/access/requests"
