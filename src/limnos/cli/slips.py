@@ -161,9 +161,14 @@ def _too_many(extra: str, command: _Command) -> UsageError:
         form = template[1] if "." in last and len(template) > 1 else template[0]
         texts = {"{0}": words[0] if words else "", "{1}": last, "{+}": " ".join(words)}
         texts |= {"{2}": words[1] if len(words) > 1 else "", "{catalog}": last.partition(".")[0]}
+        typed_flags = {flag.partition("=")[0] for flag in flags}
+        if typed_flags & {*form.split()}:
+            return UsageError(message, hint=answers.propose([*command.typed_name, *flags]))
         hint = answers.propose([*(texts.get(word, word) for word in form.split()), *flags])
         if command.words == ["role", "list"]:
             hint += f"; the roles of a user: {answers.propose(['show', 'user', last])}"
+        if command.words == ["user", "list"]:
+            hint += f"; the users of a group: {answers.propose(['show', 'group', last])}"
         return UsageError(message, hint=hint)
     if command.words[0] in {"show", "list", "delete", "set", "tree", "head", "protect"} and len(words) > 1:
         return _of_path(message, command, words=words, flags=flags)

@@ -162,7 +162,7 @@ def meant(typed: TypedCommand, path: Sequence[str]) -> str:
     """Return the typed command with the path that is meant. For a deletion or a rename it is a command that shows the
     object: no answer proposes to delete or rename another object than the one that was typed.
     """
-    if typed.words[:1] in {("delete",), ("rename",)}:
+    if typed.takes_away:
         spelled = display.render(path)
         return f"the nearest is {spelled}: '{typed.command('show', spelled)}' shows it"
     return f"did you mean {with_path(typed, path)}?"

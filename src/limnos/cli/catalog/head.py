@@ -14,12 +14,14 @@ from cyclopts import Parameter
 from limnos.cli.common import DEFAULTS, CommonFlags
 from limnos.cli.failures import UsageError
 from limnos.cli.output import Row, show_rows, to_json, visible
-from limnos.client.errors import RefusedError
+from limnos.client.errors import NotFoundError, RefusedError
 from limnos.client.values import PreviewColumn
 from limnos.names import display
 
 _NO_NAMESPACE: Final = "as ?table=raw.trips"
 """The part of the server's message about a path that cannot be a table's."""
+_DOTS_OF_OBJECTS: Final = 2
+"""The minimum number of dots in the path of a table or fileset."""
 ENTRIES_MAX: Final = 1_000
 """The maximum number of entries of a directory in one answer."""
 LocationFlag = Annotated[str | None, Parameter(help="The name of the fileset's location; without it the default one.")]
@@ -62,6 +64,8 @@ def head(
             )
         except RefusedError as error:
             raise (_too_short(path) if _NO_NAMESPACE in error.message else error) from error
+        except NotFoundError as error:
+            raise _file_error(path) or error from error
     if _shown(result.columns, result.rows, empty="no rows that you may see", common=common):
         return
     for remark in _remarks(result.columns_left_out, is_complete=result.complete, is_restricted=result.restricted):
@@ -77,6 +81,15 @@ def _too_short(path: str) -> UsageError:
         f"'{path}' is a namespace, or its catalog is missing: a table is catalog.namespace.table",
         hint=f"'limnos list {shlex.quote(path)}' lists its tables",
     )
+
+
+def _file_error(path: str) -> UsageError | None:
+    """Return the error for a file that was typed as part of its fileset's path; None for another path."""
+    fileset, slash, file = path.partition("/")
+    if not slash or not file or "`" in path or fileset.count(".") < _DOTS_OF_OBJECTS:
+        return None
+    again = shlex.join(["limnos", "head", fileset, "--file", file])
+    return UsageError("the file of a fileset is named by --file", hint=f"'{again}'")
 
 
 def files(

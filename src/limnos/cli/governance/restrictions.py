@@ -62,7 +62,10 @@ def set_(
         COLUMN=ACTION, as ssn=show-last-4; may be repeated.
     """
     if filter is None and not mask:
-        typed = shlex.join(["limnos", "create", "restriction", name, path])
+        principals = [
+            word for flag, words in (("--to", to), ("--except", except_)) for each in words for word in (flag, each)
+        ]
+        typed = shlex.join(["limnos", "create", "restriction", name, path, *principals])
         raise UsageError(
             "a restriction has a filter of rows, masks of columns, or both",
             hint=f"'{typed} --filter CONDITION', or '{typed} --mask COLUMN=ACTION'",
@@ -99,12 +102,14 @@ def show(path: str, /, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS)
         A table or namespace, as `main.sales.orders`.
     """
     with common.client() as client:
-        restrictions = client.restrictions.list(path, kind=kind or client.objects.kind(path))
+        result = kind or client.objects.kind(path)
+        restrictions = client.restrictions.list(path, kind=result)
+    below = "; its tables may have restrictions of their own" if result == "namespace" else ""
     show_rows(
         [_row(each) for each in restrictions],
         ["name", "on", "filter", "masks", "to", "except"],
         output_format=common.output_format,
-        empty="no restrictions",
+        empty=f"no restrictions{below}",
     )
 
 

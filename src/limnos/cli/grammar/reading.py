@@ -78,6 +78,8 @@ def _check_blanks(tokens: Sequence[str]) -> None:
 def check_sentence(tokens: Sequence[str]) -> None:
     """Raise UsageError for a whole line of another tool's habit, with the command to type."""
     words, flags = take_words(tokens)
+    if any(not uri.startswith("http") for uri in flag_values(flags, "--uri")):
+        flags = without_flag(flags, "--uri")  # the URI of a model's version or of a table, not of a server
     if not _is_command(words) and (spoken := _with_spoken_flags(words, flags)) is not None:
         line, rest = spoken
         if proposal_for(line) or grant_for(line):
@@ -269,9 +271,12 @@ def _operation_words(
         raise answers.unknown_kind(verb, [verb, kind], words=words, flags=flags)
     required = [each for each in operation.arguments.split() if not each.startswith("[")]
     if verb != "create" and required and len(words) == 2 and not is_help:
+        hint = _with_named_values(operation, flags)
+        if is_plural and kind in CATALOG_NAMES and verb in {"set", "delete", "show"}:
+            hint += f", or of a catalog of that name {answers.propose([verb, f'`{words[1]}`', *flags])}"
         raise UsageError(
             f"{' and '.join(required)} {'are' if len(required) > 1 else 'is'} missing after '{words[0]} {words[1]}'",
-            hint=_with_named_values(operation, flags),
+            hint=hint,
         )
     return operation.command.split(), 2
 

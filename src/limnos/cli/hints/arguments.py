@@ -27,6 +27,8 @@ def hint_for_argument(message: str, typed: TypedCommand) -> str | None:
     if "is not a readable PEM file" in message:
         return "name the certificate of the server's authority, or leave out --ca-file if a known authority signed it"
     if "is too short: give catalog.namespace" in message:
+        if typed.words[:1] == ("files",):
+            return f"'{typed.command('find', 'kind:fileset')}' lists the filesets"
         place = f"{typed.words[-1]}.NAME" if typed.words else "PATH"
         return f"'{typed.command(*typed.words[:-1], place)}'"
     return None

@@ -211,6 +211,11 @@ def _of_values(error: ClientError, typed: TypedCommand, *, path: str) -> str | N
             token.replace(url, f"https://{url}") if url and token.endswith(url) else token for token in typed.tokens
         ]
         return f"a URL begins with http:// or https://: '{TypedCommand(again).again()}'"
+    if "must be in a namespace" in error.message and typed.words[:1] == ("rename",) and len(typed.words) > 2:
+        into = f"{typed.words[2]}.{display.render(typed.path[-1:])}"
+        return f"'{typed.command('rename', path, into)}' moves it into {typed.words[2]}"
+    if error.message.startswith("A restriction applies to a table") and typed.path:
+        return f"'{typed.command('list', display.render(typed.path[:1]))}' lists the namespaces of the catalog"
     if "holds Lance tables, which are changed and dropped over Lance REST" in error.message and path:
         return f"LanceDB's clients change columns; '{typed.command('set', path, '--tag', 'TAG')}' tags the table"
     return None

@@ -116,7 +116,7 @@ def _closer(typed: TypedCommand) -> str | None:
         return None
     if (near := close_path(path)) is None:
         return None
-    if typed.words[:1] in {("delete",), ("rename",)}:
+    if typed.takes_away:
         shows = typed.command("show", display.render(near))
         return f"the nearest is {display.render(near)}: '{shows}' shows it"
     again = [display.render(near) if token in {spelled, ".".join(path)} else token for token in typed.tokens]
@@ -135,7 +135,7 @@ def _without_lake(missing: re.Match[str], typed: TypedCommand) -> str | None:
     if name == missing[2]:
         again = [*typed.tokens[:at], path.removeprefix(f"{name}."), *typed.tokens[at + 1 :]]
         return f"'{TypedCommand(again).again()}': paths begin with a catalog, below the metalake"
-    return f"'{typed.command('list')}' lists the catalogs: a path begins with one, as main.{path}"
+    return f"'{typed.command('list')}' lists the catalogs: a path begins with one, as CATALOG.{path}"
 
 
 def _swapped(typed: TypedCommand) -> str | None:

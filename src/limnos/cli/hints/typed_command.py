@@ -21,6 +21,8 @@ _LEVELS = re.compile(r"(?:Namespace|Table|View) (?:does not exist|already exists
 """Messages of Iceberg REST that name the namespace levels but not the catalog."""
 PATHS: Final = frozenset({"PATH", "SOURCE"})
 """The names of arguments that are paths, in the signatures of commands."""
+_TAKING = frozenset({"delete", "remove", "rename", "revoke", "disable"})
+"""Words of commands that take something away, or that change a name."""
 
 
 class TypedCommand:
@@ -54,6 +56,11 @@ class TypedCommand:
         is_new = signature.words[0] == "create" and signature.arguments[:1] == ("NAME",)
         at = 0 if is_new else next((at for at, name in enumerate(signature.arguments) if name in PATHS), len(arguments))
         return path_parts(arguments[at]) if at < len(arguments) else ()
+
+    @property
+    def takes_away(self) -> bool:
+        """Whether the command removes something: then no hint proposes it for another object than the typed one."""
+        return bool(_TAKING & {*self.words[:2]})
 
     def _value(self, flag: str) -> str | None:
         """The value of a flag; None without it."""

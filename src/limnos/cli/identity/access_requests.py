@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -163,11 +164,35 @@ def grant(request: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     """
     with common.client() as client:
         asked_for = _one(client.access_requests.list(), request, lists="limnos list requests")
-        outcome = client.access_requests.grant(asked_for)
+        try:
+            outcome = client.access_requests.grant(asked_for)
+        except NotFoundError as error:
+            raise _other_kind(client, asked_for) or error from error
     show_done(
         f"granted {asked_for.preset} on {_where(asked_for)} to user {asked_for.user}, by the role {outcome.role}",
         {"granted": asked_for.id, "user": asked_for.user, "preset": asked_for.preset, "role": outcome.role},
         output_format=common.output_format,
+    )
+
+
+def _other_kind(client: Client, request: AccessRequest) -> StoppedError | None:
+    """Return the error for a request whose object has another kind than its user assumed, who did not see the object;
+    None if there is no such object.
+    """
+    path = display.render(request.path)
+    try:
+        kinds = [each.kind for each in client.access.objects(path).objects if each.kind != request.kind]
+    except (NotFoundError, DeniedError):
+        return None
+    if not kinds:
+        return None
+    grants = shlex.join(
+        ["limnos", "grant", "--preset", request.preset, path, "--kind", kinds[0], "--to", f"user:{request.user}"]
+    )
+    return StoppedError(
+        f"there is no {request.kind} {path}, but a {kinds[0]}, whose kind {request.user} did not see",
+        code="not-found",
+        hint=f"'{grants}', then 'limnos decline request {request.id}' ends the request",
     )
 
 

@@ -167,17 +167,15 @@ def revoke(
 def _execute_preset(command: _GrantCommand, preset: PresetName, *, common: CommonFlags) -> None:
     if command.deny:
         raise UsageError("a preset is allowed, never denied: --deny is for privileges")
+    paths = [*command.names, *([command.on] if command.on is not None else [])]
+    is_one = len(paths) + command.on_metalake == 1
     if (command.holder is None) == (command.group is None):
         raise UsageError(
             f"name one holder of the preset: --{command.preposition} user:NAME, group:NAME or role:NAME",
-            hint=f"limnos {command.verb} --preset {preset} main.raw.nyc --{command.preposition} user:ana",
+            hint=_preset_line(command, preset, path=paths[0] if is_one and paths else "PATH"),
         )
-    paths = [*command.names, *([command.on] if command.on is not None else [])]
-    if len(paths) + command.on_metalake != 1:
-        raise UsageError(
-            "name one object of the preset",
-            hint=f"limnos {command.verb} --preset {preset} main.raw.nyc --{command.preposition} user:ana",
-        )
+    if not is_one:
+        raise UsageError("name one object of the preset", hint=_preset_line(command, preset, path="PATH"))
     change_preset(
         PresetCommand(
             verb=command.verb,
@@ -189,6 +187,17 @@ def _execute_preset(command: _GrantCommand, preset: PresetName, *, common: Commo
         ),
         common,
     )
+
+
+def _preset_line(command: _GrantCommand, preset: PresetName, *, path: str) -> str:
+    """Return the command for a preset, with the object and the holder that were typed, and words in capitals for
+    others: an example with other names would change another object's access if it were pasted.
+    """
+    flag, kind = f"--{command.preposition}", ["--kind", command.kind] if command.kind else []
+    place = ["--on-metalake"] if command.on_metalake else [path, *kind]
+    holders = [each for each in (command.holder, command.group and f"group:{command.group}") if each]
+    holder = holders[0] if len(holders) == 1 else "user:NAME"
+    return f"'{command.spelled('--preset', preset, *place, flag, holder)}'"
 
 
 def _execute(command: _GrantCommand, common: CommonFlags) -> None:
