@@ -238,6 +238,7 @@ def sql(message: str) -> Exception:
         (sql("failed to resolve host 'nowhere'"), "cannot be resolved", "host"),
         (sql("connection timeout expired"), "no database answers", "start it"),
         (sql("cannot execute CREATE TABLE in a read-only transaction"), "read-only copy", "primary"),
+        (sql("permission denied for table alembic_version"), "no rights on the store's tables", "SELECT, INSERT"),
         (sql("permission denied for schema public"), "may not create tables", "right to create"),
         (sql("something new\nLINE 1"), "something new", "server check"),
         (sqlite3.DatabaseError("file is not a database"), "not an SQLite database", "--data"),

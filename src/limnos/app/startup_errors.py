@@ -66,6 +66,11 @@ _DATABASES: tuple[tuple[str, str, str], ...] = (
     ),
     (r"read-only transaction|is in recovery", "it is a read-only copy", "name the primary in --database"),
     (
+        r"permission denied for (table|sequence)",
+        "the database's user has no rights on the store's tables",
+        "as their owner, grant it SELECT, INSERT, UPDATE and DELETE on all tables and USAGE on all sequences there",
+    ),
+    (
         r"permission denied",
         "the database's user may not create tables",
         "run 'limnos server migrate' as the owner of the tables, or give it the right to create in its schema",

@@ -51,6 +51,16 @@ def test_rows_of_a_file_are_shown_as_a_table(fake: FakeServer, limnos: Run) -> N
     assert limnos("head", "files.raw.scans", "--file", "a/b.csv", "--location", "old").result == []
 
 
+def test_file_in_the_path_of_its_fileset_is_named_by_a_flag(fake: FakeServer, limnos: Run) -> None:
+    """A path that ends with a file has no table: the answer is the command with `--file`."""
+    url = "/api/limnos/v1/metalakes/lake/catalogs/files/tables/preview?table=raw.scans%2Fa%2Fb.csv&rows=10"
+    fake.on("GET", url, {"code": "not-found", "message": "no table"}, status=404)
+
+    done = limnos("head", "files.raw.scans/a/b.csv")
+
+    assert done.error["hint"] == "'limnos head files.raw.scans --file a/b.csv'"
+
+
 def test_text_of_a_file_cannot_control_the_terminal(fake: FakeServer, run: Run) -> None:
     """Newlines and indentation are printed, other control characters as escapes. Omitted text is reported."""
     fake.on("GET", FILE, {"kind": "text", "size": 99, "complete": False, "text": "a\n\tb\x1b[2J"})

@@ -69,3 +69,12 @@ def test_missing_restriction_is_not_found_with_the_near_name(restricted: FakeSer
     assert (near.code, far.code) == (3, 3)
     assert near.error["message"] == ("table main.sales.orders has no restriction 'eu-onyl'; did you mean eu-only?")
     assert far.error["message"] == "table main.sales.orders has no restriction 'zz'; it has eu-only"
+
+
+def test_list_of_a_namespace_says_that_its_tables_may_have_more(fake: FakeServer, limnos: Run) -> None:
+    """A namespace without restrictions may have restricted tables, which its list does not have."""
+    fake.on("GET", "/api/limnos/v1/metalakes/lake/objects/schema/main.sales/restrictions", {"restrictions": []})
+
+    namespace = limnos("list", "restrictions", "main.sales", "--kind", "namespace", "--output", "table")
+
+    assert namespace.out + namespace.err == "no restrictions; its tables may have restrictions of their own\n"

@@ -17,3 +17,12 @@ def test_hint_for_ambiguous_path_has_both_commands() -> None:
 
     assert hint == "'limnos delete main.a.v --yes --kind namespace', or 'limnos delete main.a.v --yes --kind view'"
     assert hint_for_argument("'main' is too short", typed) is None
+
+
+def test_short_path_of_files_is_answered_with_the_list_of_filesets() -> None:
+    """A name without catalog and namespace may be a file of this machine: no path is made from it."""
+    hint = hint_for_argument(
+        "'model.bin' is too short: give catalog.namespace.table", TypedCommand(["files", "model.bin"])
+    )
+
+    assert hint == "'limnos find kind:fileset' lists the filesets"

@@ -14,7 +14,7 @@ from limnos.cli.hints.failed_calls import hint_for
 from limnos.cli.hints.typed_command import TypedCommand
 from limnos.cli.lookups import UsedServer, used_server
 from limnos.cli.profiles import Profile
-from limnos.client.errors import ConflictError, DeniedError, NotFoundError, UnavailableError
+from limnos.client.errors import ConflictError, DeniedError, NotFoundError, RefusedError, UnavailableError
 
 
 def test_hint_repeats_server_metalake_and_caller() -> None:
@@ -173,7 +173,19 @@ def test_hint_without_decision_refers_to_callers_identity() -> None:
             "head raw.weather.orders",
             "Catalog raw does not exist in metalake lake",
             "not-found",
-            "'limnos list' lists the catalogs: a path begins with one, as main.raw.weather.orders",
+            "'limnos list' lists the catalogs: a path begins with one, as CATALOG.raw.weather.orders",
+        ),
+        (
+            "rename main.hr.people main.sales",
+            "A table must be in a namespace: give at least two levels",
+            "bad-request",
+            "'limnos rename main.hr.people main.sales.people' moves it into main.sales",
+        ),
+        (
+            "restriction show main",
+            "A restriction applies to a table, or to all tables of a namespace, not to a catalog",
+            "bad-request",
+            "'limnos list main' lists the namespaces of the catalog",
         ),
         (
             "grant select_table --on main.a.t --to bob",
@@ -203,7 +215,8 @@ def test_hint_is_about_the_object_in_the_message(line: str, message: str, code: 
     """A hint is about the object that the message names: the target of a move or restore if that is at fault, or the
     trash.
     """
-    error = (ConflictError if code == "already-exists" else NotFoundError)(message, status=404, code=code)
+    error_type = {"already-exists": ConflictError, "bad-request": RefusedError}.get(code, NotFoundError)
+    error = error_type(message, status=404, code=code)
 
     assert hint_for(error, TypedCommand(line.split())) == hint
 

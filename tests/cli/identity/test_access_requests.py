@@ -12,6 +12,7 @@ from tests.client.fake import FakeServer
 URL = "/api/limnos/v1/metalakes/lake/access/requests"
 PAGE = f"{URL}?limit=100"
 OWN = f"{URL}?own=true"
+OBJECTS = "/api/limnos/v1/metalakes/lake/access/objects?path=main.a.t"
 GRANTED = {
     **REQUEST,
     "state": "granted",
@@ -78,6 +79,22 @@ def test_request_is_named_by_a_unique_beginning(fake: FakeServer, limnos: Run, a
     assert ambiguous.code == 3
     assert (done.code, fake.asked[-1].body["answer"], fake.asked[-1].body["user"]) == (0, answer, "ana")  # type: ignore[index]
     assert "table main.a.t" in done.out
+
+
+def test_grant_of_another_kind_names_the_kind(fake: FakeServer, limnos: Run) -> None:
+    """Who asks for a hidden object cannot know its kind: the answer names it, and the commands that grant it."""
+    fake.on("GET", PAGE, {"requests": [REQUEST]})
+    fake.on("POST", f"{URL}/answer", {"code": "not-found", "message": "no table"}, status=404)
+    path = REQUEST["path"]
+    fake.on("GET", OBJECTS, {"objects": [{"kind": "model", "owner": None}]})
+
+    done = limnos("grant", "request", REQUEST["id"])
+
+    spelled = ".".join(path)
+    assert done.code != 0
+    assert f"there is no table {spelled}, but a model" in done.err
+    assert f"limnos grant --preset reader {spelled} --kind model --to user:{REQUEST['user']}" in done.err
+    assert f"limnos decline request {REQUEST['id']}" in done.err
 
 
 def test_equal_beginnings_are_listed(fake: FakeServer, limnos: Run) -> None:

@@ -18,6 +18,7 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import create_engine, inspect
 from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ProgrammingError
 
 from limnos.store import schema
 from limnos.store.backends import migrate as store_migrate
@@ -119,6 +120,18 @@ def test_concurrent_starts_migrate_an_empty_store_once(empty: Database) -> None:
     lab = StoreLab(empty)
     assert lab.write(lambda tx: tx.next_id()) >= FIRST_ID
     lab.close()
+
+
+@pytest.mark.integration
+def test_user_without_rights_on_the_tables_gets_the_databases_reason(postgres_server: PostgresServer) -> None:
+    """The error of a start names the table that the user may not read, not that the transaction is aborted."""
+    address = postgres_server.empty_database()
+    migrate(address)
+    postgres_server.admin("DROP ROLE IF EXISTS limnos_stranger", "CREATE ROLE limnos_stranger LOGIN")
+    stranger = make_url(address).set(username="limnos_stranger").render_as_string(hide_password=False)
+
+    with pytest.raises(ProgrammingError, match=r"permission denied for table"):
+        migrate(stranger)
 
 
 def test_store_in_use_is_noticed(empty: Database) -> None:

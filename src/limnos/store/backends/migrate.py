@@ -71,15 +71,17 @@ def _config() -> Config:
 
 @contextmanager
 def _migration_lock(connection: Connection) -> Iterator[None]:
-    """Hold a lock during the `with` block, so that only one node migrates at a time."""
+    """Hold a lock during the `with` block, so that only one node migrates at a time.
+
+    After an error the lock ends with the session, which the caller closes: another statement in a failed transaction
+    would raise an error of its own in place of the first.
+    """
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": _LOCK})
         connection.commit()
-        try:
-            yield
-        finally:
-            connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": _LOCK})
-            connection.commit()
+        yield
+        connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": _LOCK})
+        connection.commit()
         return
     path = f"{connection.engine.url.database}.migrate"
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE), "w") as lock:

@@ -6,7 +6,6 @@ grants, refusals and withdrawals.
 from __future__ import annotations
 
 import pytest
-from tests.http.gravitino.test_functions import BODY as FUNCTION
 
 from limnos.services.identity.presets import access_requests
 from limnos.services.identity.presets.access_requests import OPEN_MAX
@@ -350,6 +349,19 @@ KINDS = {
     "fileset": ("files", "k", "f"),
     "model": ("models", "k", "m"),
 }
+FUNCTION = {
+    "name": "f",
+    "functionType": "SCALAR",
+    "deterministic": True,
+    "definitions": [
+        {
+            "parameters": [{"name": "x", "dataType": "integer"}],
+            "returnType": "integer",
+            "impls": [{"language": "SQL", "runtime": "SPARK", "sql": "x + 1"}],
+        }
+    ],
+}
+"""A function of the Gravitino API."""
 LOADED = {"schema": "namespace_load"}
 """Actions that show that the reader may read, other than `KIND_load`."""
 
