@@ -125,7 +125,6 @@ metrics, server metrics = list nodes | the server has its metrics at /metrics, f
 status, ping, health, healthcheck, health check, server status|ping|health = list nodes | this asks the running server for its nodes, 'limnos whoami' for your user; 'limnos server check' checks a server before its start
 who am i = whoami
 download|fetch|pull|get|cat PATH FILE = head PATH --file FILE | files of a fileset are read by its clients (gvfs, S3), and this shows the beginning of one
-revoke user NAME, revoke access from [user] NAME, revoke all access from|of [user] NAME = user disable NAME | this keeps a user out at once; one role is taken away by 'limnos revoke role ROLE --from NAME', which 'limnos show user NAME' lists
 download|fetch|pull PATH = head PATH --output csv --rows 200 | rows of a table are written as CSV; files of a fileset are read by its clients, and listed by 'limnos files PATH'
 put|upload|push FILE PATH, upload|put FILE to PATH = files PATH | files of a fileset, such as FILE, are written by its clients (gvfs, S3); this lists them
 cp|copy|mv|put|upload LOCAL FOLDER = files FOLDER | files of a fileset, such as LOCAL, are written by its clients (gvfs, S3) to FOLDER_TYPED; this lists them

@@ -25,4 +25,4 @@ def test_short_path_of_files_is_answered_with_the_list_of_filesets() -> None:
         "'model.bin' is too short: give catalog.namespace.table", TypedCommand(["files", "model.bin"])
     )
 
-    assert hint == "'limnos find kind:fileset' lists the filesets"
+    assert hint == "'limnos find kind:fileset' lists the filesets: a path is catalog.namespace.fileset"

@@ -28,7 +28,7 @@ def hint_for_argument(message: str, typed: TypedCommand) -> str | None:
         return "name the certificate of the server's authority, or leave out --ca-file if a known authority signed it"
     if "is too short: give catalog.namespace" in message:
         if typed.words[:1] == ("files",):
-            return f"'{typed.command('find', 'kind:fileset')}' lists the filesets"
+            return f"'{typed.command('find', 'kind:fileset')}' lists the filesets: a path is catalog.namespace.fileset"
         place = f"{typed.words[-1]}.NAME" if typed.words else "PATH"
         return f"'{typed.command(*typed.words[:-1], place)}'"
     return None

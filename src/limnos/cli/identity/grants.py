@@ -314,6 +314,13 @@ def _privilege(text: str, command: _GrantCommand) -> str:
     if word == "secret":
         number = next((name for name in command.names if name.isdigit()), "ID")
         raise UsageError("a secret is deleted, not revoked", hint=f"'limnos delete secret USER {number}'")
+    if word == "user" and command.verb == "revoke" and len(command.names) > 1 and command.holder is None:
+        name = shlex.quote(command.names[1])
+        raise UsageError(
+            "a user is disabled, not revoked",
+            hint=f"'limnos user disable {name}' keeps them out at once; 'limnos show user {name}' has the roles, and"
+            f" 'limnos revoke role ROLE --from {name}' takes one away",
+        )
     preset = _PRESET_WORDS.get(word, "")
     if preset and paths and not command.deny:
         typed = command.spelled("--preset", preset, paths[0], flag, command.holder or "HOLDER")
