@@ -71,7 +71,7 @@ def test_missing_restriction_is_not_found_with_the_near_name(restricted: FakeSer
     assert far.error["message"] == "table main.sales.orders has no restriction 'zz'; it has eu-only"
 
 
-def test_list_of_a_namespace_says_that_its_tables_may_have_more(fake: FakeServer, limnos: Run) -> None:
+def test_empty_list_of_a_namespace_names_restrictions_of_its_tables(fake: FakeServer, limnos: Run) -> None:
     """A namespace without restrictions may have restricted tables, which its list does not have."""
     fake.on("GET", "/api/limnos/v1/metalakes/lake/objects/schema/main.sales/restrictions", {"restrictions": []})
 
