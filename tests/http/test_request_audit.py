@@ -127,7 +127,7 @@ def test_restricted_read_is_one_record_of_a_scan(fresh: DriverNode) -> None:
 
 
 def test_refusal_of_a_disabled_user_is_recorded_with_its_reason(fresh: DriverNode) -> None:
-    """The record of a disabled user's refused request has the reason in words."""
+    """The record of a disabled user's refused request has the reason in words, and is one of the metalake."""
     fresh.done("POST", f"{API}/lake/users", {"name": "dina"})
     fresh.done("PATCH", f"{OWN}/metalakes/lake/users/dina", {"enabled": False})
 
@@ -137,6 +137,8 @@ def test_refusal_of_a_disabled_user_is_recorded_with_its_reason(fresh: DriverNod
     (line,) = read_audit_records(fresh)[answer.headers["x-request-id"]]
     assert (line.outcome, line.user) == ("refused", "dina")
     assert "User dina is disabled in metalake lake" in line.detail
+    listed = fresh.done("GET", f"{OWN}/metalakes/lake/audit?user=dina")["lines"]
+    assert [each["request_id"] for each in listed] == [line.request_id]
 
 
 def sign_ins_of(fresh: DriverNode, secret: dict[str, object]) -> list[DriverAnswer]:

@@ -69,6 +69,7 @@ def audit_response(audit: AuditLines, request: Request, *, status: int, user: st
         origin=request.origin(),
         status=status,
         request_id=request.id,
+        metalake_id=failure.metalake_id if isinstance(failure, PermissionDenied) else None,
     )
     audit.take(_lines(about, decided, at=audit.store.time.now_ms()))
 
@@ -115,6 +116,8 @@ class _AuditContext(NamedTuple):
     origin: RequestOrigin
     status: int
     request_id: str
+    metalake_id: int | None = None
+    """The metalake of a request without an access decision; None for one that concerns no metalake, or several."""
 
 
 def _is_refused(failure: Exception | None, decided: Iterable[Decision], *, status: int) -> bool:
@@ -151,7 +154,7 @@ def _lines(about: _AuditContext, decided: Iterable[Decision], *, at: int) -> lis
         _line(about, at, metalake_id=_metalake_of(each), right=AuditedDecision.of(each), user=about.user or each.user)
         for each in decided
     ]
-    return lines or [_line(about, at, metalake_id=ROOT_ID, right=None, user=about.user)]
+    return lines or [_line(about, at, metalake_id=about.metalake_id or ROOT_ID, right=None, user=about.user)]
 
 
 def _line(about: _AuditContext, at: int, *, metalake_id: int, right: AuditedDecision | None, user: str) -> AuditRecord:

@@ -94,13 +94,18 @@ class AuthenticationFailed(LimnosError):
 
 
 class PermissionDenied(LimnosError):
-    """The caller is authenticated but not authorized. Contains the access decision if one was made."""
+    """The caller is authenticated but not authorized. Contains the access decision if one was made, else the id of the
+    metalake whose disabled user the caller is.
+    """
 
     code = "forbidden"
 
-    def __init__(self, message: str, *, decision: object | None = None, **context: object) -> None:
+    def __init__(
+        self, message: str, *, decision: object | None = None, metalake_id: int | None = None, **context: object
+    ) -> None:
         super().__init__(message, **context)
         self.decision = decision
+        self.metalake_id = metalake_id
 
 
 class ObjectError(LimnosError):

@@ -153,7 +153,9 @@ class CallerView:
                 was_right=True,
             )
         if refuse_disabled and not enabled:
-            raise PermissionDenied(disabled_text(self.user, self.settled.metalake.name))
+            raise PermissionDenied(
+                disabled_text(self.user, self.settled.metalake.name), metalake_id=self.settled.metalake.id
+            )
 
     def _require_member(self, metalake_id: int) -> Principal | None:
         """Return the caller as a user of the metalake, or None.
