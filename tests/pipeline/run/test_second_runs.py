@@ -641,6 +641,7 @@ def test_branches_of_unions_are_written_once(folder: Folder) -> None:
 FILES_AND_TABLE = f"""
 sources:
   src: {{files: "d/*.csv", {CSV}}}
+  lines: {{files: "d/*.csv", format: text}}
 steps:
   @.both: {{sql: "SELECT id, v FROM @.a UNION ALL SELECT id, v FROM src", incremental: true, write: append}}
   @.alias:
@@ -648,11 +649,15 @@ steps:
     incremental: true
     write: append
   @.counted: {{python: "f:count", inputs: {{src: src}}, incremental: true, write: append}}
+  @.placed: {{python: "f:placed", inputs: {{src: lines}}, incremental: true, write: append}}
   @.known: {{python: "f:known", inputs: {{src: src, old: @.a}}, incremental: true, write: append}}
 """
 COUNT = """
 def count(src):
     return src.groupBy("id").count()
+
+def placed(src):
+    return src.where("value LIKE 'id%'").select("_metadata.file_name")
 
 def known(src, old):
     ids = [row.id for row in src.collect()]
@@ -662,7 +667,8 @@ def known(src, old):
 
 def test_files_beside_tables_give_the_rows_of_a_whole_read(folder: Folder) -> None:
     """New files do not write the rows of an unchanged table again. An aggregate over files reads everything: in Python,
-    and in SQL also if its alias is the name of the source. Rows that come from no new row read everything.
+    and in SQL also if its alias is the name of the source. Rows that come from no new row read everything. Files
+    have their hidden columns in Python, and are read by increments.
     """
     spark, name = folder.spark, f"main.{folder.name}"
     spark.sql(f"CREATE TABLE {name}.a AS SELECT * FROM VALUES (1, 10), (2, 20) AS t(id, v)")
@@ -676,6 +682,7 @@ def test_files_beside_tables_give_the_rows_of_a_whole_read(folder: Folder) -> No
 
     assert folder.rows("both") == [(1, 1), (1, 10), (1, 2), (2, 2), (2, 20)]
     assert folder.rows("alias") == folder.rows("counted") == [(1, 2), (2, 1)]
+    assert folder.rows("placed") == [("1.csv",), ("2.csv",)]
     assert folder.rows("known") == [(1, 10), (2, 20)]
     assert messages.count("the query has an aggregate") == 2
     assert messages.count("no row of the query comes from an input with new rows") == 1

@@ -125,14 +125,20 @@ def read_whole(spark: SparkSession, *, pins: Mapping[Parts, ReadPin], reason: st
 
 
 def incremental_rows(
-    frame: DataFrame, chosen: ReadChoice, *, also: frozenset[str] = frozenset(), by_code: bool = False
+    frame: DataFrame,
+    chosen: ReadChoice,
+    *,
+    also: frozenset[str] = frozenset(),
+    aliases: frozenset[str] = frozenset(),
+    by_code: bool = False,
 ) -> NewRows:
     """Return the rows of the query that come from new rows of its inputs, or why it needs a full read.
 
-    `also` are temporary views of other sources that contain only new rows. `by_code`: a Python function made the query.
+    `also` are temporary views of other sources that contain only new rows, `aliases` those of their DataFrames.
+    `by_code`: a Python function made the query.
     """
     views = also | {chosen.pinned_reads[each].text for each in chosen.increments}
-    return new_rows(frame, views=views, by_code=by_code)
+    return new_rows(frame, views=views, aliases=aliases, by_code=by_code)
 
 
 def _last(

@@ -194,8 +194,10 @@ class _InputReader:
         return self._made(whole.pinned_reads, sources, whole_because=reason)
 
     def _new_rows(self, frame: DataFrame, sources: tuple[OpenedSource, ...], *, chosen: ReadChoice) -> NewRows:
-        also = frozenset(each.name for each in sources)
-        return incremental_rows(frame, chosen, also=also, by_code=isinstance(self.step.body, PythonStep))
+        names = frozenset(each.name for each in sources)
+        aliases = frozenset(map(_source_alias, names))
+        by_code = isinstance(self.step.body, PythonStep)
+        return incremental_rows(frame, chosen, also=names, aliases=aliases, by_code=by_code)
 
     def _reads_stream(self) -> bool:
         streams = {each.name for each in self.context.pipeline.sources if isinstance(each.kind, Stream)}
@@ -275,7 +277,7 @@ class _InputReader:
                 actual_table=self.context.pipeline.actual_table,
             )
             return self.spark.sql(text, args=used) if used else self.spark.sql(text)
-        opened = {each.name: self.spark.table(quote_column(each.name)) for each in sources}
+        opened = {each.name: each.read.frame.alias(_source_alias(each.name)) for each in sources}
         frames: dict[str, object] = {
             name: (
                 pinned_reads.frame_of(self.spark, results[self._full(argument)])
@@ -312,6 +314,11 @@ def _rows_of_newest_files(step: StepDeclaration, frame: DataFrame) -> DataFrame:
     moment = [] if step.write.as_of is None else [f.expr(step.write.as_of)]
     newest = f.max(_RANK).over(Window.partitionBy(*keys, *moment))
     return frame.withColumn(_NEWEST, newest).where(f.col(_RANK) == f.col(_NEWEST)).drop(_RANK, _NEWEST)
+
+
+def _source_alias(name: str) -> str:
+    """Return the alias by which a source is found in the plan of a Python step. A view would hide `_metadata`."""
+    return f"limnos_source_{name}"
 
 
 def _with_reason(pin: ReadPin, whole_because: str | None) -> ReadPin:

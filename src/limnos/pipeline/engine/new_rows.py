@@ -54,16 +54,19 @@ class NewRows:
     whole_because: str | None = None
 
 
-def new_rows(frame: DataFrame, *, views: frozenset[str], by_code: bool) -> NewRows:
+def new_rows(
+    frame: DataFrame, *, views: frozenset[str], aliases: frozenset[str] = frozenset(), by_code: bool
+) -> NewRows:
     """Return the rows of the query that come from new rows of its inputs.
 
-    `views` are the names of the temporary views that have only new rows. `by_code`: a Python function made the query,
+    `views` are the names of the temporary views that have only new rows, and `aliases` the aliases of such DataFrames,
+    which no query uses for others. `by_code`: a Python function made the query,
     so that rows without an input may be computed from one.
     """
     spark = frame.sparkSession
     if not is_classic(spark):
         return NewRows(frame=frame, whole_because=NOT_INSPECTED)
-    reader = _PlanReader(spark, views=frozenset(each.lower() for each in views), by_code=by_code)
+    reader = _PlanReader(spark, views=views, aliases=aliases, by_code=by_code)
     plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - plans are Spark's own
     try:
         read = reader.read(plan)
@@ -91,9 +94,10 @@ class _ReadPlan(NamedTuple):
 class _PlanReader:
     """Reads a plan from its root to its leaves. Raises _NotIncremental for a node that needs more than new rows."""
 
-    def __init__(self, spark: SparkSession, *, views: frozenset[str], by_code: bool) -> None:
+    def __init__(self, spark: SparkSession, *, views: frozenset[str], aliases: frozenset[str], by_code: bool) -> None:
         self.spark = spark
-        self.views = views
+        self.views = frozenset(each.lower() for each in views)
+        self.aliases = aliases
         self.by_code = by_code
         self.has_empty_branches = False
         self._common_tables: dict[int, bool] = {}
@@ -102,7 +106,9 @@ class _PlanReader:
     def read(self, plan: Java) -> _ReadPlan:
         """Return the node without old branches of unions."""
         node = _kind(plan)
-        if node == "View" and self._has_only_new_rows(plan):
+        if (node == "View" and self._is_view_of_new_rows(plan)) or (
+            node == "SubqueryAlias" and str(plan.alias()) in self.aliases
+        ):
             return _ReadPlan(plan, has_new_rows=True)
         if node == "CTERelationRef":
             return _ReadPlan(plan, has_new_rows=self._common_tables.get(plan.cteId(), False))
@@ -122,7 +128,7 @@ class _PlanReader:
             raise _NotIncremental(f"the query has {_WORDS.get(node, node)}, which reads more than the new rows")
         return _ReadPlan(self._with_children(plan, children), has_new_rows=True)
 
-    def _has_only_new_rows(self, view: Java) -> bool:
+    def _is_view_of_new_rows(self, view: Java) -> bool:
         """Return whether a node is one of the temporary views. An alias in the query may have the same name."""
         return bool(view.isTempView()) and str(view.desc().identifier().table()).lower() in self.views
 
