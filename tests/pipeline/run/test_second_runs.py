@@ -638,6 +638,27 @@ def test_branches_of_unions_are_written_once(folder: Folder) -> None:
     assert messages == ["; ; ; ; "] * 4
 
 
+def test_table_at_a_branch_is_read_whole(folder: Folder) -> None:
+    """The rows of a branch that the query names are read in each run, for no pin tells whether the branch has moved; a
+    snapshot that it names by its id has the same rows always.
+    """
+    spark, name = folder.spark, f"main.{folder.name}"
+    spark.sql(f"CREATE TABLE {name}.a AS SELECT 1 AS id, 10 AS v")
+    spark.sql(f"ALTER TABLE {name}.a CREATE BRANCH fresh")
+    (first,) = spark.sql(f"SELECT snapshot_id FROM {name}.a.snapshots").collect()
+    moving = "{sql: \"SELECT id, v FROM main.@.a VERSION AS OF 'fresh'\", incremental: true, write: append}"
+    fixed = f'{{sql: "SELECT id, v FROM main.@.a VERSION AS OF {first.snapshot_id}", incremental: true, write: append}}'
+    folder.declare(f"steps:\n  @.moving: {moving}\n  @.fixed: {fixed}\n")
+    folder.published()
+
+    spark.sql(f"INSERT INTO {name}.a.branch_fresh VALUES (2, 20)")
+    messages = folder.published()
+
+    assert "reads " in messages
+    assert "at a branch, a tag or a time" in messages
+    assert (folder.rows("moving"), folder.rows("fixed")) == ([(1, 10), (2, 20)], [(1, 10)])
+
+
 FILES_AND_TABLE = f"""
 sources:
   src: {{files: "d/*.csv", {CSV}}}

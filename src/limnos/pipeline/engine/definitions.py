@@ -2,8 +2,8 @@
 """The whole definition of a step, and what in it differs from run to run.
 
 Adds to the declared parts what only the engine knows: the values of the parameters that the step uses, its Python code
-and the session's settings. Finds clocks, random numbers and the run's own id and time, which no digest can compare.
-Must not know how increments are read.
+and the session's settings. Finds clocks, random numbers, the run's own id and time, and branches of tables, which no
+digest can compare. Must not know how increments are read.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from limnos.pipeline.declaration import Load, PythonStep
+from limnos.pipeline.declaration import Load, PythonStep, Sql
 from limnos.pipeline.definitions import code_part, declared_parts, digests, parameter_parts, removing_rules
 from limnos.pipeline.engine.expectations.flags import RuleFlags
 from limnos.pipeline.engine.metadata import is_classic
@@ -62,6 +62,8 @@ _CLOCKS = (
     "|session_user|user|current_catalog|current_database|current_schema"
 )
 """Functions whose value is the same in a query, and another in the next run."""
+_AT_A_SNAPSHOT = re.compile(r"\s+(?:FOR\s+)?(?:SYSTEM_)?VERSION\s+AS\s+OF\s+[0-9]+\b", re.IGNORECASE)
+"""The version of a table in a query that names the same rows in each run, after the table's name."""
 _VARYING = re.compile(rf"\b({_CLOCKS})\(")
 _OF_FILES = frozenset({"InputFileName", "InputFileBlockStart", "InputFileBlockLength"})
 """Functions that Spark calls non-deterministic although they depend only on the file of the row."""
@@ -87,7 +89,14 @@ def definition_of(
 
 
 def run_reason(spark: SparkSession, step: StepDeclaration, *, query: QueryNames) -> str | None:
-    """Return why the run's own id or time forbids an increment; None if they only stamp rows, or are not used."""
+    """Return why a run may give other rows although its pinned inputs are the same: by its own id or time, unless they
+    only stamp rows, or by a table that the query names at a branch, a tag or a time; None if neither is used.
+    """
+    text = step.body.text if isinstance(step.body, Sql) else ""
+    moving = [one for one in query.relations if one.travels and not _AT_A_SNAPSHOT.match(text, one.stop)]
+    if moving:
+        table = ".".join(moving[0].parts)
+        return f"the query reads {table} at a branch, a tag or a time, which runs do not compare (a snapshot's id may)"
     used = (query.parameters - query.stamps) | _rule_parameters(spark, step) | _argument_names(step)
     name = next((each for each in RUN_PARAMETERS if each in used), None)
     if name is None:
