@@ -121,6 +121,9 @@ def test_tables_with_as_of_in_query_are_not_pinned() -> None:
     assert splice_names(sql, references, texts={("a", "b"): "a.b VERSION AS OF 7"}) == sql.replace(
         "a.b z", "a.b VERSION AS OF 7 z"
     )
+    assert splice_names(sql, references, texts={}, past={("a", "b"): "c.a.b"}) == (
+        "SELECT * FROM c.a.b VERSION AS OF 12 x, c.a.b FOR TIMESTAMP AS OF '2026-01-01' y, a.b z"
+    )
 
 
 PINNED = {

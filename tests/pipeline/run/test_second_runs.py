@@ -646,7 +646,7 @@ def test_table_at_a_branch_is_read_whole(folder: Folder) -> None:
     spark.sql(f"CREATE TABLE {name}.a AS SELECT 1 AS id, 10 AS v")
     spark.sql(f"ALTER TABLE {name}.a CREATE BRANCH fresh")
     (first,) = spark.sql(f"SELECT snapshot_id FROM {name}.a.snapshots").collect()
-    moving = "{sql: \"SELECT id, v FROM main.@.a VERSION AS OF 'fresh'\", incremental: true, write: append}"
+    moving = "{sql: \"SELECT id, v FROM @.a VERSION AS OF 'fresh'\", incremental: true, write: append}"
     fixed = f'{{sql: "SELECT id, v FROM main.@.a VERSION AS OF {first.snapshot_id}", incremental: true, write: append}}'
     folder.declare(f"steps:\n  @.moving: {moving}\n  @.fixed: {fixed}\n")
     folder.published()

@@ -77,16 +77,17 @@ def with_reads(
     catalog: str,
     actual_table: Callable[[Parts], Parts] = lambda table: table,
 ) -> str:
-    """Replace the tables in a query by their reads. `catalog` is the default catalog of names, and `actual_table`
-    returns the table for which a full name stands.
+    """Replace the tables in a query by their reads, and those with their own AS OF by their full names.
+
+    `catalog` is the default catalog of names, and `actual_table` returns the table for which a full name stands.
     """
     named = [each for each in named if len(each.parts) > 1]
-    chosen = {
-        each.parts: pinned_reads.get(actual_table(full_name(spark, each.parts, catalog=catalog))) for each in named
-    }
+    full_names = {each.parts: full_name(spark, each.parts, catalog=catalog) for each in named}
+    chosen = {parts: pinned_reads.get(actual_table(full)) for parts, full in full_names.items()}
+    past = {parts: engine.render_spark(full) for parts, full in full_names.items()}
     texts = {parts: read.text for parts, read in chosen.items() if read is not None}
     renamed = frozenset(parts for parts, read in chosen.items() if read is not None and read.is_stand_in)
-    return splice_names(sql, named, texts=texts, renamed=renamed)
+    return splice_names(sql, named, texts=texts, renamed=renamed, past=past)
 
 
 def frame_of(spark: SparkSession, read: PinnedRead) -> DataFrame:

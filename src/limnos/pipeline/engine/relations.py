@@ -114,28 +114,39 @@ def relations(spark: SparkSession | None, sql: str) -> tuple[NamedRelation, ...]
 
 
 def splice_names(
-    sql: str, relations: Sequence[NamedRelation], *, texts: Mapping[Parts, str], renamed: frozenset[Parts] = frozenset()
+    sql: str,
+    relations: Sequence[NamedRelation],
+    *,
+    texts: Mapping[Parts, str],
+    renamed: frozenset[Parts] = frozenset(),
+    past: Mapping[Parts, str] | None = None,
 ) -> str:
     """Replace names by texts: ``c.a.t VERSION AS OF 12``, ``c.a.t.`branch_r` ``, or another name.
 
-    Names without a text, and names with their own AS OF, stay unchanged. Tables in `renamed` get an alias, by which
-    columns are then qualified: `la.t.column` becomes `t.column`.
+    Names without a text stay unchanged. Names with their own AS OF have their texts in `past`, which are names alone.
+    Tables in `renamed` get an alias, by which columns are then qualified: `la.t.column` becomes `t.column`.
     """
     pieces: list[str] = []
     end = 0
-    for start, stop, text in sorted(set(query_edits(relations, texts=texts, renamed=renamed))):
+    for start, stop, text in sorted(set(query_edits(relations, texts=texts, renamed=renamed, past=past))):
         pieces += [sql[end:start], text]
         end = stop
     return "".join([*pieces, sql[end:]])
 
 
 def query_edits(
-    relations: Sequence[NamedRelation], *, texts: Mapping[Parts, str], renamed: frozenset[Parts]
+    relations: Sequence[NamedRelation],
+    *,
+    texts: Mapping[Parts, str],
+    renamed: frozenset[Parts],
+    past: Mapping[Parts, str] | None = None,
 ) -> list[tuple[int, int, str]]:
     """Return the replacements that `splice_names` makes: each with its start, its end and the new text."""
     edits: list[tuple[int, int, str]] = []
     for one in relations:
-        if one.parts not in texts or one.travels:
+        if one.travels and past is not None and one.parts in past:
+            edits.append((one.start, one.stop, past[one.parts]))
+        if one.travels or one.parts not in texts:
             continue
         edits.append((one.start, one.stop, one.form.value.format(texts[one.parts])))
         if one.parts in renamed and one.alias_at is not None:
