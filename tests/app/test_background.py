@@ -143,6 +143,7 @@ REPEATS: Final = {
     "app/maintenance_process.py:_extend": "survives every error, and lives as long as one process",
     "app/scheduled_pipelines.py:_extend": "survives every error, and lives as long as one job",
     "app/serving.py:_announce": "waits for a flag of uvicorn, and writes to a pipe",
+    "app/slow_start.py:run_patiently": "a step of the start, with a deadline; its error ends the process",
     "services/maintenance/assessing.py:_whole": "a step of a task, between two pages of tables",
     "services/iceberg/reports.py:_write_soon": "ends when the queue is empty; survives every error",
     "services/request/audit_lines.py:_write_soon": "ends when the queue is empty; survives every error",
