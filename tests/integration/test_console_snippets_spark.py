@@ -42,8 +42,10 @@ def test_spark_snippet_reads_the_table(lake: LiveServer, tmp_path: Path, catalog
 
 
 def test_sqlpp_snippet_reads_the_table(lake: LiveServer, tmp_path: Path) -> None:
-    """The snippet for SQL++ reads the table for an unrestricted user; a restricted one is refused, with the reason."""
-    done, refused = (run(lake, user, "main", "sqlpp", tmp_path) for user in ("ana", "bob"))
+    """The snippet for SQL++ reads the table for an unrestricted user; a restricted one, whose page has none, is refused
+    with the reason.
+    """
+    done, refused = (run(lake, user, "main", "sqlpp", tmp_path, seen_by=lake.token) for user in ("ana", "bob"))
 
     assert done.returncode == 0, done.stderr[-2000:]
     assert "8765-4321" in done.stdout
