@@ -12,7 +12,7 @@ import pytest
 
 from limnos.app.authentication_mode import with_authentication
 from limnos.app.node_builder import database_of
-from limnos.app.server import check
+from limnos.app.server_checks import check
 from limnos.config.access import AccessSection
 from limnos.config.server import ServerSection
 from limnos.config.settings import DatabaseSection, Settings

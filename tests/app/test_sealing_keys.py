@@ -13,7 +13,8 @@ import pytest
 
 from limnos.app.backups import backup, restore
 from limnos.app.sealing_keys import missing_keys
-from limnos.app.server import check, migrate
+from limnos.app.server import migrate
+from limnos.app.server_checks import check
 from limnos.config import Settings
 from limnos.config.server import ServerSection
 from limnos.config.storage import StorageSection

@@ -19,7 +19,8 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from limnos.app.request_defaults import warehouse_of
-from limnos.app.server import check, migrate
+from limnos.app.server import migrate
+from limnos.app.server_checks import check
 from limnos.app.startup_errors import explain_startup_errors, masked_address, startup_error_of
 from limnos.config import Settings
 from limnos.config.server import ServerSection

@@ -22,6 +22,7 @@ OWN = {
     "services/runs/schedule_starts.py": "starts and pauses of schedules: a change row tells each",
     "app/search_indexing.py": "the lease of the index of words",
     "app/server.py": "a task's state, for the log",
+    "app/server_checks.py": "reads for a check, which changes nothing",
     "app/upkeep.py": "tasks, and what is deleted because it is old",
     "services/identity/users.py": "the end of a disabled user's sessions, which follows from the change that is told",
     "services/request/audit_lines.py": "the lines themselves",

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 app = App(name="server")
 ROOM = "limnos.app.server"
+CHECKS = "limnos.app.server_checks"
 BACKUPS = "limnos.app.backups"
 
 OutputFlag = Annotated[Format | None, Parameter(env_var="LIMNOS_OUTPUT", help="`table` on a terminal, else `json`.")]
@@ -117,7 +118,7 @@ def check(*, flags: ServerFlags = NO_FLAGS, output: OutputFlag = None) -> int:
     Standard error lists optional parts that a started server would still lack, such as a JAR file for SQL++ over data.
     """
     settings = flags.load().settings
-    find_errors: Callable[[Settings], Sequence[CannotStart]] = import_extra(ROOM, extra="server").check
+    find_errors: Callable[[Settings], Sequence[CannotStart]] = import_extra(CHECKS, extra="server").check
     rows = [
         {
             "problem": cannot_start.message,
@@ -132,7 +133,7 @@ def check(*, flags: ServerFlags = NO_FLAGS, output: OutputFlag = None) -> int:
         print(visible("\n".join(line for row in rows for line in _problem_lines(row))))
     else:
         show_rows(rows, ["problem", "why", "next", "stops"], output_format=output_format, empty="no problems found")
-    find_notes: Callable[[Settings], Sequence[str]] = import_extra(ROOM, extra="server").startup_notes
+    find_notes: Callable[[Settings], Sequence[str]] = import_extra(CHECKS, extra="server").startup_notes
     for each in find_notes(settings):
         print(f"note: {each}", file=sys.stderr)
     return 1 if any(row["stops"] for row in rows) else 0

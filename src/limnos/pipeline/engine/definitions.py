@@ -88,7 +88,7 @@ def definition_of(
     }
 
 
-def run_reason(spark: SparkSession, step: StepDeclaration, *, query: QueryNames) -> str | None:
+def unpinned_reason(spark: SparkSession, step: StepDeclaration, *, query: QueryNames) -> str | None:
     """Return why a run may give other rows although its pinned inputs are the same: by its own id or time, unless they
     only stamp rows, or by a table that the query names at a branch, a tag or a time; None if neither is used.
     """

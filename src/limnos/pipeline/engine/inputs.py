@@ -20,7 +20,7 @@ from limnos.pipeline.context import StepContext
 from limnos.pipeline.declaration import Load, Parts, Pipeline, PythonStep, Sql, StepDeclaration, Stream, WriteMode
 from limnos.pipeline.engine import pinned_reads
 from limnos.pipeline.engine.changes import quote_column
-from limnos.pipeline.engine.definitions import definition_of, run_reason, varying_reason
+from limnos.pipeline.engine.definitions import definition_of, unpinned_reason, varying_reason
 from limnos.pipeline.engine.incremental import ReadChoice, choose, incremental_rows, read_whole
 from limnos.pipeline.engine.new_rows import NewRows
 from limnos.pipeline.engine.promotion import promotion_comparison
@@ -153,7 +153,7 @@ class _InputReader:
             sources=self.names,
             definition=self.definition,
         )
-        difference = comparison.difference or run_reason(self.spark, self.step, query=self.query)
+        difference = comparison.difference or unpinned_reason(self.spark, self.step, query=self.query)
         if difference is not None:
             return replace(self._computed(reason), computed_because=difference)
         return StepInputs(
@@ -172,7 +172,7 @@ class _InputReader:
         sources = ()
         full = self.context.full
         chosen = choose(self.spark, self.step, pins=self.pins, definition=self.definition, full=full)
-        reason = reason or chosen.whole_because or run_reason(self.spark, self.step, query=self.query)
+        reason = reason or chosen.whole_because or unpinned_reason(self.spark, self.step, query=self.query)
         if reason is None:
             sources = self.opening.opened(self.names, new=True)
             reason = next((each.read.pin.whole_because for each in sources if each.read.pin.whole_because), None)
