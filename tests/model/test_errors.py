@@ -24,6 +24,8 @@ VALUES: dict[str, object] = {
     "kind": "table",
     "decision": ("a decision",),
     "was_right": True,
+    "principal": "ana",
+    "metalake_id": 7,
     "retry_after_s": 7,
     "why": "because",
     "advice": "do this",
