@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from limnos.http.admin.protocol import AdminProtocol
-from limnos.http.iceberg.protocol import IcebergProtocol
-from limnos.http.lance.protocol import LanceProtocol
+from limnos.app.room_parts import protocols_of
+from limnos.config.settings import Settings
 from limnos.http.route_targets import Protocol
 from limnos.http.routing import Route
+from limnos.manifests.switches import room_set
 from limnos.model.errors import (
     AuthenticationFailed,
     BadRequest,
@@ -43,8 +43,6 @@ from limnos.model.errors import (
     UnsupportedOperation,
     WrongMediaType,
 )
-from limnos.rooms.gravitino.http.protocol import GravitinoProtocol
-from limnos.rooms.sqlpp.http.protocol import AsterixProtocol
 
 if TYPE_CHECKING:
     from limnos.http.route_targets import Handler
@@ -433,18 +431,16 @@ def document_of(protocol: Protocol) -> Json:
     }
 
 
+def documented_protocols() -> list[Protocol]:
+    """Return the protocols of a server with every installed room, Iceberg REST first. The console has pages only."""
+    return [protocol for protocol in protocols_of(Settings(), room_set()) if protocol.name != "console"]
+
+
 def documents() -> dict[Path, str]:
     """Return each document in its current form."""
-    protocols: list[Protocol] = [
-        IcebergProtocol(),
-        GravitinoProtocol(),
-        LanceProtocol(),
-        AsterixProtocol(),
-        AdminProtocol(),
-    ]
     return {
         FOLDER / f"{protocol.name}.json": json.dumps(document_of(protocol), indent=2, ensure_ascii=False) + "\n"
-        for protocol in protocols
+        for protocol in documented_protocols()
     }
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.installed import has_room, lacks_room
 from tests.sampling import PARTS, part_of_commit, sample
 from tests.zones import ZONES, is_zoned, machine_in
 
@@ -164,9 +165,17 @@ def pytest_collection() -> Iterator[object]:
         gc.enable()
 
 
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave out test modules that import code of a room that is not installed."""
+    if collection_path.match("test_*.py") and lacks_room(collection_path):
+        return True
+    return None
+
+
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
-    """Mark the tests that start servers or Spark, by folder or by fixtures; then take the sample, if requested.
+    """Mark the tests that start servers or Spark, by folder or by fixtures; leave out those of rooms that are not
+    installed; then take the sample, if requested.
 
     The sample is taken from the tests that other options (`-k`, `-m`) leave.
     """
@@ -177,6 +186,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for mark, folders in _MARKS.items():
             if folder in folders:
                 item.add_marker(mark)
+    without_room = [item for item in items if not all(has_room(*mark.args) for mark in item.iter_markers("room"))]
+    if without_room:
+        items[:] = [item for item in items if item not in without_room]
+        config.hook.pytest_deselected(items=without_room)
     yield
     if config.option.sampled:
         items[:], left_out = sample(items, config.option.part)

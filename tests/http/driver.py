@@ -21,9 +21,9 @@ from limnos.config.settings import DatabaseSection, EventsSection, NamesSection,
 from limnos.config.storage import SourcesSection, StorageSection
 from limnos.http.request import IS_GONE
 from limnos.http.throttle import CredentialThrottle
-from limnos.rooms.sqlpp.services.requests.running_requests import REQUESTS
 from limnos.services.runs.job_rules import JOB_RULES, JobRules
 from tests.backends import PATIENCE_S
+from tests.installed import expect_no_other_node
 
 API = "/api/metalakes"
 OWN = "/api/limnos/v1"
@@ -171,6 +171,12 @@ class DriverNode:
         return DriverAnswer(start["status"], response_headers, b"".join(chunk["body"] for chunk in chunks))
 
 
+def schema_view(name: str) -> dict[str, object]:
+    """Return the body of Gravitino REST that creates a view."""
+    texts = [{"type": "sql", "dialect": "spark", "sql": "select 1 as id"}]
+    return {"name": name, "columns": [{"name": "id", "type": "integer"}], "representations": texts}
+
+
 PROGRAM = {"jobType": "shell", "executable": "/bin/true", "comment": None}
 """A job template's body without its name."""
 
@@ -221,7 +227,7 @@ def node_at(
     )
     with asyncio.Runner() as runner:
         built = build(settings)
-        REQUESTS.of(built.services).reach_s = 0.0  # nobody began anything elsewhere a moment ago
+        expect_no_other_node(built.services)
         built.application.outcomes.throttle = CredentialThrottle(burst=1_000_000)  # its own tests have another
         try:
             runner.run(bootstrap(built.services, settings))

@@ -162,19 +162,26 @@ def test_requests_that_need_no_role_are_allowed(ana: DriverNode) -> None:
 
 
 def test_malformed_header_is_refused_in_each_protocols_format(ana: DriverNode) -> None:
-    """Gravitino, Iceberg and Lance REST refuse a malformed header with 400 in their own error format. The other
-    protocols refuse every such header, because they do not support it.
+    """Gravitino, Iceberg and Lance REST refuse a malformed header with 400 in their own error format. The own API
+    refuses every such header, because it does not support it.
     """
     gravitino, iceberg, lance = (
         ask(ana, target, "looker,") for target in (f"{TABLES}/t", f"{ICEBERG}/t", "/lance/v1/namespace/main/list")
     )
-    own, asterix = (ask(ana, target, "looker") for target in ("/api/limnos/v1/tokens", "/query/service"))
+    own = ask(ana, "/api/limnos/v1/tokens", "looker")
 
     assert [each.status for each in (gravitino, iceberg, lance, own)] == [400] * 4
     assert (gravitino["code"], gravitino["type"]) == (1001, "IllegalArgumentException")
     assert iceberg["error"]["type"] == "IllegalArgumentException"
     assert "not served at this address" in own.body.decode()
-    assert (asterix.status, "not served at this address" in asterix.body.decode()) == (400, True)
+
+
+@pytest.mark.room("sqlpp")
+def test_header_is_refused_by_the_query_service(ana: DriverNode) -> None:
+    """SQL++ refuses every such header, because it does not support it."""
+    answer = ask(ana, "/query/service", "looker")
+
+    assert (answer.status, "not served at this address" in answer.body.decode()) == (400, True)
 
 
 def test_header_has_no_effect_without_access_control(open_node: DriverNode) -> None:

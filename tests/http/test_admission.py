@@ -17,6 +17,7 @@ from tests.http import declared_requests
 from tests.http.driver import API, OWN, DriverNode, grant, node_at
 from tests.http.iceberg import wire
 from tests.http.test_coverage import NAMES
+from tests.installed import absent_operations
 
 PIECE = b" " * 20_000
 OWNERS_MAY = (
@@ -219,7 +220,9 @@ def test_long_body_is_not_read_with_a_lesser_privilege(node: DriverNode) -> None
             if status != 403:
                 readers.setdefault(f"{protocol} {route.operation}", []).append(user)
 
-    assert {operation: " ".join(users) for operation, users in readers.items()} == READ_FOR
+    assert {operation: " ".join(users) for operation, users in readers.items()} == {
+        operation: users for operation, users in READ_FOR.items() if tuple(operation.split()) not in absent_operations()
+    }
 
 
 @pytest.mark.parametrize("declared", [True, False])

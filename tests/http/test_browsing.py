@@ -122,6 +122,7 @@ def test_namespace_lists_of_all_protocols_equal_the_model(lake: DriverNode, user
         assert (None if lance_list.status == 403 else lance_list.json()["namespaces"]) == expected, levels
 
 
+@pytest.mark.room("sqlpp")
 @pytest.mark.parametrize("user", CALLERS)
 def test_dataverses_equal_the_listed_namespaces(lake: DriverNode, user: str) -> None:
     """`Metadata.Dataverse` has the same namespaces as the lists. A namespace of which only the name is visible has no

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from limnos.http.build_info import UNKNOWN, BuildInfo, installed_extras, read_build_info
-from limnos.rooms.gravitino.http.service import version_fields
 
 PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
 
@@ -23,15 +22,6 @@ def test_build_file_is_read(tmp_path: Path) -> None:
     file.write_text('{"commit": "abc", "built_at": "2026-11-27T00:00:00+00:00"}')
 
     assert read_build_info(file) == BuildInfo("abc", "2026-11-27T00:00:00+00:00")
-
-
-def test_answer_has_commit_and_time_for_both_readers() -> None:
-    """Gravitino's fields and the product's own name the same build, and each has its release."""
-    fields = version_fields(BuildInfo("abc", "2026-11-27"), ["server"])
-
-    assert fields["version"] == {"version": "1.3.1", "compileDate": "2026-11-27", "gitCommit": "abc"}
-    product = {"version": "0.1.0", "commit": "abc", "builtAt": "2026-11-27", "extras": ["server"]}
-    assert fields["limnos"] == product
 
 
 def test_extra_with_a_missing_library_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

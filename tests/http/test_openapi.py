@@ -9,22 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from limnos.http.admin.protocol import AdminProtocol
-from limnos.http.iceberg.protocol import IcebergProtocol
-from limnos.http.lance.protocol import LanceProtocol
 from limnos.http.route_targets import Protocol
-from limnos.rooms.gravitino.http.protocol import GravitinoProtocol
-from limnos.rooms.sqlpp.http.protocol import AsterixProtocol
 from scripts import generate_openapi
 
 FOLDER = Path(__file__).parents[2] / "openapi"
-PROTOCOLS: tuple[Protocol, ...] = (
-    IcebergProtocol(),
-    GravitinoProtocol(),
-    LanceProtocol(),
-    AsterixProtocol(),
-    AdminProtocol(),
-)
+PROTOCOLS = generate_openapi.documented_protocols()
 
 
 def document(protocol: Protocol) -> dict:

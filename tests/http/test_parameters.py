@@ -7,29 +7,18 @@ import re
 
 import pytest
 
-from limnos.http.admin.protocol import AdminProtocol
 from limnos.http.application import READING
-from limnos.http.iceberg.protocol import IcebergProtocol
-from limnos.http.lance.protocol import LanceProtocol
 from limnos.http.parameters import check_parameters
 from limnos.http.route_targets import Protocol
 from limnos.http.routing import Route
 from limnos.model.errors import BadRequest
 from limnos.names.errors import InvalidName
-from limnos.rooms.gravitino.http.protocol import GravitinoProtocol
-from limnos.rooms.sqlpp.http.parameters import GET_PARAMETERS
-from limnos.rooms.sqlpp.http.protocol import AsterixProtocol
-from scripts.generate_openapi import read_of, unwrap
+from scripts.generate_openapi import documented_protocols, read_of, unwrap
 from tests.http.driver import API, DriverNode
+from tests.installed import room_part
 
-PROTOCOLS: tuple[Protocol, ...] = (
-    IcebergProtocol(),
-    GravitinoProtocol(),
-    LanceProtocol(),
-    AsterixProtocol(),
-    AdminProtocol(),
-)
-ROUTES = [(protocol, route) for protocol in PROTOCOLS for route in protocol.router.routes]
+ROUTES = [(protocol, route) for protocol in documented_protocols() for route in protocol.router.routes]
+STATEMENT_PARAMETERS: tuple[str, ...] = room_part("limnos.rooms.sqlpp.http.parameters:GET_PARAMETERS") or ()
 DECLARED_ONLY = {
     "lance-batch-create-table-versions": {"delimiter"},
     "lance-batch-commit-tables": {"delimiter"},
@@ -43,7 +32,7 @@ DECLARED_ONLY = {
         "plan-format",
         "timeout",
         "client_context_id",
-        *GET_PARAMETERS,
+        *STATEMENT_PARAMETERS,
     },
     "list-maintenance-findings": {"after"},
     "list-maintenance-operations": {"before"},

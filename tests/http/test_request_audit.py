@@ -11,22 +11,17 @@ import pytest
 
 from limnos.access.authentication import Credential
 from limnos.config.audit import AuditSection
-from limnos.http.admin.protocol import AdminProtocol
-from limnos.http.iceberg.protocol import IcebergProtocol
-from limnos.http.lance.protocol import LanceProtocol
 from limnos.model.audit import AuditRecord
-from limnos.rooms.gravitino.http.protocol import GravitinoProtocol
-from limnos.rooms.sqlpp.http.protocol import AsterixProtocol
 from limnos.services.activity.audit import audit_read
 from limnos.services.request.context import Context
 from limnos.store.activity.audit import AuditFilter
+from scripts.generate_openapi import documented_protocols
 from tests.http.driver import API, OWN, DriverAnswer, DriverNode, grant
 from tests.http.iceberg import wire
 from tests.http.test_coverage import OPERATIONS, Operation, ask, prepare
 
 WHOLE = AuditSection(reads="whole", refusals="whole", refusals_per_s_max=1_000_000)
-PROTOCOLS = (AdminProtocol, AsterixProtocol, GravitinoProtocol, IcebergProtocol, LanceProtocol)
-OPEN = frozenset().union(*(each().anonymous for each in PROTOCOLS))
+OPEN = frozenset().union(*(each.anonymous for each in documented_protocols()))
 """Operations that need no credentials. Everybody gets their answers, and only their refusals are audited."""
 
 

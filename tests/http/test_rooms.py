@@ -19,9 +19,10 @@ from limnos.config.settings import ConfigError, Settings
 from limnos.manifests.installed import BrokenEntry, InstalledRooms, installed_rooms
 from limnos.model.errors import CannotStart
 from tests.http.driver import API, OWN, DriverNode, node_at
+from tests.installed import has_room
 
 LAKE = f"{OWN}/metalakes/lake"
-SHOWN: dict[str, tuple[str, str]] = {
+ADDRESSES: dict[str, tuple[str, str]] = {
     "search": (f"{LAKE}/search?q=x", "admin"),
     "jobs": (f"{API}/lake/jobs/templates", "gravitino"),
     "lance": ("/lance/v1/namespace/main/list", "lance"),
@@ -33,11 +34,12 @@ SHOWN: dict[str, tuple[str, str]] = {
     "pipelines": (f"{LAKE}/pipelines", "admin"),
 }
 """An address of each room that has some, and the protocol in whose shape it is refused."""
+INSTALLED = [each for each in ADDRESSES if has_room(each)]
 
 
 def message_of(node: DriverNode, room: str) -> str:
     """Ask the address of a room. Return the message of the answer, which must be 404 in its protocol's own shape."""
-    path, protocol = SHOWN[room]
+    path, protocol = ADDRESSES[room]
     answer = node.get(path)
     assert answer.status == 404, (path, answer.body)
     if protocol == "console":
@@ -53,21 +55,21 @@ def message_of(node: DriverNode, room: str) -> str:
     return str(body["message"] if protocol == "gravitino" else body["detail"])
 
 
-@pytest.mark.parametrize("room", SHOWN)
+@pytest.mark.parametrize("room", INSTALLED)
 def test_a_room_that_is_off_is_refused_with_the_reason(fresh: Callable[[str], Path], room: str) -> None:
     """Its address is 404 in the shape of its protocol and names the setting, by every method and without a credential.
     The addresses of all other rooms answer, and Iceberg REST and the own API do.
     """
     with node_at(fresh("data"), off=(room,)) as node:
         assert f"the setting rooms.off contains {room}" in message_of(node, room)
-        path = SHOWN[room][0].partition("?")[0]
+        path = ADDRESSES[room][0].partition("?")[0]
         for method in ("POST", "PUT", "PATCH", "DELETE"):
             assert node.ask(method, f"{path}?no_parameter=1", {"x": 1}).status == 404
             assert node.ask(method, f"{path}/further/down", user=None).status == 404
         assert node.ask("HEAD", path).status == 404
 
         hidden = {"jobs"} if room == "gravitino" else set()
-        others = {each: node.get(SHOWN[each][0]).status for each in SHOWN if each not in {room, *hidden}}
+        others = {each: node.get(ADDRESSES[each][0]).status for each in INSTALLED if each not in {room, *hidden}}
         assert set(others.values()) <= {200, 303}, others
         assert node.get("/iceberg/v1/lake.main/namespaces").status == 200
         assert node.get(f"{OWN}/whoami").status == 200

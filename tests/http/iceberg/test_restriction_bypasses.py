@@ -119,6 +119,7 @@ def test_own_manifests_naming_restricted_files_are_refused(shop: DriverNode) -> 
     assert file not in answer.body.decode()
 
 
+@pytest.mark.room("sqlpp")
 def test_sqlpp_reveals_no_restricted_rows_or_files(shop: DriverNode) -> None:
     """SQL++ reveals no rows, files or commits of the table: by queries, views, functions, copies, analysis and metadata
     functions.

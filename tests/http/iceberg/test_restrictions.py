@@ -250,6 +250,7 @@ def test_own_api_is_refused_to_restricted_users(shop: DriverNode) -> None:
         assert answer.status == 403
 
 
+@pytest.mark.room("sqlpp")
 def test_sqlpp_statement_over_a_restricted_table_is_refused(shop: DriverNode) -> None:
     """A SQL++ statement over a restricted table is refused with its name before any engine runs, and so is the
     connector route.

@@ -24,9 +24,9 @@ from limnos.config.audit import AuditSection
 from limnos.config.server import ServerSection
 from limnos.config.settings import DatabaseSection, EventsSection, IcebergSection, Settings
 from limnos.http.throttle import CredentialThrottle
-from limnos.rooms.sqlpp.services.requests.running_requests import REQUESTS
 from limnos.services.iceberg import added_files
 from tests.http.driver import DriverAnswer, DriverNode
+from tests.installed import expect_no_other_node
 
 PREFIX = "lake.main"
 ROOT = f"/iceberg/v1/{PREFIX}"
@@ -62,7 +62,7 @@ def node_over(
     )
     with asyncio.Runner() as runner:
         built = build(settings)
-        REQUESTS.of(built.services).reach_s = 0.0  # nobody began anything elsewhere a moment ago
+        expect_no_other_node(built.services)
         built.application.outcomes.throttle = CredentialThrottle(burst=1_000_000)  # its own tests have another
         node = DriverNode(built=built, data=data, runner=runner, database=database)
         try:

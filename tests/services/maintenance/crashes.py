@@ -19,12 +19,12 @@ from limnos.app.node_builder import build
 from limnos.config.access import AccessSection
 from limnos.config.settings import DatabaseSection, ServerSection, Settings
 from limnos.http.throttle import CredentialThrottle
-from limnos.rooms.sqlpp.services.requests.running_requests import REQUESTS
 from limnos.services.iceberg.scan_queue import SCAN_OFFLOADER
 from limnos.services.maintenance import table_storage
 from limnos.services.maintenance.orphans import removal, rounds
 from limnos.services.request.offloaded_work import InlineOffloader
 from tests.http.driver import DriverNode
+from tests.installed import expect_no_other_node
 
 FAULT_MODULES = (rounds, removal, table_storage)
 MOMENTS = ("before", "within", "after")
@@ -119,7 +119,7 @@ def restart(node: DriverNode) -> None:
     settings = Settings(server=ServerSection(data=str(node.data)), access=access, database=database)
     node.runner.run(old.close())
     new = build(settings)
-    REQUESTS.of(new.services).reach_s = 0.0
+    expect_no_other_node(new.services)
     SCAN_OFFLOADER.put(new.services, InlineOffloader())
     new.application.outcomes.throttle = CredentialThrottle(burst=1_000_000)
     new.services.store.time = services.store.time  # type: ignore[misc, assignment]

@@ -58,6 +58,7 @@ def test_children_are_ordered_by_kind_and_name_in_all_pages(node: DriverNode, li
     assert names(pages(node, "a", limit=limit, kind="table")) == [("table", "B"), ("table", "t:1"), ("table", "u")]
 
 
+@pytest.mark.room("sqlpp")
 def test_objects_of_sqlpp_are_children(node: DriverNode) -> None:
     """Datatypes and synonyms of SQL++ are children of their namespace in a catalog of tables."""
     make_space(node, "a")

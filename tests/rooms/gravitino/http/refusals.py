@@ -14,7 +14,7 @@ from uuid import uuid4
 from limnos.rooms.gravitino.http.protocol import GravitinoProtocol
 from tests.http import refusal_tables
 from tests.http.admin import refusals as own_api
-from tests.http.driver import API, PROGRAM, DriverAnswer, DriverNode, let_jobs
+from tests.http.driver import API, PROGRAM, DriverAnswer, DriverNode, let_jobs, schema_view
 from tests.http.refusal_tables import RefusalCase
 
 TABLE = Path(__file__).with_suffix(".md")
@@ -261,18 +261,12 @@ def _program_of(node: DriverNode, name: str) -> str:
     return name
 
 
-def view_body(name: str) -> dict[str, object]:
-    """Return the request body that creates a view."""
-    texts = [{"type": "sql", "dialect": "spark", "sql": "select 1 as id"}]
-    return {"name": name, "columns": [{"name": "id", "type": "integer"}], "representations": texts}
-
-
 def _of_views(who: str) -> Iterator[RefusalCase]:
     views = "/metalakes/{m}/catalogs/{c}/schemas/{s}/views"
     for name, thing in (("there", "schema"), ("gone", "no schema")):
         yield _case(f"GET {views}", f"of {thing}", "lake", "main", name)
-        yield _case(f"POST {views}", f"in {thing}", "lake", "main", name, body=view_body(f"newv_{who}"))
-    yield _case(f"POST {views}", "taken name", "lake", "main", "there", body=view_body("v"))
+        yield _case(f"POST {views}", f"in {thing}", "lake", "main", name, body=schema_view(f"newv_{who}"))
+    yield _case(f"POST {views}", "taken name", "lake", "main", "there", body=schema_view("v"))
     for name, thing in (("v", "view"), ("gone", "no view")):
         yield _case(f"GET {views}/{{v}}", thing, "lake", "main", "there", name)
         yield _case(f"PUT {views}/{{v}}", thing, "lake", "main", "there", name, body=PROPERTY)

@@ -8,7 +8,8 @@ import re
 import pytest
 
 import limnos
-from limnos.http.build_info import installed_extras
+from limnos.http.build_info import BuildInfo, installed_extras
+from limnos.rooms.gravitino.http.service import version_fields
 from tests.http.driver import DriverAnswer, DriverNode
 
 
@@ -112,3 +113,12 @@ def test_unknown_routes_return_gravitino_errors(node: DriverNode) -> None:
 
     assert [(a.status, a["code"]) for a in (missing, later, wrong)] == [(404, 1003), (404, 1003), (405, 1006)]
     assert missing["type"] == "NotFoundException"
+
+
+def test_answer_has_commit_and_time_for_both_readers() -> None:
+    """Gravitino's fields and the product's own name the same build, and each has its release."""
+    fields = version_fields(BuildInfo("abc", "2026-11-27"), ["server"])
+
+    assert fields["version"] == {"version": "1.3.1", "compileDate": "2026-11-27", "gitCommit": "abc"}
+    product = {"version": "0.1.0", "commit": "abc", "builtAt": "2026-11-27", "extras": ["server"]}
+    assert fields["limnos"] == product
