@@ -86,6 +86,7 @@ def test_catalogs_of_external_systems_are_refused_without_connectors(fresh: Call
     assert "rooms.off" in answer.json()["message"]
 
 
+@pytest.mark.room("sqlpp")
 def test_an_older_setting_switches_off_with_its_own_reason(tmp_path: Path) -> None:
     """`sqlpp.enabled` and `console.enabled` still switch their rooms off, and the reason names them."""
     settings = Settings.model_validate({"sqlpp": {"enabled": False}, "console": {"enabled": False}})
@@ -142,6 +143,7 @@ def tasks(data: Path) -> dict[str, int]:
         return dict(rows.fetchall())
 
 
+@pytest.mark.room("sqlpp")
 def test_pages_of_other_rooms_vanish_from_the_console(fresh: Callable[[str], Path]) -> None:
     """The console links to no page of a room that is off, and says why an address of it has none."""
     with node_at(fresh("data"), off=("pipelines", "sqlpp")) as node:
