@@ -8,7 +8,7 @@ import asyncio
 import errno
 import socket
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -17,8 +17,6 @@ import pytest
 
 import limnos
 from limnos.app import upkeep
-from limnos.app.executor import JobExecutor
-from limnos.app.job_commands import job_settings_of
 from limnos.app.maintenance_process import MaintenanceProcess
 from limnos.app.node_beats import NodeBeats
 from limnos.app.node_builder import ServerNode
@@ -26,9 +24,9 @@ from limnos.app.room_parts import LoopStart
 from limnos.app.search_indexing import SearchIndexing
 from limnos.config.settings import Settings
 from limnos.model.errors import ServiceUnavailable
-from limnos.rooms.maintenance.server import pauses_loop
 from tests import clocks
 from tests.http.driver import DriverNode, node_at
+from tests.installed import room_part
 
 pytestmark = pytest.mark.slow
 
@@ -45,6 +43,9 @@ ERRORS = {
 SILENT_S: Final = 3.5
 """The time until a read or write of a silent store ends, in seconds."""
 FAULT_S: Final = 30.0
+JobExecutor = room_part("limnos.rooms.jobs.app.executor:JobExecutor")
+job_settings_of = room_part("limnos.rooms.jobs.app.job_commands:job_settings_of")
+pauses_loop = room_part("limnos.rooms.maintenance.server:pauses_loop")
 LOOPS: Final = {
     "audit records",
     "heartbeats",
@@ -106,17 +107,19 @@ def test_every_loop_survives_every_error_of_the_store(
     built, services = node.built, node.built.services
     store = FaultyStore(built, error, monkeypatch)
     monkeypatch.setattr(upkeep, "locations_refresh", lambda _: store._answer())  # it counts what it reads
-    executor = JobExecutor(services, job_settings_of(Settings()), running_max=2)
     maintenance = MaintenanceProcess(services, Settings(), uri="http://127.0.0.1:1")
-    runs = (
+    runs: list[Callable[[], Awaitable[None]]] = [
         built.upkeep.run,
         built.deliveries.run,
         SearchIndexing(services).run,
-        lambda: pauses_loop(LoopStart(services, Settings(), socket.socket)),
-        executor.run,
         maintenance.run,
         NodeBeats(services).run,
-    )
+    ]
+    if JobExecutor is not None:
+        runs.append(JobExecutor(services, job_settings_of(Settings()), running_max=2).run)
+    if pauses_loop is not None:
+        runs.append(lambda: pauses_loop(LoopStart(services, Settings(), socket.socket)))
+    loops = LOOPS - {name for name, part in (("jobs", JobExecutor), ("maintenance pauses", pauses_loop)) if not part}
 
     async def story() -> tuple[set[str], set[str], list[bool]]:
         tasks = [asyncio.create_task(run()) for run in runs]
@@ -133,7 +136,7 @@ def test_every_loop_survives_every_error_of_the_store(
 
     failing_meanwhile, failing_after, ended = clocks.run(story())
 
-    assert failing_meanwhile == LOOPS
+    assert failing_meanwhile == loops
     assert failing_after == set()
     assert not any(ended)
 
@@ -141,7 +144,7 @@ def test_every_loop_survives_every_error_of_the_store(
 REPEATS: Final = {
     "app/deliveries.py:_send_pages": "an item of work: its error is stored in the webhook, which is leased again",
     "app/maintenance_process.py:_extend": "survives every error, and lives as long as one process",
-    "app/scheduled_pipelines.py:_extend": "survives every error, and lives as long as one job",
+    "rooms/jobs/app/scheduled_pipelines.py:_extend": "survives every error, and lives as long as one job",
     "app/serving.py:_announce": "waits for a flag of uvicorn, and writes to a pipe",
     "app/slow_start.py:run_patiently": "a step of the start, with a deadline; its error ends the process",
     "services/maintenance/assessing.py:_whole": "a step of a task, between two pages of tables",

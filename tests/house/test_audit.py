@@ -16,9 +16,9 @@ SUBMITS = frozenset({"submit", "submit_held"})
 OWN = {
     "app/bootstrap.py": "the first settings of a new store",
     "app/deliveries.py": "leases and positions of webhooks",
-    "app/executor.py": "leases of jobs, and how they ended: whoever asked for one is told by its start",
+    "rooms/jobs/app/executor.py": "leases of jobs, and how they ended: whoever asked for one is told by its start",
     "app/node_beats.py": "signs of life of the node",
-    "app/scheduled_pipelines.py": "tokens of jobs of schedules, whose start is told",
+    "rooms/jobs/app/scheduled_pipelines.py": "tokens of jobs of schedules, whose start is told",
     "services/runs/schedule_starts.py": "starts and pauses of schedules: a change row tells each",
     "app/search_indexing.py": "the lease of the index of words",
     "app/server.py": "a task's state, for the log",

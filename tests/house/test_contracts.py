@@ -88,7 +88,7 @@ PLANTED = {
     "lance": ("formats", "import lance", "lance"),
     "outside": ("spark", "import limnos.services", "limnos.services"),
     "room-services": ("rooms/sqlpp/services", "import limnos.http.routing", "limnos.http"),
-    "room-http": ("rooms/gravitino/http", "import limnos.app.executor", "limnos.app"),
+    "room-http": ("rooms/gravitino/http", "import limnos.app.deliveries", "limnos.app"),
     "language": ("rooms/sqlpp/language", "import limnos.files", "limnos.files"),
     "engine": ("rooms/sqlpp/engine", "import limnos.config", "limnos.config"),
     "client": ("client", "from limnos import config", "limnos.config"),

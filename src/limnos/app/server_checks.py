@@ -15,7 +15,6 @@ import msgspec
 
 from limnos.app.authentication_mode import with_authentication
 from limnos.app.certificates import certificates_of
-from limnos.app.job_confinement import job_notes
 from limnos.app.listening import can_listen
 from limnos.app.node_builder import allowed_of, database_of, make_data_directory, open_store
 from limnos.app.packages import require_packages
@@ -80,8 +79,8 @@ def check(settings: Settings) -> list[CannotStart]:
 
 
 def startup_notes(settings: Settings) -> list[str]:
-    """Return one sentence for each optional component that the server would start without, such as engine files, one
-    if this machine cannot confine jobs, and one if there is no store yet.
+    """Return one sentence for each optional component that the server would start without, such as engine files, and
+    one if there is no store yet.
     """
     database = database_of(settings)
     is_first = "://" not in database and not Path(database).is_file()
@@ -89,7 +88,6 @@ def startup_notes(settings: Settings) -> list[str]:
     return [
         *(first if is_first else []),
         *room_notes(settings),
-        *job_notes(settings),
     ]
 
 

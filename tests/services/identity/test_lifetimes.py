@@ -13,13 +13,13 @@ import pytest
 
 from limnos.access.authentication import Credential, hash_secret, new_secret, token_text
 from limnos.app import maintenance_process
-from limnos.app.scheduled_pipelines import ScheduledPipelines
 from limnos.config.settings import Settings
 from limnos.http.console import issuer_sign_in
 from limnos.model.entities import Token
 from limnos.model.jobs import QUEUED, TemplateJob
 from limnos.model.permits import upkeep_permit
 from limnos.model.principals import TokenPurpose, TokenTrust
+from limnos.rooms.jobs.app.scheduled_pipelines import ScheduledPipelines
 from limnos.rooms.sqlpp.services.execution.data_statements import TOKEN_GRACE_S
 from limnos.rooms.sqlpp.services.locks import statement_locks
 from limnos.services.identity.console_sessions import session_open_with_password
@@ -309,7 +309,7 @@ MAKERS: Final = {
     "services/request/task_context.py",
     "services/maintenance/rewriting/leases.py",
     "app/maintenance_process.py",
-    "app/scheduled_pipelines.py",
+    "rooms/jobs/app/scheduled_pipelines.py",
 }
 """The modules that create tokens. A new one needs a row in the page, and a case above."""
 

@@ -21,7 +21,7 @@ MANIFEST: Final = Manifest(
     routes=(
         RoutesEntry(
             protocol="admin",
-            routes="limnos.http.admin.activity.jobs:ROUTES",
+            routes="limnos.rooms.jobs.http.jobs:ROUTES",
             paths=("/api/limnos/v1/metalakes/{m}/jobs",),
         ),
         RoutesEntry(
@@ -33,6 +33,7 @@ MANIFEST: Final = Manifest(
         "job",
     ),
     tables=("template_job",),
+    notes="limnos.rooms.jobs.app.job_confinement:job_notes",
     parts="limnos.rooms.jobs.server:register_rules",
     loops=("limnos.rooms.jobs.server:executor_loop",),
     settings=(SectionEntry(name="jobs", section="limnos.config.jobs:JobsSection"),),
@@ -46,7 +47,7 @@ MANIFEST: Final = Manifest(
             topic="Work",
             place=2,
             summary="Programs and Spark applications that the server runs.",
-            code="limnos.cli.pipeline.jobs:app",
+            code="limnos.rooms.jobs.cli.jobs:app",
             group=(
                 "register",
                 "templates",
@@ -70,7 +71,7 @@ MANIFEST: Final = Manifest(
     ),
     pages=(
         PagesEntry(
-            routes="limnos.http.console.operation.jobs:ROUTES",
+            routes="limnos.rooms.jobs.console.jobs:ROUTES",
             paths=(
                 "/jobs",
                 "/job",

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Coroutine
 
-from limnos.app.executor import executor_of
 from limnos.app.room_parts import LoopStart
 from limnos.config.settings import Settings
+from limnos.rooms.jobs.app.executor import executor_of
 from limnos.services.request.node_services import NodeServices
 from limnos.services.runs.job_rules import JOB_RULES, JobRules
 

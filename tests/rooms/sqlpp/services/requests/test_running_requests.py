@@ -10,7 +10,9 @@ import pytest
 
 from limnos.model.principals import Requester
 from limnos.rooms.sqlpp.services.requests.running_requests import (
+    BEAT_S,
     KNOWN_AFTER_S,
+    LEASE_MS,
     REQUESTS,
     RequestEnded,
     RunningRequest,
@@ -189,3 +191,8 @@ def test_stopped_node_ends_its_requests_with_the_reason(lab: StoreLab) -> None:
         return str(await ends(request))
 
     assert lab.run(story()) == "ASX0041: The server was stopped: run it again"
+
+
+def test_lease_is_renewed_after_at_most_a_third_of_its_time() -> None:
+    """The lease of a statement's request survives two missed heartbeats."""
+    assert BEAT_S * 1000 * 3 <= LEASE_MS

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from limnos.http.console.operation import jobs
 from limnos.model.jobs import JobOutput
 from limnos.model.permits import upkeep_permit
+from limnos.rooms.jobs.console import jobs
 from limnos.store.tx import Tx
 from tests.http.console.visitor import ConsoleVisitor, text_of
 from tests.http.driver import API, PROGRAM, DriverNode, grant, let_jobs

@@ -19,16 +19,16 @@ from uuid import uuid4
 
 import pytest
 
-from limnos.app.executor import JobExecutor, executor_of
-from limnos.app.job_commands import job_settings_of
-from limnos.app.job_confinement import job_notes
-from limnos.app.job_keeper import JobLimits
 from limnos.config.jobs import JobsSection
 from limnos.config.server import ServerSection
 from limnos.config.settings import Settings
 from limnos.confinement.landlock import version
 from limnos.model.errors import CannotStart
 from limnos.model.permits import upkeep_permit
+from limnos.rooms.jobs.app.executor import BEAT_S, LEASE_MS, JobExecutor, executor_of
+from limnos.rooms.jobs.app.job_commands import job_settings_of
+from limnos.rooms.jobs.app.job_confinement import job_notes
+from limnos.rooms.jobs.app.job_keeper import JobLimits
 from tests.http.driver import API, OWN, DriverAnswer, DriverNode, grant, node_at
 
 pytestmark = pytest.mark.slow
@@ -575,3 +575,8 @@ def test_unstorable_bytes_of_output_are_replaced(lake: Lake) -> None:
     ended_job = lake.run(lake.ask("bytes.sh"))
 
     assert (ended_job["state"], ended_job["stdout"], ended_job["stderr"]) == ("succeeded", "a\ufffdb\ufffdc", "\ufffd")
+
+
+def test_lease_is_renewed_after_at_most_a_third_of_its_time() -> None:
+    """A job's lease survives two missed heartbeats."""
+    assert BEAT_S * 1000 * 3 <= LEASE_MS

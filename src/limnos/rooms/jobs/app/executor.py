@@ -18,11 +18,6 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from limnos.app.job_commands import JobNotRunnable, JobSettings, job_command, job_settings_of
-from limnos.app.job_confinement import job_obstacle, obstacle_text
-from limnos.app.job_keeper import CANCELLED as KEPT_CANCELLED
-from limnos.app.job_keeper import EXITED, TIMED_OUT, JobCommand, JobExit
-from limnos.app.scheduled_pipelines import ScheduledPipelines, scheduled_pipelines_of
 from limnos.app.work_poller import WorkPoller
 from limnos.app.worker_process import WorkerProcess
 from limnos.config.settings import Settings
@@ -38,6 +33,11 @@ from limnos.model.jobs import (
     TemplateJob,
 )
 from limnos.model.permits import upkeep_permit
+from limnos.rooms.jobs.app.job_commands import JobNotRunnable, JobSettings, job_command, job_settings_of
+from limnos.rooms.jobs.app.job_confinement import job_obstacle, obstacle_text
+from limnos.rooms.jobs.app.job_keeper import CANCELLED as KEPT_CANCELLED
+from limnos.rooms.jobs.app.job_keeper import EXITED, TIMED_OUT, JobCommand, JobExit
+from limnos.rooms.jobs.app.scheduled_pipelines import ScheduledPipelines, scheduled_pipelines_of
 from limnos.services.request.concurrency.lease_holders import new_holder
 from limnos.services.request.node_services import NodeServices
 from limnos.services.runs.job_rules import JOB_RULES, PIPELINE, JobWork, work_parse
@@ -54,7 +54,7 @@ LEAVES_WITHIN_S: Final = 3.0
 LOST_AT_ONCE: Final = 100
 REPORT_ATTEMPTS: Final = 10
 """The number of attempts, one second apart, to record a job's end. After that the lease expires."""
-KEEPER: Final = "limnos.app.job_keeper"
+KEEPER: Final = "limnos.rooms.jobs.app.job_keeper"
 JOBS = Counter("limnos_jobs_total", "Jobs of templates that this node ran, by outcome.", ("outcome",))
 
 

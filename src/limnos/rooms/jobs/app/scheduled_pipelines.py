@@ -22,8 +22,6 @@ import msgspec
 from limnos.access.authentication import ANONYMOUS, hash_secret, new_secret, token_text
 from limnos.app.engine_files import EngineFiles, FilesNotReady, engine_files_of
 from limnos.app.engine_settings import engine_settings, local_directories, local_url, make_writable_directories
-from limnos.app.job_commands import PATH, JobNotRunnable, JobSettings
-from limnos.app.job_keeper import JobCommand
 from limnos.app.request_defaults import warehouse_of
 from limnos.config.settings import Settings
 from limnos.confinement.file_tree import TEMPORARY
@@ -32,6 +30,8 @@ from limnos.model.errors import LimnosError
 from limnos.model.jobs import TemplateJob
 from limnos.model.permits import upkeep_permit
 from limnos.model.principals import TokenPurpose, TokenTrust
+from limnos.rooms.jobs.app.job_commands import PATH, JobNotRunnable, JobSettings
+from limnos.rooms.jobs.app.job_keeper import JobCommand
 from limnos.services.identity.users import check_token_holder
 from limnos.services.request.node_services import NodeServices
 from limnos.services.runs.schedules import files_decode

@@ -13,9 +13,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from limnos.app.job_keeper import JobCommand, JobLimits
 from limnos.config.settings import Settings
 from limnos.formats.gravitino.job_templates import SPARK
+from limnos.rooms.jobs.app.job_keeper import JobCommand, JobLimits
 from limnos.services.runs.job_rules import JobWork, path_of
 
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from limnos.app.job_keeper import EXITED, JobCommand, JobExit, JobLimits
+from limnos.rooms.jobs.app.job_keeper import EXITED, JobCommand, JobExit, JobLimits
 from limnos.sources.wire import COUNT, LENGTH, pack
 
 NOBODY = 65534
@@ -70,7 +70,7 @@ def run_keeper(place: Path, setup: str, *, must_be_confined: bool = True) -> Job
         output_max=1000,
         limits=JobLimits(network=False),
     )
-    code = f"from limnos.app.job_keeper import main\n{setup}\nmain()"
+    code = f"from limnos.rooms.jobs.app.job_keeper import main\n{setup}\nmain()"
     ours, theirs = socket.socketpair()
     with ours, subprocess.Popen([sys.executable, "-c", code], stdin=theirs) as keeper:
         theirs.close()

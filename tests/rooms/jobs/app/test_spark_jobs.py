@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from limnos.confinement.landlock import version
-from tests.app.test_executor import RUNS, TEMPLATES, Lake, lake
+from tests.rooms.jobs.app.test_executor import RUNS, TEMPLATES, Lake, lake
 
 __all__ = ["lake"]
 pytestmark = [pytest.mark.spark, pytest.mark.heavy]

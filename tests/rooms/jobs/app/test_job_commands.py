@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from limnos.app.job_commands import JobNotRunnable, JobSettings, job_command
 from limnos.formats.gravitino.job_templates import TemplateContent
+from limnos.rooms.jobs.app.job_commands import JobNotRunnable, JobSettings, job_command
 from limnos.services.runs.job_rules import JobWork
 
 
