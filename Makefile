@@ -63,7 +63,7 @@ test-full: setup jars ## for the night: every test, 20,000 random stories of inc
 	LIMNOS_TEST_INCREMENTS=20000 LIMNOS_TEST_PLANTED=1000000 $(PYTEST) -q -n $(WORKERS) --dist loadgroup --times $(ARGS) || $(NONE_IS_FINE)
 
 test-searches: setup ## 2,000 random lakes, in each of which searches find what a plain model has and name no hidden object
-	LIMNOS_TEST_SEARCHES=2000 $(PYTEST) -q -n $(WORKERS) --dist worksteal tests/services/search/test_search_model.py tests/services/search/test_visible_nodes.py $(ARGS)
+	LIMNOS_TEST_SEARCHES=2000 $(PYTEST) -q -n $(WORKERS) --dist worksteal tests/rooms/search/services/test_search_model.py tests/rooms/search/services/test_visible_nodes.py $(ARGS)
 
 test-fast: setup ## tests that start nothing
 	$(PYTEST) -q -n $(WORKERS) --dist worksteal -m "not integration and not spark" $(ARGS) || $(NONE_IS_FINE)

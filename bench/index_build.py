@@ -23,7 +23,7 @@ from bench.search_lake import Lake, plant_lake, template_bodies
 from bench.seed import TEMPLATE, open_filler
 from bench.stores import STORES, Place, Postgres, running_server
 from limnos.app.serving import settle_memory
-from limnos.services.search.indexing import index_step
+from limnos.rooms.search.services.indexing import index_step
 from tests.http.driver import node_at
 
 if TYPE_CHECKING:

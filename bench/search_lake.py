@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A lake for searches: tables with names, columns and comments of many words, and the index of these words.
 
-May import `seed`, the store's schema and the words of `services.search`. The index is written with the words that the
-server would write, so that its first reading of a million objects is no part of a measurement.
+May import `seed`, the store's schema and the words of `rooms.search.services`. The index is written with the words that
+the server would write, so that its first reading of a million objects is no part of a measurement.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from bench.operations import PREFIX
 from bench.seed import TEMPLATE, Forest, open_filler
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
-from limnos.services.search.object_words import index_name
-from limnos.services.search.spelling import spelled_words
-from limnos.services.search.words import words_of
+from limnos.rooms.search.services.object_words import index_name
+from limnos.rooms.search.services.spelling import spelled_words
+from limnos.rooms.search.services.words import words_of
 from limnos.store.activity.search_index import IndexedText, indexed_entry
 
 if TYPE_CHECKING:

@@ -21,7 +21,6 @@ from limnos.app.maintenance_process import MaintenanceProcess
 from limnos.app.node_beats import NodeBeats
 from limnos.app.node_builder import ServerNode
 from limnos.app.room_parts import LoopStart
-from limnos.app.search_indexing import SearchIndexing
 from limnos.config.settings import Settings
 from limnos.model.errors import ServiceUnavailable
 from tests import clocks
@@ -45,6 +44,7 @@ SILENT_S: Final = 3.5
 FAULT_S: Final = 30.0
 JobExecutor = room_part("limnos.rooms.jobs.app.executor:JobExecutor")
 job_settings_of = room_part("limnos.rooms.jobs.app.job_commands:job_settings_of")
+SearchIndexing = room_part("limnos.rooms.search.app.search_indexing:SearchIndexing")
 pauses_loop = room_part("limnos.rooms.maintenance.server:pauses_loop")
 LOOPS: Final = {
     "audit records",
@@ -111,15 +111,17 @@ def test_every_loop_survives_every_error_of_the_store(
     runs: list[Callable[[], Awaitable[None]]] = [
         built.upkeep.run,
         built.deliveries.run,
-        SearchIndexing(services).run,
         maintenance.run,
         NodeBeats(services).run,
     ]
+    if SearchIndexing is not None:
+        runs.append(SearchIndexing(services).run)
     if JobExecutor is not None:
         runs.append(JobExecutor(services, job_settings_of(Settings()), running_max=2).run)
     if pauses_loop is not None:
         runs.append(lambda: pauses_loop(LoopStart(services, Settings(), socket.socket)))
-    loops = LOOPS - {name for name, part in (("jobs", JobExecutor), ("maintenance pauses", pauses_loop)) if not part}
+    parts = {"jobs": JobExecutor, "maintenance pauses": pauses_loop, "search index": SearchIndexing}
+    loops = LOOPS - {name for name, part in parts.items() if part is None}
 
     async def story() -> tuple[set[str], set[str], list[bool]]:
         tasks = [asyncio.create_task(run()) for run in runs]

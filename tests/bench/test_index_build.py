@@ -10,7 +10,7 @@ import pytest
 from bench import index_build
 from bench.search_lake import Lake, plant_lake, template_bodies
 from bench.stores import Place
-from limnos.services.search.words import words_of
+from limnos.rooms.search.services.words import words_of
 from tests.backends import Database
 from tests.http.iceberg.wire import node_over
 

@@ -20,7 +20,7 @@ OWN = {
     "app/node_beats.py": "signs of life of the node",
     "rooms/jobs/app/scheduled_pipelines.py": "tokens of jobs of schedules, whose start is told",
     "services/runs/schedule_starts.py": "starts and pauses of schedules: a change row tells each",
-    "app/search_indexing.py": "the lease of the index of words",
+    "rooms/search/app/search_indexing.py": "the lease of the index of words",
     "app/server.py": "a task's state, for the log",
     "app/server_checks.py": "reads for a check, which changes nothing",
     "app/upkeep.py": "tasks, and what is deleted because it is old",
@@ -43,7 +43,7 @@ OWN = {
     "services/maintenance/metadata_files.py": (
         "old metadata files that are deleted, with notes for the audit of its own"
     ),
-    "services/search/indexing.py": "words of objects for searches: rows that follow from what is stored",
+    "rooms/search/services/indexing.py": "words of objects for searches: rows that follow from what is stored",
     "services/runs/runners.py": "that a run's process lives, and what its steps are at: its start and its end are told",
     "services/iceberg/restricted_reads.py": "files rewritten for restricted readers, which change nothing",
     "services/iceberg/snapshot_pins.py": "snapshots that plans need, which change nothing",

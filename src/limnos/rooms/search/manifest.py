@@ -13,7 +13,7 @@ MANIFEST: Final = Manifest(
     routes=(
         RoutesEntry(
             protocol="admin",
-            routes="limnos.http.admin.catalog.searches:ROUTES",
+            routes="limnos.rooms.search.http.searches:ROUTES",
             paths=("/api/limnos/v1/metalakes/{m}/search",),
         ),
     ),
@@ -32,9 +32,9 @@ MANIFEST: Final = Manifest(
             topic="Objects",
             place=31,
             summary="Search objects by name, words, tag or owner.",
-            code="limnos.cli.catalog.find:find",
+            code="limnos.rooms.search.cli.find:find",
         ),
     ),
-    pages=(PagesEntry(routes="limnos.http.console.searches:ROUTES", paths=("/search",)),),
+    pages=(PagesEntry(routes="limnos.rooms.search.console.searches:ROUTES", paths=("/search",)),),
     docs=("guides/search.md",),
 )

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Coroutine
 
 from limnos.app.room_parts import LoopStart
-from limnos.app.search_indexing import SearchIndexing
+from limnos.rooms.search.app.search_indexing import SearchIndexing
 
 
 def indexing_loop(start: LoopStart) -> Coroutine[object, object, None] | None:

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from limnos.model.declared_kinds import DECLARED, DeclaredKind
-from tests.http.admin.catalog.test_word_searches import index
 from tests.http.declared_requests import collection
 from tests.http.driver import OWN, DriverNode
 from tests.http.iceberg import wire
+from tests.installed import room_part
 
+index_step = room_part("limnos.rooms.search.services.indexing:index_step")
 IDS = [each.kind.word for each in DECLARED]
 
 
@@ -60,11 +61,13 @@ def test_dropped_object_is_restored_with_its_fields(node: DriverNode, declared: 
     assert declared.example.items() <= restored.items()
 
 
+@pytest.mark.room("search")
 @pytest.mark.parametrize("declared", DECLARED, ids=IDS)
 def test_object_is_found_by_a_word_of_its_comment(node: DriverNode, declared: DeclaredKind) -> None:
     """The search finds an object by a word of its comment."""
     node.done("POST", collection(declared), {"name": "x", "comment": "weekly figures"})
-    index(node)
+    while node.runner.run(index_step(node.built.services)):
+        pass
 
     matches = node.get(f"{OWN}/metalakes/lake/search?q=figures").json()
 
