@@ -50,7 +50,7 @@ SUITES = (
     "tests/http/iceberg/test_restriction_model.py",
     "tests/http/iceberg/test_federated.py",
     "tests/rooms/gravitino/http/test_source_load.py",
-    "tests/services/exchange/test_exchange.py",
+    "tests/rooms/exchange/services/test_exchange.py",
     "tests/cli/test_printed_secrets.py",
     "tests/http/test_location_attacks.py",
 )

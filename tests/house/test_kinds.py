@@ -18,7 +18,6 @@ from limnos.cli.identity import owners
 from limnos.client.catalog.objects import Objects
 from limnos.client.flow import ClientScope
 from limnos.client.paths import TYPES
-from limnos.formats.exchange.messages import EXPORTERS
 from limnos.http.admin.catalog import transactions
 from limnos.model.kind_table import (
     ANY_CATALOG,
@@ -45,10 +44,11 @@ from limnos.model.privileges import BINDS, Privilege
 from limnos.model.proto.limnos.v1.export_pb2 import Entity, ExportRecord
 from limnos.model.records import NODE_RECORDS
 from limnos.model.storage_locations import OF_CATALOGS, LocationKind
+from limnos.rooms.exchange.formats.messages import EXPORTERS
+from limnos.rooms.exchange.services import import_rows
 from limnos.rooms.sqlpp.services.execution import metadata
 from limnos.rooms.sqlpp.services.requests import errors as sqlpp_errors
 from limnos.services.activity import lineage
-from limnos.services.exchange import import_rows
 from limnos.services.federation import placeholder_nodes
 from limnos.services.governance.attachments import HOLDERS
 from limnos.services.lookup.securables import parse_kind
@@ -81,7 +81,7 @@ CLI_KINDS: Final = {
 }
 """For each part of the command line, the position of its words for kinds, and the words."""
 OWN_RECORDS: Final = ("metalake", "catalog")
-"""Nodes for which `services/exchange/metalake_export.py` has records."""
+"""Nodes for which `rooms/exchange/services/metalake_export.py` has records."""
 
 
 def _gravitino(kind: Kind, row: KindRow) -> Iterator[str]:
@@ -176,7 +176,7 @@ def _attached_as(kind: Kind, row: KindRow) -> Iterator[str]:
     if bool(row.attached_as) != (kind in stored_attachments._OF):
         yield "store/objects/attachments.py disagrees"
     if bool(row.attached_as) != (kind in {each for _, each in import_rows._ATTACHED.values()}):
-        yield "an import attaches nothing of it; add a link to _ATTACHED in services/exchange/import_rows.py"
+        yield "an import attaches nothing of it; add a link to _ATTACHED in rooms/exchange/services/import_rows.py"
 
 
 def _protected(kind: Kind, row: KindRow) -> Iterator[str]:
@@ -208,9 +208,9 @@ def _export(kind: Kind, row: KindRow) -> Iterator[str]:
     if not field:
         return
     if field not in ExportRecord.DESCRIPTOR.fields_by_name or field not in import_rows._TAKE:
-        yield f"'{field}' is no record that is exported by formats/exchange and imported by services/exchange"
+        yield f"'{field}' is no record that is exported by rooms/exchange/formats and imported by rooms/exchange/services"
     if kind.is_node and field not in OWN_RECORDS and kind not in EXPORTERS:
-        yield "no exporter; register one in EXPORTERS of formats/exchange/messages.py"
+        yield "no exporter; register one in EXPORTERS of rooms/exchange/formats/messages.py"
     if not rest:
         return
     entity_field = Entity.DESCRIPTOR.fields_by_name.get(rest)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, NamedTuple
 
-from limnos.formats.exchange.system_tables import SYSTEM_TABLES, ColumnType
+from limnos.formats.system_tables import SYSTEM_TABLES, ColumnType
 
 Scalar = str | int | float | bool | None
 Parts = tuple[str, ...]

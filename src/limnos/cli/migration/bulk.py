@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 import msgspec
 from cyclopts import Parameter
 
-from limnos.cli.catalog.exchange import open_input, read_pieces
 from limnos.cli.common import DEFAULTS, CommonFlags
 from limnos.cli.failures import StoppedError, UsageError
+from limnos.cli.input_files import open_input, read_pieces
 from limnos.cli.output import visible
 from limnos.client.activity.bulk import ATOMIC_MAX, ITEM_BYTES_MAX, BulkPart, cut_into_items, cut_into_parts
 from limnos.client.errors import ClientError

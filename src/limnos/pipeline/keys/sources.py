@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from limnos.formats.exchange.system_tables import OCCURRED_AT, SYSTEM_TABLES
+from limnos.formats.system_tables import OCCURRED_AT, SYSTEM_TABLES
 from limnos.pipeline.compound_schemas import Cases, Record, RecordKey
 from limnos.pipeline.declaration import (
     Files,

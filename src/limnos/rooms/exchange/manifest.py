@@ -14,7 +14,7 @@ MANIFEST: Final = Manifest(
     routes=(
         RoutesEntry(
             protocol="admin",
-            routes="limnos.http.admin.activity.exchange:ROUTES",
+            routes="limnos.rooms.exchange.http.exchange:ROUTES",
             paths=(
                 "/api/limnos/v1/metalakes/{m}/export",
                 "/api/limnos/v1/imports",
@@ -22,7 +22,7 @@ MANIFEST: Final = Manifest(
         ),
         RoutesEntry(
             protocol="admin",
-            routes="limnos.http.admin.activity.system_tables:ROUTES",
+            routes="limnos.rooms.exchange.http.system_tables:ROUTES",
             paths=("/api/limnos/v1/metalakes/{m}/system-tables",),
         ),
     ),
@@ -49,21 +49,21 @@ MANIFEST: Final = Manifest(
             topic="Objects",
             place=150,
             summary="Query objects, owners, tags, grants and access in SQL.",
-            code="limnos.cli.catalog.ask:ask",
+            code="limnos.rooms.exchange.cli.ask:ask",
         ),
         Command(
             name="export",
             topic="Objects",
             place=151,
             summary="Export a metalake to a file.",
-            code="limnos.cli.catalog.exchange:export",
+            code="limnos.rooms.exchange.cli.exchange:export",
         ),
         Command(
             name="import",
             topic="Objects",
             place=152,
             summary="Create a metalake from an export.",
-            code="limnos.cli.catalog.exchange:import_",
+            code="limnos.rooms.exchange.cli.exchange:import_",
         ),
     ),
     docs=("guides/export.md", "guides/ask.md"),

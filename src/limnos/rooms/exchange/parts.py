@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from limnos.services.exchange.held_snapshots import HELD_SNAPSHOTS
+from limnos.rooms.exchange.services.held_snapshots import HELD_SNAPSHOTS
 from limnos.services.request.node_services import NodeServices
 
 

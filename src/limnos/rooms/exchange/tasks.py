@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Final
 
 from limnos.app.task_kind import NoPayload, TaskKind, TaskOutcome, result_runner, typed_runner
-from limnos.services.exchange.metalake_import import PRUNE_IMPORT, PruneImport, import_prune, imports_prune
+from limnos.rooms.exchange.services.metalake_import import PRUNE_IMPORT, PruneImport, import_prune, imports_prune
 from limnos.services.request.task_context import TaskContext
 
 PRUNE_IMPORTS: Final = "prune-imports"

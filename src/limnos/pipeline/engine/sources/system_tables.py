@@ -13,7 +13,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql.functions import col, lit
 
-from limnos.formats.exchange.system_tables import OCCURRED_AT
+from limnos.formats.system_tables import OCCURRED_AT
 from limnos.pipeline.declaration import SystemTableSource
 from limnos.pipeline.engine.sources.values import SourceRead, SourceReadRequest, first_line
 from limnos.pipeline.engine.staging import release, stage

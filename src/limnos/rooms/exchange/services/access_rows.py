@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of the system table `effective_access`: the access levels of users on objects of one snapshot.
+
+Must not know wire formats. Users with the same roles and groups, who own nothing and are named by no restriction, share
+all decisions. A caller sees the levels of other users on objects whose grants the caller manages, or may grant on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from json import dumps
+from typing import Final, NamedTuple
+
+from limnos.access.actions import Action
+from limnos.formats.system_tables import Cells, RowRequest
+from limnos.model.errors import BadRequest
+from limnos.model.principals import HeldRole, MergedRules, RoleRules, Subject
+from limnos.model.privileges import Privilege
+from limnos.names import display
+from limnos.rooms.exchange.services.part_reads import IdRange
+from limnos.rooms.exchange.services.table_access import LevelReader, SnapshotObject, TableAccess
+from limnos.rooms.exchange.services.table_rows import Pages, TableRows
+from limnos.store.exchange import system_tables as statements
+from limnos.store.sql import Row, Sql
+
+USERS_MAX: Final = 10_000
+"""The maximum number of users in one read."""
+CELLS_AT_ONCE: Final = 20_000
+"""The number of pairs of an object and a user that are decided in one step."""
+_PRIVILEGES: Final = {int(privilege): privilege for privilege in Privilege}
+
+
+class _User(NamedTuple):
+    id: int
+    name: str
+    is_enabled: bool
+    group: int
+    """The index of the subject that decides for this user."""
+
+
+class AccessRows:
+    """The rows of one request: the levels of users on the objects of a part."""
+
+    def __init__(self, access: TableAccess, request: RowRequest, *, part: IdRange, admins: frozenset[str]) -> None:
+        self._access, self._request, self._held = access, request, access.snapshot
+        self._rows = TableRows(access, request, part=part)
+        self._admins = admins
+        self._users: list[_User] = []
+        self._subjects: list[Subject] = []
+        self._levels_by_group: list[LevelReader] = []
+        self._generation = 0
+
+    async def pages(self) -> Pages:
+        """Yield the pages. Raises BadRequest for more than `USERS_MAX` users."""
+        await self._read_users()
+        size = max(1, CELLS_AT_ONCE // max(1, len(self._users)))
+        async for page in self._rows.node_pages():
+            targets = [each.target for each in page]
+            for start in range(0, len(targets), size):
+                yield partial(self._levels, targets[start : start + size])
+
+    async def _read_users(self) -> None:
+        metalake = self._held.metalake_id
+        names = self._request.equal_to("user_name")
+        if names is None:
+            rows = await self._held.rows((statements.USERS, {"metalake": metalake, "limit": USERS_MAX + 1}))
+            if len(rows) > USERS_MAX:
+                raise BadRequest(
+                    f"The metalake has more than {USERS_MAX} users: add a condition on the column user_name"
+                )
+        else:
+            rows = []
+            for name in sorted(map(str, names)):
+                rows += await self._held.rows((statements.USERS_NAMED, {"metalake": metalake, "name": name}))
+        groups = await self._pairs(statements.GROUPS_OF, {row[0] for row in rows})
+        group_ids = {group_id for some in groups.values() for group_id, _ in some}
+        role_pairs = await self._pairs(statements.ROLES_OF, {row[0] for row in rows} | group_ids)
+        rules = await self._role_rules({each for some in role_pairs.values() for each in some})
+        alone = await self._named_alone()
+        indexes: dict[object, int] = {}
+        merged: dict[frozenset[int], MergedRules] = {}
+        for user_id, name, enabled in rows:
+            own = groups.get(user_id, [])
+            roles = [HeldRole(rules[role], None) for role in role_pairs.get(user_id, [])]
+            roles += [HeldRole(rules[role], group) for group_id, group in own for role in role_pairs.get(group_id, [])]
+            role_ids = frozenset(role.rules.id for role in roles)
+            is_alone = user_id in alone
+            key = (role_ids, tuple(own), name in self._admins, user_id if is_alone else 0)
+            if key not in indexes:
+                if role_ids not in merged:
+                    merged[role_ids] = MergedRules.of(roles)
+                indexes[key] = len(self._subjects)
+                self._subjects.append(
+                    Subject(
+                        user_id=user_id,
+                        user_name=name,
+                        groups=frozenset(group_id for group_id, _ in own),
+                        group_names=tuple(group for _, group in own),
+                        roles=tuple(roles),
+                        service_admin=name in self._admins,
+                        member=True,
+                        merged=merged[role_ids],
+                    )
+                )
+            self._users.append(_User(user_id, name, bool(enabled), indexes[key]))
+
+    async def _pairs(self, statement: Sql, ids: Iterable[int]) -> dict[int, list[tuple[int, str]]]:
+        pairs: dict[int, list[tuple[int, str]]] = {}
+        for first, second, name in await self._held.rows((statement, {"ids": dumps(sorted(ids))})):
+            pairs.setdefault(first, []).append((second, name))
+        return pairs
+
+    async def _role_rules(self, roles: Iterable[tuple[int, str]]) -> dict[tuple[int, str], RoleRules]:
+        roles = sorted(set(roles))
+        pairs: dict[tuple[int, bool], list[tuple[Privilege, int]]] = {}
+        ids = dumps([role_id for role_id, _ in roles])
+        for role_id, privilege, object_id, allowed in await self._held.rows((statements.GRANTS_OF, {"ids": ids})):
+            pairs.setdefault((role_id, bool(allowed)), []).append((_PRIVILEGES[privilege], object_id))
+        return {
+            role: RoleRules.of(
+                role[0], role[1], allow=pairs.get((role[0], True), ()), deny=pairs.get((role[0], False), ())
+            )
+            for role in roles
+        }
+
+    async def _named_alone(self) -> frozenset[int]:
+        """Return the ids of principals about whom facts exist beside their roles and groups."""
+        owning: list[Row] = await self._held.rows((statements.OWNING, {"metalake": self._held.metalake_id}))
+        named = {
+            each
+            for restrictions in self._access.catalogs.restrictions.values()
+            for restriction in restrictions
+            for each in (*restriction.terms.to, *restriction.terms.unless)
+        }
+        return frozenset(row[0] for row in owning) | named
+
+    def _levels(self, page: Sequence[SnapshotObject]) -> list[Cells]:
+        access = self._access
+        if self._generation != access.generation:
+            self._generation = access.generation
+            self._levels_by_group = [access.levels_reader(subject) for subject in self._subjects]
+        results: list[Cells] = []
+        own_name = access.caller.subject.user_name
+        for target in page:
+            if not access.is_visible(target):
+                continue
+            users = self._users if self._may_see_others(target) else [u for u in self._users if u.name == own_name]
+            results += self._levels_of(target, users)
+        return results
+
+    def _levels_of(self, target: SnapshotObject, users: Sequence[_User]) -> list[Cells]:
+        owners = self._access.owners
+        object_id = target.chain[0].id
+        is_new = object_id not in owners
+        if is_new and target.owner_id is not None:
+            owners[object_id] = target.owner_id
+        known: dict[int, tuple[tuple[str, ...], bool]] = {}
+        start = (object_id, target.chain[0].kind.word, display.render(target.path))
+        results: list[Cells] = []
+        for user in users:
+            levels = known.get(user.group)
+            if levels is None:
+                levels = known[user.group] = self._levels_by_group[user.group](target)
+            if levels[0]:
+                results.append((*start, user.name, user.is_enabled, levels[0], levels[1]))
+        if is_new:
+            owners.pop(object_id, None)
+        return results
+
+    def _may_see_others(self, target: SnapshotObject) -> bool:
+        """Return whether the caller may list the users with access to an object."""
+        kind, may = target.chain[0].kind, self._access.may
+        return (kind in Action.EXPLAIN_OTHERS.kinds and may(Action.EXPLAIN_OTHERS, target)) or (
+            kind in Action.PRIVILEGE_GRANT.kinds and may(Action.PRIVILEGE_GRANT, target)
+        )
