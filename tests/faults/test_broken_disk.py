@@ -65,6 +65,7 @@ def ask_without_cached_pages(rig: Rig, method: str, path: str, body: object) -> 
     return rig.admin.ask(method, path, body)
 
 
+@pytest.mark.room("exchange")
 def test_read_errors_return_503_with_the_reason(rig: Rig, home: str) -> None:
     """While reads fail with EIO, each request is 503 and says so, a commit too: nothing was committed. Afterwards
     everything works.

@@ -38,6 +38,7 @@ def no_descriptors(rig: Rig) -> Iterator[None]:
         resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
 
 
+@pytest.mark.room("exchange")
 def test_requests_without_descriptors_return_503(rig: Rig) -> None:
     """An export and a statement for a process are 503 and name the reason; cached reads go on."""
     tag = rig.tag()

@@ -20,6 +20,8 @@ from tests.nodes.wire import GRAVITINO as LAKE
 from tests.nodes.wire import OWN
 from tests.processes import processes_of
 
+pytestmark = pytest.mark.room("jobs")
+
 API = "/api/metalakes/lake/jobs"
 ENDED = ("succeeded", "failed", "cancelled")
 PROGRAM = """#!/bin/sh

@@ -65,6 +65,7 @@ def test_other_objects_are_served(damaged: DriverNode) -> None:
     ]
 
 
+@pytest.mark.room("exchange")
 def test_export_does_not_copy_the_damage(damaged: DriverNode, node: DriverNode) -> None:
     """An export ends at the damaged document, without the trailer that completes it."""
     address = f"{OWN}/metalakes/lake/export?format=json"

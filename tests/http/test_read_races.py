@@ -248,6 +248,7 @@ def test_state_of_an_operation_needs_the_right_to_maintain_its_table(node: Drive
     assert state("ana") == ""
 
 
+@pytest.mark.room("search")
 def test_search_by_a_tag_needs_the_right_on_the_tag_at_the_end(
     node: DriverNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -270,6 +271,7 @@ def test_search_by_a_tag_needs_the_right_on_the_tag_at_the_end(
     assert answer["hits"] == []
 
 
+@pytest.mark.room("jobs")
 @pytest.mark.parametrize(
     "target, stopped_at",
     [(f"{LAKE}/jobs/runs", 2), (f"{LAKE}/jobs/runs?jobTemplateName=program", 1), (f"{LAKES}/runs", 1)],
@@ -320,6 +322,7 @@ async def replace_metalake(node: DriverNode, *, owner: str) -> None:
         assert answer.status == 200, answer
 
 
+@pytest.mark.room("jobs")
 @pytest.mark.parametrize(
     "target, stopped_at",
     [

@@ -193,6 +193,7 @@ def test_catalog_root_in_another_metalake_is_refused(node: DriverNode) -> None:
     assert not any("s.t" in each.body.decode() for each in named.values())
 
 
+@pytest.mark.room("exchange")
 @pytest.mark.parametrize("place", ["{root}", "{root}/x", "{above}"])
 @pytest.mark.parametrize("key", ["warehouse", "allowed-locations", "former warehouse"])
 def test_import_with_roots_of_another_metalake_is_refused(node: DriverNode, key: str, place: str) -> None:

@@ -28,6 +28,8 @@ from tests.nodes.wire import (
     table_body,
 )
 
+pytestmark = pytest.mark.room("exchange")
+
 Record = dict[str, dict[str, object]]
 ROWS = [{"id": 1}, {"id": 2}]
 MANY = 300

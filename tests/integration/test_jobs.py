@@ -14,7 +14,7 @@ from limnos.client import Client
 from tests.integration.live import serving
 from tests.processes import processes_of
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.room("jobs")]
 WITHIN_S = 600
 PROGRAM = "#!/bin/sh\ntrap '' TERM\ntouch \"$1/begun\"\nwhile :; do sleep 0.1; done\n"
 

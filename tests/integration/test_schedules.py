@@ -18,7 +18,7 @@ from pyiceberg.catalog import load_catalog
 from limnos.client import Client
 from tests.integration.live import serving
 
-pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.heavy]
+pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.heavy, pytest.mark.room("jobs")]
 WITHIN_S = 900
 FILE = """
 pipeline: day

@@ -115,6 +115,7 @@ def test_bad_options_are_refused(server: LiveServer) -> None:
             reader_of(server, **options)
 
 
+@pytest.mark.room("exchange")
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_query_in_spark_has_the_objects_of_the_export(server: LiveServer, admin: Client, spark: SparkSession) -> None:

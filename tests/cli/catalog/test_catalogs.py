@@ -79,6 +79,7 @@ def test_head_of_a_namespace_explains_the_path_of_a_table(limnos: Run) -> None:
     assert "?table" not in namespace.err + slashes.err
 
 
+@pytest.mark.room("exchange")
 def test_export_of_a_table_is_refused_with_the_commands_for_metalakes_and_rows(limnos: Run) -> None:
     """An export of a table's path fails with the commands for metalakes and rows."""
     done = limnos("export", "main.raw.t", "--output", "table")
@@ -100,6 +101,7 @@ def test_audit_columns_are_those_of_the_table_in_json_too(limnos: Run) -> None:
     assert table.splitlines()[1].startswith("create,")
 
 
+@pytest.mark.room("search")
 def test_search_without_results_names_unknown_filters_and_places(limnos: Run) -> None:
     """A search that finds nothing says which filter there is not, and where to look for the place of `in`."""
     colour = limnos("find", "orders", "colour:red", "--output", "table")

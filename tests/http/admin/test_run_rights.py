@@ -280,6 +280,7 @@ def test_change_feed_has_starts_ends_and_publications_of_runs(node: DriverNode) 
     assert job_changes("zoe") == []
 
 
+@pytest.mark.room("jobs")
 def test_a_renamed_pipeline_keeps_its_runs(node: DriverNode) -> None:
     """Runs belong to the pipeline's id, and answers have its current name."""
     run = started(node)

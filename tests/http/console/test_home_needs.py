@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from limnos.http.console.home_needs import DAY_MS, run_bars
 from limnos.model.runs import PipelineRun
 from limnos.services.runs.run_access import RunView
@@ -108,6 +110,7 @@ def test_bars_are_of_fourteen_days() -> None:
     assert run_bars(runs[-1:], now_ms=NOW) == ((), "")
 
 
+@pytest.mark.room("search")
 def test_pipelines_and_runs_have_their_names_and_links(lake: DriverNode) -> None:
     """The latest changes, the search and the palette call a pipeline by its name, with a link, and never a template."""
     declare(lake, "nyc")

@@ -223,6 +223,8 @@ def test_restricted_user_cannot_move_table_out_of_restrictions(shop: DriverNode)
     assert shop.get(HOME, user="bob").status in (403, 404)
 
 
+@pytest.mark.room("search")
+@pytest.mark.room("exchange")
 def test_secondary_routes_reveal_no_values_or_files(shop: DriverNode) -> None:
     """Tags, feed, search, statistics, policies and lists reveal the table's name and columns, and no value or file."""
     location = str(real(shop)["metadata"]["location"])  # type: ignore[index]

@@ -568,6 +568,7 @@ def test_several_restrictions_of_a_table_are_listed(lake: DriverNode) -> None:
     assert [each["name"] for each in restrictions] == ["r0", "r1", "r2"]
 
 
+@pytest.mark.room("exchange")
 def test_restrictions_can_be_exported_and_imported(lake: DriverNode) -> None:
     """An export contains restrictions; an import sets them with the new ids of users and objects, without unknown
     users.

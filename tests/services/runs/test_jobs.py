@@ -12,6 +12,8 @@ from limnos.services.request.context import Context
 from tests.http.conftest import empty_database, fresh, node  # noqa: F401 - fixtures
 from tests.http.driver import API, PROGRAM, DriverNode, grant, let_jobs
 
+pytestmark = pytest.mark.room("jobs")
+
 JOBS = f"{API}/lake/jobs/runs"
 
 

@@ -69,6 +69,7 @@ def everything_in(data: Path) -> bytes:
     return b"".join(each.read_bytes() for each in sorted(data.iterdir()) if each.is_file())
 
 
+@pytest.mark.room("exchange")
 def test_no_file_holds_a_secret(store: ObjectStoreServer, storage: StorageSection, tmp_path: Path) -> None:
     """Secrets of created, altered and imported catalogs are in no file in clear text. The key file is private and read
     at each start.

@@ -8,6 +8,8 @@ import pytest
 from tests.http.console.visitor import ConsoleVisitor, PageReader, text_of
 from tests.http.driver import API, DriverNode
 
+pytestmark = pytest.mark.room("search")
+
 PALETTE = "/console/search?metalake=lake&q="
 
 
