@@ -25,7 +25,7 @@ from limnos.config.settings import Settings
 from limnos.model.errors import ServiceUnavailable
 from tests import clocks
 from tests.http.driver import DriverNode, node_at
-from tests.installed import room_part
+from tests.installed import has_room, room_part
 
 pytestmark = pytest.mark.slow
 
@@ -174,4 +174,5 @@ def test_no_loop_is_written_elsewhere() -> None:
                 if isinstance(each, ast.AsyncFunctionDef) and _repeats(each):
                     repeating.add(f"{path.relative_to(SOURCE)}:{each.name}")
 
-    assert repeating == set(REPEATS)
+    absent = {each for each in REPEATS if each.startswith("rooms/") and not has_room(each.split("/")[1])}
+    assert repeating == set(REPEATS) - absent
