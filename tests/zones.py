@@ -25,7 +25,7 @@ FOLDERS: Final = (
 MODULES: Final = frozenset(
     {
         "cli/identity/test_access.py",
-        "cli/pipeline/test_jobs.py",
+        "rooms/jobs/cli/test_jobs.py",
         "formats/iceberg/test_types.py",
         "http/test_cloudevents.py",
         "http/test_request_audit.py",
