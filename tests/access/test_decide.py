@@ -266,3 +266,10 @@ def test_first_role_is_named_of_several() -> None:
     subject = member(role(rule, id=1, name="one"), role(rule, id=2, name="two"))
 
     assert decide(subject, Action.CATALOG_LOAD, CATALOG_CHAIN, nobody).factors[0].role == "one"
+
+
+def test_owner_of_a_namespace_lacks_use_catalog_alone() -> None:
+    """The refusal of a namespace's owner names USE_CATALOG, which suffices, and not the privileges of other users."""
+    decision = decide(allowed(), Action.TABLE_CREATE, INNER_CHAIN, owned_by({OUTER: USER}))
+
+    assert decision.message().endswith(": needs USE_CATALOG on main, has ownership of main.a")

@@ -391,18 +391,25 @@ class AnyOf(Rule):
     def wants(self, case: DecisionCase) -> Clauses | None:
         """Return the factors of all parts as alternatives if every part is simple.
 
-        Otherwise return those of the first part that a grant or a change of owner could satisfy.
+        Otherwise return those of the part that the fewest grants satisfy, or of the first part that needs a change of
+        owner. An owner of a namespace without USE_CATALOG lacks this privilege alone.
         """
         options = [factors for part in self.parts if (factors := part.wants(case)) is not None]
         if not options:
             return None
         if not self.flat:
-            return options[0]
+            return min([option for option in options if _needs_only_grants(option)] or options[:1], key=len)
         return (tuple(factor for option in options for clause in option for factor in clause),)
 
     def leaves(self, kind: Kind | None = None) -> Iterator[Rule]:
         for part in self.parts:
             yield from part.leaves(kind)
+
+
+def _needs_only_grants(clauses: Clauses) -> bool:
+    """Return whether each clause can be satisfied without a change of owner or of the service's admins."""
+    owners = {decisions.OWNER, decisions.SERVICE_ADMIN}
+    return all(any(factor.privilege not in owners for factor in clause) for clause in clauses)
 
 
 @dataclass(frozen=True, slots=True)

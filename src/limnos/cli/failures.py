@@ -16,7 +16,7 @@ from limnos.cli.exit_codes import ExitCode
 from limnos.cli.hints.arguments import hint_for_argument
 from limnos.cli.hints.failed_calls import hint_for, is_anonymous
 from limnos.cli.hints.typed_command import TypedCommand
-from limnos.cli.lookups import needs_extra, unknown_token
+from limnos.cli.lookups import needs_extra, not_signed_in, unknown_token
 from limnos.cli.output import Format, to_json, visible
 from limnos.cli.visible_paths import hint_for_name, path_answer
 from limnos.client.errors import ArgumentError, ClientError
@@ -60,7 +60,6 @@ _BY_KIND = {
 
 _NO_PRINCIPAL = re.compile(r"(?:User|Group|Role) \S+ does not exist in ")
 """The beginning of messages about a missing user, group or role."""
-_NOT_SIGNED_IN = "you are not signed in: this command sent no credential"
 
 
 def _of_reads(message: str, typed: TypedCommand) -> str:
@@ -176,7 +175,7 @@ def _from_client(error: ClientError, typed: TypedCommand) -> CommandFailure:
     details = {"status": error.status or None, "request_id": error.request_id, "decision": error.decision}
     answer = path_answer(error, typed)
     is_unsigned = is_anonymous(error) and not _names_user(typed)
-    message = _NOT_SIGNED_IN if is_unsigned else _of_reads(typed.located(error.message), typed)
+    message = not_signed_in() if is_unsigned else _of_reads(typed.located(error.message), typed)
     exit_code = _BY_KIND.get(error.kind, ExitCode.FAILED)
     if exit_code is ExitCode.FAILED and _NO_PRINCIPAL.match(error.message):
         exit_code = ExitCode.NOT_FOUND  # Gravitino's status for it is 400 in some calls and 404 in others

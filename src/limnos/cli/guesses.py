@@ -53,6 +53,7 @@ show groups, groups = list groups
 show tags, tags = list tags
 show tokens, tokens = list tokens
 show runs, runs, get runs, history of runs, executions, pipeline history, pipeline ps, pipeline log = list runs
+show pipeline, describe pipeline, get pipeline, pipeline show = list runs {} | this lists the runs of a pipeline, and 'limnos show schedule' shows its schedule
 show pipelines, pipelines, dags, dag, flows, flow = list pipelines
 show jobs, jobs, get jobs = list jobs
 show nodes, nodes, cluster, get nodes, members = list nodes

@@ -219,6 +219,13 @@ def needs_extra(error: ClientError) -> bool:
     return _INSTALLS_EXTRA.search(error.message) is not None
 
 
+def not_signed_in() -> str:
+    """Return the message for a command that sent no credential, with the server that refused it."""
+    used = used_server.get()
+    server = "" if used is None else f" to {used.uri}"
+    return f"you are not signed in{server}: this command sent no credential"
+
+
 def unknown_token(error: ClientError) -> str | None:
     """Return the message for a token that the server does not know: which server, and whose token; None for other
     errors, and before a command uses a server.

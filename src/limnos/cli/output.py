@@ -187,12 +187,12 @@ def _inner_cell(value: object) -> str:
 
 
 def human_size(size: int) -> str:
-    """Format a number of bytes for a table, as `1.5 MB`."""
+    """Format a number of bytes for a table, as `1.5 MiB`."""
     number = float(size)
-    for unit in ("B", "kB", "MB", "GB", "TB"):
-        if number < 1000 or unit == "TB":
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if number < 1024 or unit == "TiB":
             break
-        number /= 1000
+        number /= 1024
     return f"{number:.0f} {unit}" if unit == "B" or number >= 100 else f"{number:.1f} {unit}"
 
 

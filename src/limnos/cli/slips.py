@@ -165,6 +165,8 @@ def _too_many(extra: str, command: _Command) -> UsageError:
         if typed_flags & {*form.split()}:
             return UsageError(message, hint=answers.propose([*command.typed_name, *flags]))
         hint = answers.propose([*(texts.get(word, word) for word in form.split()), *flags])
+        if command.words[0] == "create" and len(command.words) == 2:
+            message = f"{message}: each command creates one {command.words[1]}"
         if command.words == ["role", "list"]:
             hint += f"; the roles of a user: {answers.propose(['show', 'user', last])}"
         if command.words == ["user", "list"]:

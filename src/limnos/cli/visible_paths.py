@@ -101,6 +101,8 @@ def _in_part(path: Sequence[str], known: KnownPath, *, typed: TypedCommand) -> P
     above = path[: known.length]
     if not _CONTAINERS & {*known.kinds}:
         message = f"{display.render(above)} is {_with_article(known.kinds[0])}: no object is below it"
+        if typed.words[:2] in {("set", "tag"), ("tag", "add")} and "table" in known.kinds:
+            message += "; a column's tags are set in the console and over Gravitino REST"
         return PathAnswer(message, _shows(above, known.kinds, typed=typed))
     if (version := _version_of(path, typed=typed)) is not None:
         return version

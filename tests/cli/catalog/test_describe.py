@@ -60,7 +60,7 @@ def test_restricted_table_is_shown_without_its_closed_location(fake: FakeServer,
     assert isinstance(part, dict)
     assert isinstance(whole, dict)
     assert (part["restricted"], part["location"], part["metadata_location"]) == (
-        "you read a part of its rows or columns",
+        "you read a part of its rows or columns; 'limnos head' names the masked columns",
         None,
         None,
     )

@@ -80,7 +80,7 @@ def test_table_is_shown_with_all_that_governs_it(governed: FakeServer, limnos: R
         "columns": {"fare": "double required"},
         "column_comments": {"fare": "in EUR"},
         "rows": 12,
-        "size": "2.5 MB",
+        "size": "2.4 MiB",
         "size_bytes": 2_500_000,
         "owner": "user ana",
         "tags": ["pii", "gold"],
@@ -96,7 +96,7 @@ def test_table_format_has_a_line_for_each_part(governed: FakeServer, limnos: Run
     lines = limnos("show", "main.raw.t", "--kind", "table", "--output", "table").out.splitlines()
 
     known = {line.split()[0]: " ".join(line.split()[1:]) for line in lines}
-    assert (known["size"], known["tags"], known["maintenance"]) == ("2.5 MB", "pii, gold", "compact"), governed.calls
+    assert (known["size"], known["tags"], known["maintenance"]) == ("2.4 MiB", "pii, gold", "compact"), governed.calls
 
 
 def test_parts_that_the_caller_may_not_read_are_left_out(governed: FakeServer, limnos: Run) -> None:

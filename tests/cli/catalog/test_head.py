@@ -33,7 +33,7 @@ def test_table_output_names_omitted_rows_and_columns(fake: FakeServer, run: Run)
     )
 
     assert (done.code, "xxxx1234" in done.out, "null" in done.out) == (0, True, True)
-    for words in ("more rows", "3 more columns", "restriction applies to you"):
+    for words in ("more rows", "3 more columns", "and card is masked"):
         assert words in done.err
 
 

@@ -250,3 +250,23 @@ def test_default_server_without_an_answer_leads_to_the_profiles(
     assert "list profiles" not in str(before)
     assert "'limnos list profiles' lists the servers" in str(bare)
     assert "list profiles" not in str(named)
+
+
+def test_owner_who_may_not_grant_above_gets_another_way() -> None:
+    """A preset for a user needs a right on the metalake, which the owner of an object lacks. The hint names what the
+    owner can do: grant to a role, or answer a request. For a request whose preset needs a privilege above the object,
+    it names who has to answer.
+    """
+    message = "User 'mira' is not authorized to perform operation '{}' on metadata '{}': needs MANAGE_GRANTS on {}"
+    assign = DeniedError(message.format("role_assign", "lake", "lake"), status=403, code="denied")
+    above = DeniedError(message.format("privilege_grant", "main", "main"), status=403, code="denied")
+
+    preset = str(
+        hint_for(assign, TypedCommand(["grant", "--preset", "reader", "main.clinic.wards", "--to", "user:jon"]))
+    )
+    request = str(hint_for(above, TypedCommand(["request", "grant", "4de6", "--token-file", "mira.token"])))
+
+    assert "--to role:ROLE" in preset
+    assert "'limnos request access main.clinic.wards'" in preset
+    assert "a privilege on main, above the object that you own" in request
+    assert "'limnos request grant 4de6'" in request

@@ -78,7 +78,7 @@ def test_request_is_named_by_a_unique_beginning(fake: FakeServer, limnos: Run, a
 
     assert ambiguous.code == 3
     assert (done.code, fake.asked[-1].body["answer"], fake.asked[-1].body["user"]) == (0, answer, "ana")  # type: ignore[index]
-    assert "table main.a.t" in done.out
+    assert "main.a.t" in done.out
 
 
 def test_grant_of_another_kind_names_the_kind(fake: FakeServer, limnos: Run) -> None:

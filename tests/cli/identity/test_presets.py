@@ -89,7 +89,10 @@ def test_ambiguous_name_is_refused(fake: FakeServer, limnos: Run, kinds: tuple[s
         ("grant --preset reader main.a main.b --to user:ana", "name one object"),
         ("grant --preset reader main.a --deny --to user:ana", "never denied"),
         ("grant role r --to role:x", "not to a role"),
-        ("grant select_table --on main.a --to user:ana", "privileges are held by roles, not by a user"),
+        (
+            "grant select_table --on main.a --to user:ana",
+            "'limnos grant select_table --on main.a --to ROLE', then 'limnos grant role ROLE --to user:ana'",
+        ),
     ],
 )
 def test_wrong_command_is_refused_before_a_request(fake: FakeServer, limnos: Run, words: str, message: str) -> None:
@@ -97,7 +100,7 @@ def test_wrong_command_is_refused_before_a_request(fake: FakeServer, limnos: Run
     done = limnos(*words.split())
 
     assert done.code == 2
-    assert message in str(done.error["message"])
+    assert message in f"{done.error['message']}: {done.error.get('hint')}"
     assert fake.calls == []
 
 
@@ -114,5 +117,5 @@ def test_question_about_a_preset_changes_nothing(fake: FakeServer, limnos: Run) 
 
     done = limnos("grant", *WORDS, "--to", "user:ana", "--what-if")
 
-    assert "1 users would gain" in done.out
+    assert "1 user would gain" in done.out
     assert len(fake.calls) == 1

@@ -38,7 +38,8 @@ def test_records_beyond_the_limit_are_reported(fake: FakeServer, limnos: Run) ->
     lines = [{"id": at, "at": f"2026-11-28T12:00:0{at}Z", "user": "ana", "outcome": "done"} for at in (3, 2, 1)]
     for limit in (2, 3):
         page = {"lines": lines[: limit + 1], "next": None, "more": False}
-        fake.on("GET", AUDIT.replace("51", str(limit + 1)), page)
+        for requested in (limit + 1, limit + 501):
+            fake.on("GET", AUDIT.replace("51", str(requested)), page)
 
     cut, whole = (limnos("audit", "--limit", str(limit)) for limit in (2, 3))
 
@@ -91,3 +92,28 @@ def test_privileges_of_a_grant_are_shown_on_a_narrow_terminal() -> None:
     text = layout(rows, {each: each for each in rows[0]}, width=80)
 
     assert text.lines[0].split()[:4] == ["at", "receiver", "privileges", "path"]
+
+
+def test_latest_records_are_chosen_by_their_times(fake: FakeServer, limnos: Run) -> None:
+    """Records are not written in the order of their times: those of the latest times are printed, not those that were
+    written last.
+    """
+    written = [
+        {"id": number, "at": f"2026-11-28T12:00:{second:02}Z", "user": "ana", "outcome": "done"}
+        for number, second in ((5, 1), (4, 0), (3, 9), (2, 8), (1, 7))
+    ]
+    page = {"next": None, "more": False}
+    fake.on("GET", AUDIT.replace("51", "3"), {**page, "lines": written[:3], "more": True, "next": 3})
+    fake.on("GET", AUDIT.replace("51", "503"), {**page, "lines": written})
+
+    done = limnos("audit", "--limit", "2", "--output", "csv", "--columns", "id")
+
+    assert done.out.split() == ["id", "3", "2"]
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_who_sees_only_own_records_is_told(fake: FakeServer, limnos: Run, *, own: bool) -> None:
+    """A user who does not own the metalake gets the note that records of others are left out."""
+    fake.on("GET", AUDIT, {"lines": [], "next": None, "more": False, "own": own})
+
+    assert ("note: your own actions" in limnos("audit", "--output", "table").err) is own

@@ -33,7 +33,7 @@ COLUMN = {
 
 
 def test_lineage_is_shown_as_a_tree(fake: FakeServer, run: Run) -> None:
-    """Each source is shown once, below the objects that were derived from it. Hidden nodes have no name; a cycle
+    """Each source is shown once, below the objects that were derived from it, direct sources first. Hidden nodes have no name; a cycle
     ends.
     """
     fake.on("GET", f"{LINEAGE}?path=main.a.t&depth=2&direction=up", GRAPH)
@@ -43,8 +43,8 @@ def test_lineage_is_shown_as_a_tree(fake: FakeServer, run: Run) -> None:
     assert command_result.out.splitlines() == [
         "main.a.t",
         "├─ main.a.s  (identity) by load",
-        "│  ├─ s3://b x.csv  (identity, indirect) by load",
-        "│  └─ main.a.t  (identity) by load (above)",
+        "│  ├─ main.a.t  (identity) by load (above)",
+        "│  └─ s3://b x.csv  (identity, indirect) by load",
         "└─ an object that you may not see",
     ]
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _TIME_MS_MAX = 253_402_300_800_000
 """The year 10000 in milliseconds. Later times are treated as unknown."""
+_RESTRICTED = "you read a part of its rows or columns; 'limnos head' names the masked columns"
 
 
 def fields_of(client: Client, kind: str, path: str) -> dict[str, object]:
@@ -252,7 +253,7 @@ def _table(client: Client, path: str) -> dict[str, object]:
         "name": display.render(table.path),
         "path": table.path,
         "comment": _comment(metadata),
-        "restricted": "you read a part of its rows or columns" if is_restricted else None,
+        "restricted": _RESTRICTED if is_restricted else None,
         "format": f"iceberg v{metadata.get('format-version')}",
         "uuid": metadata.get("table-uuid"),
         "location": None if is_restricted else metadata.get("location"),

@@ -68,7 +68,10 @@ def head(
             raise _file_error(path) or error from error
     if _shown(result.columns, result.rows, empty="no rows that you may see", common=common):
         return
-    for remark in _remarks(result.columns_left_out, is_complete=result.complete, is_restricted=result.restricted):
+    masked = [each.name for each in result.columns if each.masked]
+    for remark in _remarks(
+        result.columns_left_out, is_complete=result.complete, is_restricted=result.restricted, masked=masked
+    ):
         print(remark, file=sys.stderr)
 
 
@@ -142,7 +145,7 @@ def _show_file(path: str, file: str, *, location: str | None, rows: int, common:
     else:
         print(f"a binary file of {result.size} bytes: fetch it with a client", file=sys.stderr)
         return
-    for remark in _remarks(result.columns_left_out, is_complete=result.complete, is_restricted=False):
+    for remark in _remarks(result.columns_left_out, is_complete=result.complete):
         print(remark, file=sys.stderr)
 
 
@@ -165,10 +168,14 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def _remarks(columns_left_out: int, *, is_complete: bool, is_restricted: bool) -> list[str]:
+def _remarks(
+    columns_left_out: int, *, is_complete: bool, is_restricted: bool = False, masked: Sequence[str] = ()
+) -> list[str]:
     remarks = [] if is_complete else ["there are more rows, or files that were not read"]
     if columns_left_out:
         remarks.append(f"{columns_left_out} more columns: name some by --columns")
     if is_restricted:
-        remarks.append("a read restriction applies to you: rows may be left out, and values masked")
+        verb = "is" if len(masked) == 1 else "are"
+        values = f"and {', '.join(masked)} {verb} masked" if masked else "and values masked"
+        remarks.append(f"a read restriction applies to you: rows may be left out, {values}")
     return remarks

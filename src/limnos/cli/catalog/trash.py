@@ -41,7 +41,7 @@ def list_trash(path: str = "main", /, *, common: CommonFlags = DEFAULTS) -> None
         for each in result
     ]
     columns = ["id", "kind", "name", "dropped_by", "dropped_at", "expires_at", "restrictions"]
-    show_rows(rows, columns, output_format=common.output_format, empty="nothing that you may restore")
+    show_rows(rows, columns, output_format=common.output_format, empty=f"nothing in {path} that you may restore")
 
 
 @app.command

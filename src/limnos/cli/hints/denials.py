@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from limnos.cli.hints.typed_command import TypedCommand
+from limnos.cli.hints.typed_command import TypedCommand, path_parts
 from limnos.cli.lookups import AccessOffer, access_offer, other_metalake
 from limnos.client.errors import DeniedError
 
@@ -33,8 +33,30 @@ def denied_hint(error: DeniedError, typed: TypedCommand) -> str:
     words = ["access", "explain", action, *([] if whole or not target else [target])]
     words += ["--kind", kind] if kind and not whole else []
     shows = f"'{typed.command(*words)}' shows what is missing"
+    if (instead := _of_grants(action, target, typed)) is not None:
+        return f"{instead}; {shows}"
     offer = None if whole else access_offer(action, kind=kind, path=target)
     return shows if offer is None else f"{_ask(offer, typed)}; {shows}"
+
+
+def _of_grants(action: str, target: str, typed: TypedCommand) -> str | None:
+    """Return what an owner of an object can do who may not grant above it; None for other refusals.
+
+    A preset for a user makes a role, which takes a right on the metalake. The grant of a request does not.
+    """
+    path = next((word for word in typed.words[1:] if len(path_parts(word)) > 1), "PATH")
+    if action == "role_assign" and typed.words[:1] == ("grant",) and "--preset" in typed.tokens:
+        words = ["request", "access", path]
+        return (
+            "as owner of an object you may grant it to a role: --to role:ROLE; or its user types"
+            f" '{typed.spell(*words)}' and you answer with 'limnos request grant ID'"
+        )
+    if action == "privilege_grant" and typed.words[:2] == ("request", "grant"):
+        return (
+            f"the preset also needs a privilege on {target}, above the object that you own: have somebody who may grant"
+            f" there type '{typed.spell(*typed.words)}'; the request stays open"
+        )
+    return None
 
 
 def _ask(offer: AccessOffer, typed: TypedCommand) -> str:

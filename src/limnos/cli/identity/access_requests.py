@@ -101,14 +101,14 @@ def list_(
             "state",
             "preset",
             "path",
-            "answered_by",
             "note",
+            "answered_by",
             "requested_at",
             "answered_at",
             "reason",
             "kind",
         )
-    empty = "you have no requests" if own else "no open requests"
+    empty = "you have no requests" if own else "no open requests that you may answer; your own: --own"
     show_rows(rows, columns, output_format=common.output_format, empty=empty)
 
 
@@ -169,7 +169,8 @@ def grant(request: str, /, *, common: CommonFlags = DEFAULTS) -> None:
         except NotFoundError as error:
             raise _other_kind(client, asked_for) or error from error
     show_done(
-        f"granted {asked_for.preset} on {_where(asked_for)} to user {asked_for.user}, by the role {outcome.role}",
+        f"granted {asked_for.preset} on {display.render(asked_for.path)} to user {asked_for.user}, by the role"
+        f" {outcome.role}",
         {"granted": asked_for.id, "user": asked_for.user, "preset": asked_for.preset, "role": outcome.role},
         output_format=common.output_format,
     )

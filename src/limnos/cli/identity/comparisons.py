@@ -162,7 +162,8 @@ def show_consequence(consequence: AccessConsequence, *, output_format: Format) -
     if output_format == "json":
         show_done("", msgspec.to_builtins(consequence), output_format="json")
         return
-    print(f"{consequence.gaining} users would gain and {consequence.losing} would lose access; nothing was changed")
+    users = "user" if consequence.gaining == 1 else "users"
+    print(f"{consequence.gaining} {users} would gain and {consequence.losing} would lose access; nothing was changed")
     if consequence.bounded:
         print("there are more users or objects than were checked: the numbers are lower bounds")
     if rows:

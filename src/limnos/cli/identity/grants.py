@@ -264,14 +264,25 @@ def _without_prefix(command: _GrantCommand) -> _GrantCommand:
             raise UsageError(
                 f"a denial is held by a role, not by a {holder.kind}", hint=f"'{denial}', and for the role '{then}'"
             )
-        preset = next((word for name in command.names if (word := _PRESET_WORDS.get(name.lower()))), "reader")
-        path = command.on or next((name for name in command.names if "." in name), "PATH")
-        typed = command.spelled("--preset", preset, path, f"--{command.preposition}", str(command.holder))
         raise UsageError(
-            f"privileges are held by roles, not by a {holder.kind}",
-            hint=f"a preset goes to a {holder.kind}: {typed}",
+            f"privileges are held by roles, not by a {holder.kind}", hint=_of_principal(command, kind=holder.kind)
         )
     return replace(command, holder=holder.name)
+
+
+def _of_principal(command: _GrantCommand, *, kind: str) -> str:
+    """Return the hint for privileges of a user or a group: a preset if its word was typed, else the privileges for a
+    role. A preset that was not typed would give more than these.
+    """
+    flag, holder = f"--{command.preposition}", str(command.holder)
+    preset = next((word for name in command.names if (word := _PRESET_WORDS.get(name.lower()))), None)
+    if preset is not None:
+        path = command.on or next((name for name in command.names if "." in name), "PATH")
+        return f"a preset goes to a {kind}: '{command.spelled('--preset', preset, path, flag, holder)}'"
+    typed = command.spelled(*command.names, *_on(command), flag, "ROLE")
+    if command.verb == "revoke":
+        return f"'{shlex.join(['limnos', 'show', kind, holder.rpartition(':')[2]])}' shows the roles, and '{typed}'"
+    return f"'limnos create role ROLE', '{typed}', then '{command.spelled('role', 'ROLE', flag, holder)}'"
 
 
 def _on(command: _GrantCommand) -> list[str]:

@@ -115,7 +115,10 @@ def _by_data_directory(data: Path | None, common: CommonFlags, *, lifetime_s: in
     try:
         uri, token = read_local_server(directory)
     except NoLocalServer as error:
-        here = "start one with 'limnos server start', or name the directory of a running one with --data"
+        here = (
+            "start one with 'limnos server start'; wait for the line `ready` of one that is starting; or name the"
+            " directory of a running one with --data"
+        )
         default = f": without it, it is {directory}" if data is None else ""
         other = "run it as the user who started 'limnos server start', with its --data; in a container: 'docker exec'"
         raise StoppedError(str(error), hint=here + default if error.is_absent else other) from None

@@ -116,7 +116,7 @@ def note_earlier_end(expires_at: object, *, asked_s: int | None, what: str = "to
         print(
             f"note: the {what} ends at {expires_at}, with the session or token that created it"
             f"{'' if asked_s is None else ', and not as late as you asked'};"
-            " a later end needs a token without one: --token-file admin.token, in the server's data directory",
+            " a token without an end can create later ones: --token-file admin.token, in the server's data directory",
             file=sys.stderr,
         )
     return lifetime_s

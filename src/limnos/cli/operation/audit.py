@@ -14,7 +14,7 @@ from cyclopts import App, Parameter
 from limnos.cli.common import DEFAULTS, CommonFlags
 from limnos.cli.failures import UsageError
 from limnos.cli.output import Format, TableOptions, show_done, show_rows, table_options
-from limnos.client.values import AuditLine
+from limnos.client.values import AuditLine, AuditPage
 from limnos.model.audit import OTHER
 from limnos.names import display
 from limnos.names.errors import InvalidName
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from limnos.client import Client
 
 PAGE = 1000
+_LATE = 500
+"""Refusals are recorded at once, reads in batches, and changes within half a minute. The server returns records in the
+order of writing, so the latest ones are searched among so many more.
+"""
 _READS = frozenset({"read", "table_load", "table_read", "table_scan"})
 _GRANTS = frozenset({"grant", "revoke", "give", "take", "role_assign", "privilege_grant"})
 """Actions whose records say first who received what."""
@@ -30,6 +34,8 @@ _ROLE = re.compile(
     r"^role (?P<first>.+?): (?P<what>(?:no longer )?(?:allow|deny) .+)$|^(?P<former>.+), role (?P<last>.+)$"
 )
 """The detail of a grant: the role and its privileges. Records of earlier releases have the role at the end."""
+_DECLINED = re.compile(r"^declined the request of user (.+) for ")
+"""The detail of a declined request for access."""
 _PRIVILEGE = re.compile(r"(?:no longer )?(?:allow |(deny ))([A-Z_]+) on .+")
 _GRANT_FIRST = ("at", "receiver", "privileges", "path", "user", "change")
 _AGO = re.compile(r"([0-9]{1,6})([smhd])")
@@ -95,9 +101,18 @@ def audit(
         "server": server,
     }
     with common.client() as client:
-        newest, records_reads = _lines(client, expected, limit=limit + 1)
-    if action in _READS and not records_reads and common.output_format == "table":
-        print("note: this server records no reads: its setting audit.reads is off", file=sys.stderr)
+        newest, page = _lines(client, expected, limit=limit + 1)
+        if len(newest) > limit:
+            newest, page = _lines(client, expected, limit=limit + 1 + _LATE)
+            newest.sort(key=lambda line: line.at, reverse=True)
+    if page.own and who is None and common.output_format == "table":
+        print("note: your own actions; the owner of the metalake sees those of others", file=sys.stderr)
+    if action in _READS and not page.records_reads and common.output_format == "table":
+        print(
+            "note: reads by engines are not recorded, because the server's setting audit.reads is off; previews of rows"
+            " are",
+            file=sys.stderr,
+        )
     if action == "table_read" and common.output_format == "table":
         print("note: restricted users have table_scan, loads table_load: '--action read' has all", file=sys.stderr)
     if len(newest) > limit:
@@ -146,8 +161,8 @@ def _path(text: str) -> str:
         return display.render(text.split("."))
 
 
-def _lines(client: Client, expected: dict[str, object], *, limit: int) -> tuple[list[AuditLine], bool]:
-    """Return up to `limit` audit records, newest first, and whether the server records reads."""
+def _lines(client: Client, expected: dict[str, object], *, limit: int) -> tuple[list[AuditLine], AuditPage]:
+    """Return up to `limit` audit records, newest first, and the page of the last ones."""
     lines: list[AuditLine] = []
     before: int | None = None
     while True:
@@ -155,7 +170,7 @@ def _lines(client: Client, expected: dict[str, object], *, limit: int) -> tuple[
         lines += page.lines
         before = page.next
         if not page.more or len(lines) >= limit:
-            return lines, page.records_reads
+            return lines, page
 
 
 def _row(line: AuditLine, output_format: Format) -> dict[str, object]:
@@ -189,6 +204,8 @@ def _grant_of(line: AuditLine) -> dict[str, str]:
     detail, about = line.detail or "", line.object
     if line.change in {"give", "take"} and about is not None:
         return {"receiver": f"{about.kind} {about.path}", "privileges": detail}
+    if (declined := _DECLINED.match(detail)) is not None:
+        return {"receiver": f"user {declined[1]}", "privileges": "none: the request was declined"}
     match = _ROLE.match(detail) if line.change in {"grant", "revoke"} else None
     if match is None:
         return {"receiver": "", "privileges": detail if line.change in {"grant", "revoke"} else ""}

@@ -108,7 +108,7 @@ def _branch(
     up: bool,
     printed_ids: set[str],
 ) -> None:
-    edges = following.get(node_id, [])
+    edges = sorted(following.get(node_id, []), key=lambda edge: not edge.direct)
     for number, edge in enumerate(edges, 1):
         last = number == len(edges)
         other = edge.source if up else edge.target

@@ -60,13 +60,14 @@ class AuditLine(msgspec.Struct, frozen=True, kw_only=True):
 
 class AuditPage(msgspec.Struct, frozen=True):
     """A page of audit records. `next` is the record to continue before or after; `more` is whether more records exist
-    now. `records_reads` is whether the server records reads of now.
+    now. `records_reads` is whether the server records reads of now, `own` whether records of other users are left out.
     """
 
     lines: tuple[AuditLine, ...]
     next: int | None
     more: bool
     records_reads: bool = True
+    own: bool = False
 
 
 class ImportInfo(msgspec.Struct, frozen=True, kw_only=True):

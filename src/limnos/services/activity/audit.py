@@ -58,10 +58,11 @@ _WORD_MAX: Final = 100
 
 
 class AuditLinesPage(NamedTuple):
-    """A page of audit records, and whether more follow."""
+    """A page of audit records, whether more follow, and whether records of other users are left out."""
 
     lines: list[AuditRecord]
     more: bool
+    is_own: bool = False
 
 
 async def audit_read(ctx: Context, metalake: str | None, *, filters: AuditFilter, limit: int) -> AuditLinesPage:
@@ -85,7 +86,7 @@ async def audit_read(ctx: Context, metalake: str | None, *, filters: AuditFilter
             is_whole = filters.before is None and not filters.after
             if not records and is_whole and filters.action is not None:
                 _require_word(ctx, filters.action)
-            return AuditLinesPage(records[:most], len(records) > most)
+            return AuditLinesPage(records[:most], len(records) > most, seen.user_id is not None)
         seen = now  # the caller's rights changed while the records were read: read again under the new rights
 
 

@@ -131,6 +131,17 @@ def _known_chains(request_view: RequestView, path: tuple[str, ...]) -> Iterator[
             yield chain
 
 
+def meant_kind(request_view: RequestView, kind: Kind, *, path: tuple[str, ...]) -> Kind:
+    """Return the kind of object that a request for access means: the requested kind, or that of the only object at the
+    path. A user who may not see an object cannot know its kind. A namespace is meant only by its own kind: access to it
+    is access to all of its objects.
+    """
+    if len(path) < 2:
+        return kind
+    known = [chain[0].kind for chain in _known_chains(request_view, path)]
+    return known[0] if len(known) == 1 and known[0] is not Kind.NAMESPACE else kind
+
+
 class KnownObject(NamedTuple):
     """An object of which the caller may know: its kind, and its owner if it has one."""
 

@@ -408,3 +408,29 @@ def test_request_for_a_topic_keeps_its_kind(crew: DriverNode) -> None:
 
     assert asked_for.status == 200
     assert [(each["kind"], each["path"]) for each in own(crew)] == [("topic", ["main", "a", "clicks"])]
+
+
+@pytest.mark.parametrize("kind", ["fileset", "model", "view"])
+def test_request_for_a_hidden_object_is_granted_on_its_kind(stocked: DriverNode, kind: str) -> None:
+    """A user who sees nothing asks for a table. The grant is on the only object at the path, whatever its kind."""
+    path = list(KINDS[kind])
+    body = {"kind": "table", "path": path}
+    stocked.ask("POST", URL, body, user="ana")
+    (listed_request,) = stocked.done("GET", URL)["requests"]
+    stocked.done("POST", f"{URL}/answer", {**body, "answer": "grant", "user": "ana", "preset": "reader"})
+
+    question = {"action": f"{kind}_load", "path": path, "kind": kind, "user": "ana"}
+    assert not listed_request.get("refusal")
+    assert stocked.done("POST", f"{OWN}/metalakes/lake/access/explain", question)["decision"]["allowed"]
+    assert states(stocked) == [(path[-1], "granted")]
+
+
+def test_request_for_a_table_gives_no_namespace(stocked: DriverNode) -> None:
+    """A request for a table at the path of a namespace is not granted: access to the namespace is more."""
+    body = {"kind": "table", "path": ["main", "k"]}
+    stocked.ask("POST", URL, body, user="ana")
+
+    answer = stocked.ask("POST", f"{URL}/answer", {**body, "answer": "grant", "user": "ana", "preset": "reader"})
+
+    assert answer.status in (400, 404)
+    assert states(stocked) == [("k", "open")]

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from limnos.client import Client
+from limnos.rooms.sqlpp.cli import sql_session
 from limnos.rooms.sqlpp.cli.sql_prompt import history_at, names_of
 from tests.cli.conftest import CommandResult, Run
 from tests.cli.query_service import FakeQueryService, serving
@@ -200,6 +201,17 @@ def test_each_refusal_of_the_server_has_its_exit_code(run: Run, fake: FakeServer
     assert done.error["message"] == "no"
 
 
+def test_unknown_token_is_reported_with_the_server(run: Run, fake: FakeServer, tmp_path: Path) -> None:
+    """A token of another store is reported as by every command: the server, and where the token came from."""
+    (tmp_path / "ana.token").write_text("lim_1_other")
+    message = "The token is not valid: create one with 'limnos create token'"
+    fake.on("POST", QUERY, {"errors": [{"code": 1, "msg": message}], "status": "fatal"}, status=401)
+
+    done = run("sql", "--uri", fake.uri, "--token-file", str(tmp_path / "ana.token"), "-c", "select 1;")
+
+    assert str(done.error["message"]).startswith(f"{fake.uri} does not know the token of --token-file")
+
+
 def test_unreachable_server_gives_the_usual_error(run: Run) -> None:
     """If the server does not answer, the error is the same as that of every command."""
     done = run("sql", "--uri", "http://127.0.0.1:1", "-c", "select 1;")
@@ -219,10 +231,13 @@ def test_invalid_flags_are_refused_before_a_request(
     assert (done.code, service.asked) == (2, [])
 
 
-def test_interrupt_cancels_the_running_statement(run: Run, service: FakeQueryService) -> None:
+def test_interrupt_cancels_the_running_statement(
+    run: Run, service: FakeQueryService, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Ctrl-C cancels the running statement by its client context id, waits for the end, and exits with the code of an
-    interrupt.
+    interrupt. Before that a note has said that the statement takes long, and how to cancel it.
     """
+    monkeypatch.setattr(sql_session, "NOTED_S", 0.0)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores SIGINT from its start
 
     def interrupt() -> None:
@@ -238,7 +253,9 @@ def test_interrupt_cancels_the_running_statement(run: Run, service: FakeQuerySer
 
     assert done.code == 130
     assert service.cancelled == [service.asked[0]["client_context_id"]]
-    assert done.err == "cancelling\nerror: ASX0041: The request was cancelled\n"
+    note, *others = done.err.splitlines()
+    assert note.startswith("note: the server has not answered yet")
+    assert others == ["cancelling", "error: ASX0041: The request was cancelled"]
 
 
 def test_interrupt_before_the_response_cancels_the_statement(

@@ -43,7 +43,13 @@ async def _audit_response(request: Request, ctx: Context, *, metalake: str | Non
     more = page.lines[-1].id if page.lines and (page.more or filters.after is not None) else filters.after
     lines = [encode(each) for each in page.lines]
     return json_response(
-        {"lines": lines, "next": more, "more": page.more, "records_reads": ctx.services.audit.takes_reads}
+        {
+            "lines": lines,
+            "next": more,
+            "more": page.more,
+            "records_reads": ctx.services.audit.takes_reads,
+            "own": page.is_own,
+        }
     )
 
 

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import KINDS, Kind
+from limnos.model.privileges import escape_percent
 from limnos.names import display
 from limnos.names.errors import InvalidName
 from limnos.names.folding import fold
@@ -100,7 +101,10 @@ def question_of(text: str, filters: Mapping[str, str | None] | None = None) -> S
         question = _with_filter(question, key, value=value)
     if not question.words and not question.has_filter and question.kinds == SEARCHED:
         if argument:
-            raise BadRequest(f"{argument[0][0]}: needs a word, tag:, owner: or kind: beside it, as in:main tag:pii")
+            key, value = argument[0]
+            raise BadRequest(
+                f"{key}: needs a word, tag:, owner: or kind: beside it, as '{key}:{escape_percent(value)} kind:table'"
+            )
         raise BadRequest("Give a word, a path, or tag:, owner: or kind: with a value")
     return question
 

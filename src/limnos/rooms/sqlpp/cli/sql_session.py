@@ -17,9 +17,11 @@ from uuid import uuid4
 
 import msgspec
 
+from limnos.cli.command_line import typed_tokens
 from limnos.cli.failures import CommandFailure, ExitCode, render
 from limnos.cli.hints.failed_calls import hint_for
 from limnos.cli.hints.typed_command import TypedCommand
+from limnos.cli.lookups import unknown_token
 from limnos.cli.output import Format, show_rows, to_json, visible
 from limnos.client.errors import ClientError
 from limnos.client.values import StatementResponse
@@ -47,6 +49,12 @@ WARNINGS_MAX: Final = 20
 CANCEL_S: Final = 5.0
 """Seconds to wait for a cancelled statement."""
 CANCEL_EVERY_S: Final = 0.2
+NOTED_S: Final = 10.0
+"""Seconds after which a note says that the command waits."""
+_WAITS: Final = (
+    "note: the server has not answered yet. The first query over data starts its engine, which can take minutes on a"
+    " busy machine; Ctrl-C cancels the statement"
+)
 _EXITS: Final = {"denied": ExitCode.DENIED, "unavailable": ExitCode.UNAVAILABLE}
 
 
@@ -131,13 +139,15 @@ class SqlSession:
         try:
             try:
                 self._send(text, own_id, sent=sent)
-                answer = sent.result()
+                answer = self._wait(sent)
             except KeyboardInterrupt:
                 interrupted = True
                 answer = self._cancel(sent, own_id)
         except ClientError as error:
             exit_code = ExitCode.INTERRUPTED if interrupted else _EXITS.get(error.kind, ExitCode.FAILED)
-            return None, StatementFailure(error.code, error.message, exit_code, hint_for(error, TypedCommand(("sql",))))
+            message = unknown_token(error) or error.message
+            hint = hint_for(error, TypedCommand(typed_tokens.get() or ("sql",)))
+            return None, StatementFailure(error.code, message, exit_code, hint)
         except (KeyboardInterrupt, TimeoutError):
             self._replace_client()
             message = "the client stops waiting; the statement ends on the server, at the latest at its time limit"
@@ -166,6 +176,15 @@ class SqlSession:
                 sent.set_result(answer)
 
         threading.Thread(target=work, daemon=True, name="limnos-sql").start()
+
+    def _wait(self, sent: Future[StatementResponse]) -> StatementResponse:
+        """Wait for the response. After `NOTED_S` a note says that the command waits, and how to end it."""
+        try:
+            return sent.result(NOTED_S)
+        except TimeoutError:
+            if not sent.done() and self.output_format == "table":
+                print(_WAITS, file=sys.stderr)
+        return sent.result()
 
     def _options(self) -> dict[str, str]:
         """Return the request parameters that select the format of the results and plans, and limit the warnings."""

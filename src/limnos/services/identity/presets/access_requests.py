@@ -24,7 +24,7 @@ from limnos.model.presets import PresetName, parse_preset
 from limnos.names import display
 from limnos.names.path import check_part
 from limnos.services.identity.access_consequences import full_name_of, privilege_request_at
-from limnos.services.identity.access_objects import AccessQuestion, scope_of_question, target_of
+from limnos.services.identity.access_objects import AccessQuestion, meant_kind, scope_of_question, target_of
 from limnos.services.identity.grants import PrivilegeRequest, grants_write
 from limnos.services.identity.presets.access_presets import (
     PresetChange,
@@ -294,12 +294,13 @@ def _answerable(
 def _refusal_of(request_view: RequestView, request: OpenRequest, *, metalake: str) -> str:
     """Return why the caller cannot grant a request; empty if they can."""
     try:
-        full_name = full_name_of(request_view, kind=request.kind, path=request.path)
+        kind = meant_kind(request_view, request.kind, path=request.path)
+        full_name = full_name_of(request_view, kind=kind, path=request.path)
         preset_decide(
             request_view,
             _preset_request(
                 metalake,
-                PrivilegeRequest(request.kind, full_name, ()),
+                PrivilegeRequest(kind, full_name, ()),
                 user=request.user,
                 preset=request.preset,
             ),
@@ -335,23 +336,29 @@ async def answer_of(ctx: Context, *, question: AccessQuestion, user: str, preset
     caller has no such request to answer. Raises PermissionDenied, NotFound for a missing metalake, and InvalidName.
     """
 
-    def decide(request_view: RequestView) -> tuple[int, int] | None:
+    def decide(request_view: RequestView) -> tuple[int, int, Kind] | None:
         chain = target_of(request_view, question).chain
         principal = principal_of(request_view.view, request_view.metalake.id, Kind.USER, user)
         if principal is None or not request_view.decide(Action.PRIVILEGE_GRANT, chain).allowed:
             return None
-        return request_view.metalake.id, principal.id
+        return (
+            request_view.metalake.id,
+            principal.id,
+            meant_kind(request_view, question.kind or Kind.TABLE, path=question.path),
+        )
 
-    async def read(ids: tuple[int, int] | None) -> list[AccessRequestRow]:
-        if ids is None:
+    async def read(known: tuple[int, int, Kind] | None) -> list[AccessRequestRow]:
+        if known is None:
             return []
         now_ms = ctx.services.store.time.now_ms()
-        return await ctx.look_up(lambda: own_access_requests_read(*ids, now_ms=now_ms))
+        return await ctx.look_up(lambda: own_access_requests_read(*known[:2], now_ms=now_ms))
 
-    _, rows = await ctx.read_confirmed(await scope_of_question(ctx, question), decide, work=read)
-    if not any((row.key.kind, row.key.path, row.preset) == (question.kind, question.path, preset) for row in rows):
+    known, rows = await ctx.read_confirmed(await scope_of_question(ctx, question), decide, work=read)
+    if known is None or not any(
+        (row.key.kind, row.key.path, row.preset) == (question.kind, question.path, preset) for row in rows
+    ):
         return None
-    privilege_request = await privilege_request_at(ctx, question, privileges=())
+    privilege_request = await privilege_request_at(ctx, question._replace(kind=known[2]), privileges=())
     return _preset_request(question.metalake, privilege_request, user=user, preset=preset)
 
 
@@ -379,7 +386,7 @@ async def access_request_grant(
     def decide(request_view: RequestView) -> Permit[RequestGrant]:
         change, decisions = preset_decide(request_view, request)
         key = AccessRequestKey(request_view.metalake.id, user_of(request_view, user).id, kind, question.path)
-        text = f"granted the request of user {user} for {words_of(kind, question.path)}"
+        text = f"granted the request of user {user} for {words_of(request.privilege_request.kind, question.path)}"
         command = RequestGrant(key, preset, change, text)
         return request_view.permit(command, *decisions, zone=request_view.metalake.id)
 
