@@ -34,3 +34,17 @@ def test_customary_ports_are_taken_when_they_are_free(monkeypatch: pytest.Monkey
     assert len(sockets) == 2
     for each in sockets:
         each.close()
+
+
+@pytest.mark.parametrize(
+    "address, hosts, url",
+    [
+        ("0.0.0.0", ("*.example.com", "lake.example.com:9000", "lake.example.com"), "https://lake.example.com:{}"),
+        ("0.0.0.0", (), "https://0.0.0.0:{}"),
+        ("127.0.0.1", ("lake.example.com",), "https://127.0.0.1:{}"),
+    ],
+)
+def test_url_of_all_addresses_has_the_first_name(address: str, hosts: tuple[str, ...], url: str) -> None:
+    """A server that listens on all addresses prints its name, which its certificate has."""
+    with socket.create_server((address, 0)) as bound:
+        assert listening.url_of(bound, scheme="https", hosts=hosts) == url.format(bound.getsockname()[1])

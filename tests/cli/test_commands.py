@@ -466,7 +466,7 @@ def test_removed_user_leaves_objects_that_are_named(fake: FakeServer, limnos: Ru
     done = limnos("user", "remove", "ben", "--output", "table")
 
     assert (done.code, done.out) == (0, "removed user ben\n")
-    assert ("ben owns main.raw.t, which would remain without an owner" in done.err) is owned
+    assert ("ben owns main.raw.t, whose objects need another owner" in done.err) is owned
 
 
 def test_users_are_listed(fake: FakeServer, limnos: Run) -> None:

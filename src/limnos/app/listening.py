@@ -7,7 +7,9 @@ Must not know the application.
 from __future__ import annotations
 
 import socket
+from collections.abc import Sequence
 from contextlib import suppress
+from ipaddress import ip_address
 
 from limnos.config.active_rooms import rooms_of
 from limnos.config.settings import Settings
@@ -100,7 +102,11 @@ def _begin(bound: socket.socket) -> None:
     bound.setblocking(False)
 
 
-def url_of(bound: socket.socket, *, scheme: str = "http") -> str:
-    """Return the URL of a socket's bound address."""
+def url_of(bound: socket.socket, *, scheme: str = "http", hosts: Sequence[str] = ()) -> str:
+    """Return the URL of a socket's bound address; for a socket on all addresses that of the first of the `hosts`, the
+    server's names. A name with a port of its own, behind a proxy, and a pattern are no address of this socket.
+    """
     host, port = bound.getsockname()[:2]
+    if ip_address(host).is_unspecified:
+        host = next((name for name in hosts if "*" not in name and ":" not in name), host)
     return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"

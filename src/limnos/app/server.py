@@ -145,7 +145,8 @@ def _announce(settings: Settings, sockets: list[socket.socket]) -> None:
     settings = with_authentication(settings, database_of(settings))
     if settings.access.authentication == "simple":
         log.warning("every program that reaches this server acts as any user: set access.authentication to token")
-    url = url_of(sockets[0], scheme="http" if settings.tls.certificate is None else "https")
+    scheme = "http" if settings.tls.certificate is None else "https"
+    url = url_of(sockets[0], scheme=scheme, hosts=settings.server.hosts if scheme == "https" else ())
     write_address(Path(settings.server.data), url)
     sys.stdout.write(f"ready {url}\n{how_to_connect(settings, url)}")
     sys.stdout.flush()

@@ -59,6 +59,7 @@ NECESSARY: Final = frozenset(
         "note",
         "object",
         "path",
+        "privileges",
         "problem",
         "receiver",
         "result",

@@ -37,7 +37,9 @@ class AccessSection(SettingsSection):
     session_refresh_s: PositiveInt = 1_209_600
     """The time in seconds during which such a session can be refreshed without the password."""
     service_admins: Annotated[tuple[User, ...], Words] = ()
-    """Users who may create metalakes, in addition to `server.admin`; separated by commas."""
+    """Users who may do everything on the server, in addition to `server.admin`: create metalakes, act as any user and
+    create tokens for any, read the audit of all; separated by commas.
+    """
     catalog_enable: Literal["owners", "users"] = "owners"
     """Who may enable and disable a catalog: its owners, or all users with USE_CATALOG on it (`users`, Gravitino's
     rule).

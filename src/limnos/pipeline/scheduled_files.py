@@ -6,15 +6,19 @@ Must not know servers, which have limits of their own. Hidden files and compiled
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from limnos.model.errors import BadRequest
+from limnos.pipeline.declaration import Files, Load, Pipeline, PythonStep, StepDeclaration, Stream
 from limnos.pipeline.shipped import shipped_declaration, shipped_reference
 
 FILES_MAX: Final = 200
 BYTES_MAX: Final = 512 << 10
 _LEFT_OUT: Final = "__pycache__"
+_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
 def scheduled_files(file: Path) -> tuple[str, dict[str, bytes]]:
@@ -45,3 +49,45 @@ def scheduled_files(file: Path) -> tuple[str, dict[str, bytes]]:
     except OSError as error:
         raise BadRequest(f"{error.filename} cannot be read: {error.strerror}") from None
     return file.name, files
+
+
+def copied_sources(pipeline: Pipeline, directory: Path) -> Mapping[str, str]:
+    """Return the sources that are files in a pipeline's directory, with their paths. A schedule reads a copy of them,
+    so files that come later are not read.
+    """
+    root = directory.resolve()
+    copied: dict[str, str] = {}
+    for source in pipeline.sources:
+        files = source.kind.files if isinstance(source.kind, Stream) else source.kind
+        if not isinstance(files, Files) or _URL.match(files.path):
+            continue
+        if (root / files.path).is_relative_to(root):
+            copied[source.name] = files.path
+    return copied
+
+
+def require_no_repeated_files(pipeline: Pipeline, directory: Path) -> None:
+    """Check a pipeline for a schedule: no incremental step reads files in its directory.
+
+    Each run of a schedule has another copy of the directory, in which all files are new, so the step would write their
+    rows again. Raises BadRequest.
+    """
+    for name, path in copied_sources(pipeline, directory).items():
+        step = next((each for each in pipeline.steps if each.incremental and _reads(each, name)), None)
+        if step is not None:
+            at = f"{step.at.file}:{step.at.line}: " if step.at is not None else ""
+            raise BadRequest(
+                f"{at}step {'.'.join(step.table[1:])} is incremental and reads {path} in the pipeline's directory. A"
+                " schedule has a copy of this directory, so files that come later would not be read, and those of the"
+                " copy would be read again by each run. Write an absolute path, in a directory of the server's setting"
+                " jobs.readable, or a URL"
+            )
+
+
+def _reads(step: StepDeclaration, source: str) -> bool:
+    """Return whether a step reads a source; of a query, whether the name occurs in it."""
+    if isinstance(step.body, Load):
+        return step.body.source == source
+    if isinstance(step.body, PythonStep):
+        return source in step.body.inputs.values()
+    return re.search(rf"\b{re.escape(source)}\b", step.body.text, re.IGNORECASE) is not None

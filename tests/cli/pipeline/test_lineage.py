@@ -33,8 +33,8 @@ COLUMN = {
 
 
 def test_lineage_is_shown_as_a_tree(fake: FakeServer, run: Run) -> None:
-    """Each source is shown once, below the objects that were derived from it, direct sources first. Hidden nodes have no name; a cycle
-    ends.
+    """Each source is shown once, below the objects that were derived from it, direct sources first. Hidden nodes have
+    no name; a cycle ends.
     """
     fake.on("GET", f"{LINEAGE}?path=main.a.t&depth=2&direction=up", GRAPH)
 

@@ -133,3 +133,30 @@ def test_schedules_are_listed_shown_paused_and_deleted(fake: FakeServer, limnos:
     assert limnos("schedule", "resume", "day").code == 0
     assert [each.body for each in fake.asked if each.target == ONE] == [{"paused": True}, {"paused": False}]
     assert limnos("delete", "schedule", "day", "--yes").result == {"deleted": "day"}
+
+
+SOURCE = """sources:
+  orders: {files: orders.csv, format: csv, schema: id bigint}
+steps:
+  shop.orders: {load: orders}
+"""
+
+
+def test_copied_files_are_named_and_refused_for_increments(file: Path, fake: FakeServer, limnos: Run) -> None:
+    """A source in the pipeline's directory is read as a copy, which a note says. An incremental step on it is refused
+    before anything is sent, and so is a run that a schedule starts.
+    """
+    (file.parent / "orders.csv").write_text("1")
+    file.write_text(FILE[: FILE.index("steps")] + SOURCE)
+    copied = limnos("pipeline", "schedule", str(file), "--output", "table")
+    calls = len(fake.calls)
+    file.write_text(file.read_text().replace("{load: orders}", "{load: orders, incremental: true, write: append}"))
+    refusals = [
+        limnos("pipeline", "schedule", str(file)),
+        limnos("pipeline", "run", str(file), "--due", "2026-11-28T05:00:00Z"),
+    ]
+
+    assert "note: source orders reads the copy of orders.csv of now" in copied.err
+    assert [done.code for done in refusals] == [2, 2]
+    assert all("is incremental and reads orders.csv" in str(done.error["message"]) for done in refusals)
+    assert len(fake.calls) == calls

@@ -175,9 +175,9 @@ def test_family_of_changes_has_all_changes_of_objects(tmp_path: Path) -> None:
 
 
 def test_family_of_reads_has_all_actions(tmp_path: Path) -> None:
-    """`read` finds loads, and the reads of users with a row filter or a mask, too, and no commits."""
+    """`read` finds loads, the reads of users with a row filter or a mask, and those of files, and no commits."""
     migrate(str(tmp_path / "limnos.db"))
-    actions = ("table_read", "table_scan", "table_load", "table_commit")
+    actions = ("table_read", "table_scan", "fileset_read", "table_commit")
     planted = [{**params_of(number), "action": action} for number, action in enumerate(actions)]
     with closing(sqlite3.connect(tmp_path / "limnos.db", isolation_level=None)) as file:
         file.executemany(PUT.sqlite, [PUT.values(each) for each in planted])
@@ -185,3 +185,24 @@ def test_family_of_reads_has_all_actions(tmp_path: Path) -> None:
         ids = read_all(AuditFilter(metalake_id=1, action="read"), SqliteRecords(file).rows, limit=10)
 
     assert sorted(ids) == [1, 2, 3]
+
+
+def test_family_of_grants_has_no_revocation_by_a_preset(tmp_path: Path) -> None:
+    """`grant` finds grants and refused presets. A preset that was revoked, and a declined request, give nothing."""
+    migrate(str(tmp_path / "limnos.db"))
+    records = (
+        ("grant", "change-access-preset", "done"),
+        ("", "change-access-preset", "refused"),
+        ("revoke", "change-access-preset", "done"),
+        ("other", "answer-access-request", "done"),
+    )
+    planted = [
+        {**params_of(number), "change": change, "operation": operation, "outcome": outcome}
+        for number, (change, operation, outcome) in enumerate(records)
+    ]
+    with closing(sqlite3.connect(tmp_path / "limnos.db", isolation_level=None)) as file:
+        file.executemany(PUT.sqlite, [PUT.values(each) for each in planted])
+
+        ids = read_all(AuditFilter(metalake_id=1, action="grant"), SqliteRecords(file).rows, limit=10)
+
+    assert sorted(ids) == [1, 2]

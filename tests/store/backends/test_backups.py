@@ -164,6 +164,20 @@ def test_restored_store_has_a_new_epoch_and_new_ids(lab: StoreLab, database: Pat
     opened.close()
 
 
+def test_restored_store_has_no_nodes(lab: StoreLab, database: Path, tmp_path: Path) -> None:
+    """The nodes of a backup have ended: a restored store does not report them as silent."""
+    copy = tmp_path / "b.db"
+    lab.database.sql(
+        "INSERT INTO node_seen (id, name, version, started_at, seen_at, clock_offset_ms) VALUES ('a', 'vm', '1', 1, 1, 0)"
+    )
+    backup_write(database, copy)
+    stop(lab)
+
+    restore(database, copy)
+
+    assert lab.database.sql("SELECT count(*) FROM node_seen") == [(0,)]
+
+
 def test_revoked_token_stays_revoked(lab: StoreLab, database: Path, tmp_path: Path) -> None:
     """A token that was revoked since the backup is revoked after the restore, too. Other tokens stay valid."""
     valid_token, lost = token(lab, "kept"), token(lab, "lost")

@@ -160,6 +160,8 @@ def _by_code(error: ClientError, typed: TypedCommand) -> str | None:
         path = display.render(typed.target) if typed.target else ""
         if " is on " in error.message and error.message.endswith(" already"):
             return "nothing is left to do"
+        if error.message.startswith("Pipeline "):
+            return f"'{typed.again()}' after that; another name makes another pipeline for the same tables"
         if path and typed.words[:2] == ("create", "metalake"):
             shows = typed.command("show", path, "--kind", "metalake")
             return f"choose another name; '{shows}' shows the metalake that has it"

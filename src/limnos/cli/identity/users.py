@@ -42,7 +42,8 @@ def add(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
 
 @app.command
 def remove(name: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS) -> None:
-    """Remove a user from the metalake. The objects that the user owns remain without an owner.
+    """Remove a user from the metalake. Tables and other objects that the user owns remain without an owner; owners of
+    catalogs and namespaces are refused until another owner is set.
 
     Parameters
     ----------
@@ -138,7 +139,7 @@ def _note_owned(client: Client, name: str) -> None:
         named = ", ".join(display.render(hit.path) for hit in result.hits)
         print(
             visible(
-                f"note: {name} owns {named}{', …' if result.more else ''}, which would remain without an owner:"
+                f"note: {name} owns {named}{', …' if result.more else ''}, whose objects need another owner:"
                 f" 'limnos find owner:{name}' lists them before, 'limnos set PATH --owner USER' hands one over"
             ),
             file=sys.stderr,

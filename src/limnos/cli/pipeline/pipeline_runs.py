@@ -114,6 +114,11 @@ def run(
         lease_s=lease,
         at_once=at_once,
     )
+    if due is not None:
+        pipeline = import_extra("limnos.pipeline.file", extra="pipelines").load(file)
+        import_extra("limnos.pipeline.scheduled_files", extra="pipelines").require_no_repeated_files(
+            pipeline, file.parent
+        )
     command = _command()
     request = {
         "connection": _connection(common),

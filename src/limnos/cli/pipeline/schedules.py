@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -47,7 +48,15 @@ def schedule(
     """
     pipeline: Pipeline = import_extra("limnos.pipeline.file", extra="pipelines").load(file)
     rule = _rule(pipeline, cron, time_zone=time_zone)
-    name, files = import_extra("limnos.pipeline.scheduled_files", extra="pipelines").scheduled_files(file)
+    copies = import_extra("limnos.pipeline.scheduled_files", extra="pipelines")
+    copies.require_no_repeated_files(pipeline, file.parent)
+    name, files = copies.scheduled_files(file)
+    for source, path in copies.copied_sources(pipeline, file.parent).items():
+        print(
+            f"note: source {source} reads the copy of {path} of now: files that come later are not read; for these name"
+            " an absolute path in the server's setting jobs.readable, or a URL",
+            file=sys.stderr,
+        )
     declared = import_extra("limnos.pipeline.declaration_json", extra="pipelines").encode_declaration(pipeline)
     conflicts = import_extra("limnos.pipeline.table_conflicts", extra="pipelines")
     with common.client() as client:

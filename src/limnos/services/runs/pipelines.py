@@ -23,6 +23,7 @@ from limnos.model.permits import Permit
 from limnos.model.privileges import escape_percent
 from limnos.model.records import JobTemplateRecord
 from limnos.model.runs import PipelineDeclaration
+from limnos.names import display
 from limnos.names.path import check_gravitino_name
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
@@ -143,7 +144,13 @@ def _differs(node: Node, digest: str, *, comment: str | None) -> bool:
 
 
 def _exists(name: str, metalake: str) -> AlreadyExists:
-    return AlreadyExists(f"Pipeline {name} already exists in metalake {metalake}", kind=Kind.JOB_TEMPLATE.word)
+    written = escape_percent(display.render((name,)))
+    return AlreadyExists(
+        f"Pipeline {name} already exists in metalake {metalake}, and you may not use it. If it is yours to run, ask its"
+        f" owner for USE_JOB_TEMPLATE on it: 'limnos grant use_job_template --on {written}"
+        " --kind job_template --to ROLE'",
+        kind=Kind.JOB_TEMPLATE.word,
+    )
 
 
 def pipeline_declare(tx: Tx, permit: Permit[PipelineDeclare]) -> Node:

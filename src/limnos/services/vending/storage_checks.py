@@ -134,7 +134,8 @@ class _StorageCheckRun:
             self.is_over = isinstance(error, ServiceUnavailable)
             self.steps.append(self._failed(name, error, by=by))
             return False
-        self.steps.append(StorageCheckStep(name, PASSED, f"done with {by}"))
+        done = "done by the server on its disk" if is_local(self.at) else f"done with {by}"
+        self.steps.append(StorageCheckStep(name, PASSED, done))
         return True
 
     def _failed(self, name: str, error: LimnosError, *, by: str) -> StorageCheckStep:

@@ -74,7 +74,7 @@ _MEMBERSHIPS: Final = ("join", "leave", "add-members", "remove-member")
 _STATES: Final = ("enable", "disable", "enable-user")
 _PRESETS: Final = ("change-access-preset", "answer-access-request")
 _OBJECT_CHANGES: Final = ("create", "alter", "commit", "move", "drop", "undrop", "purge")
-_READS: Final = ("table_load", "table_read", "table_scan")
+_READS: Final = ("table_load", "table_read", "table_scan", "view_load", "fileset_read", "model_load")
 FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
     "grant": (*_GRANTS, *_PRESETS),
     "revoke": _REVOCATIONS,
@@ -144,6 +144,8 @@ def _where(names: tuple[str, ...], *, family: str) -> str:
     filters = {**_FILTERS, "action": f"(action = :action OR change IN ({words}) OR operation IN ({words}))"}
     if family == "read":
         filters["action"] = f"(action IN (:action, {words}) OR operation = :action)"
+    if family == "grant":  # a preset is also revoked, and a request declined, by the operations of grants
+        filters["action"] = f"(change IN ({words}) OR (outcome <> 'done' AND operation IN ({words})))"
     return " AND ".join((filters if words else _FILTERS)[name] for name in names) or "1 = 1"
 
 

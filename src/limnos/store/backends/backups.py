@@ -81,6 +81,7 @@ def backup_restore(database: Path, source: Path, *, keeps_tokens: bool, vouched:
                 copy.commit()
             migrate(str(draft))
             renew_epoch(str(draft))
+            _nodes_forget(draft)
             revoked = tokens_revoke(draft, valid=valid, keeps_unknown=keeps_tokens)
             _sync(draft)
             replaced = _move_away(database)
@@ -89,6 +90,12 @@ def backup_restore(database: Path, source: Path, *, keeps_tokens: bool, vouched:
         raise BadBackup(f"{source} was not restored: {error}") from error
     _sync(database.parent)
     return replaced, revoked
+
+
+def _nodes_forget(path: Path) -> None:
+    """Delete the heartbeats in a restored SQLite file: its nodes have ended, and none of them is silent."""
+    with closing(sqlite3.connect(path)) as copy, copy:
+        copy.execute("DELETE FROM node_seen")
 
 
 def tokens_revoke(path: Path, *, valid: set[int] | None, keeps_unknown: bool) -> int:

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of scheduled pipelines: sources of which a schedule has a copy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from limnos.model.errors import BadRequest
+from limnos.pipeline.declaration import Pipeline
+from limnos.pipeline.file import load
+from limnos.pipeline.scheduled_files import copied_sources, require_no_repeated_files
+
+PIPELINE = """
+pipeline: shop
+catalog: main
+sources:
+  orders:
+    files: {path}
+    format: csv
+    schema: id bigint
+    options: {{header: true}}
+steps:
+  raw.orders:
+    {body}
+    incremental: {incremental}
+    write: append
+"""
+
+
+def pipeline_of(directory: Path, *, path: str, body: str = "load: orders", incremental: bool = True) -> Pipeline:
+    """Return a pipeline with a step that reads a source of files."""
+    (directory / "data").mkdir(exist_ok=True)
+    (directory / "data" / "orders.csv").write_text("id\n1\n")
+    text = PIPELINE.format(path=path, body=body, incremental=str(incremental).lower())
+    (directory / "shop.yaml").write_text(text)
+    return load(directory / "shop.yaml")
+
+
+@pytest.mark.parametrize("body", ["load: orders", "sql: select id from Orders"])
+def test_incremental_step_on_copied_files_is_refused(tmp_path: Path, body: str) -> None:
+    """Each run of a schedule has another copy, in which all files are new: their rows would be written again."""
+    pipeline = pipeline_of(tmp_path, path="data/orders*.csv", body=body)
+
+    with pytest.raises(BadRequest, match=r"shop\.yaml:\d+: step raw\.orders is incremental and reads data/orders"):
+        require_no_repeated_files(pipeline, tmp_path)
+
+
+def test_whole_reads_of_copied_files_are_named(tmp_path: Path) -> None:
+    """A step that reads its files whole is scheduled, and the command can say which files are copied."""
+    pipeline = pipeline_of(tmp_path, path="data/orders.csv", incremental=False)
+
+    require_no_repeated_files(pipeline, tmp_path)
+
+    assert copied_sources(pipeline, tmp_path) == {"orders": "data/orders.csv"}
+
+
+def test_files_elsewhere_are_not_copied(tmp_path: Path) -> None:
+    """A URL and an absolute path outside of the directory are read where they are."""
+    (tmp_path / "home").mkdir()
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "orders.csv").write_text("id\n1\n")
+    for path in (str(tmp_path / "in" / "orders.csv"), "s3://lake/orders.csv"):
+        pipeline = pipeline_of(tmp_path / "home", path=path)
+
+        require_no_repeated_files(pipeline, tmp_path / "home")
+
+        assert copied_sources(pipeline, tmp_path / "home") == {}
