@@ -112,7 +112,7 @@ def test_latest_records_are_chosen_by_their_times(fake: FakeServer, limnos: Run)
 
 
 @pytest.mark.parametrize("own", [True, False])
-def test_who_sees_only_own_records_is_told(fake: FakeServer, limnos: Run, *, own: bool) -> None:
+def test_note_about_own_records_is_printed(fake: FakeServer, limnos: Run, *, own: bool) -> None:
     """A user who does not own the metalake gets the note that records of others are left out."""
     fake.on("GET", AUDIT, {"lines": [], "next": None, "more": False, "own": own})
 

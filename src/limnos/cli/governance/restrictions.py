@@ -156,7 +156,7 @@ def _lost_terms(
     if {*_word_list(former.to)} != {*to}:
         lost.append(f"it applied to {_words(former.to) or 'everybody'}")
     if {*_word_list(former.unless)} != {*except_}:
-        lost.append(f"it excepted {_words(former.unless) or 'nobody'}")
+        lost.append(f"it excepted {_words(former.unless) or 'no user'}")
     return lost
 
 

@@ -33,13 +33,13 @@ def denied_hint(error: DeniedError, typed: TypedCommand) -> str:
     words = ["access", "explain", action, *([] if whole or not target else [target])]
     words += ["--kind", kind] if kind and not whole else []
     shows = f"'{typed.command(*words)}' shows what is missing"
-    if (instead := _of_grants(action, target, typed)) is not None:
+    if (instead := _of_grants(action, target, typed=typed)) is not None:
         return f"{instead}; {shows}"
     offer = None if whole else access_offer(action, kind=kind, path=target)
     return shows if offer is None else f"{_ask(offer, typed)}; {shows}"
 
 
-def _of_grants(action: str, target: str, typed: TypedCommand) -> str | None:
+def _of_grants(action: str, target: str, *, typed: TypedCommand) -> str | None:
     """Return what an owner of an object can do who may not grant above it; None for other refusals.
 
     A preset for a user makes a role, which takes a right on the metalake. The grant of a request does not.
@@ -53,7 +53,7 @@ def _of_grants(action: str, target: str, typed: TypedCommand) -> str | None:
         )
     if action == "privilege_grant" and typed.words[:2] == ("request", "grant"):
         return (
-            f"the preset also needs a privilege on {target}, above the object that you own: have somebody who may grant"
+            f"the preset also needs a privilege on {target}, above the object that you own: have a user who may grant"
             f" there type '{typed.spell(*typed.words)}'; the request stays open"
         )
     return None

@@ -58,7 +58,7 @@ class AuditLine(msgspec.Struct, frozen=True, kw_only=True):
     ordinal: int | None = None
 
 
-class AuditPage(msgspec.Struct, frozen=True):
+class AuditPage(msgspec.Struct, frozen=True, kw_only=True):
     """A page of audit records. `next` is the record to continue before or after; `more` is whether more records exist
     now. `records_reads` is whether the server records reads of now, `own` whether records of other users are left out.
     """
