@@ -186,7 +186,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for mark, folders in _MARKS.items():
             if folder in folders:
                 item.add_marker(mark)
-    without_room = [item for item in items if not all(has_room(*mark.args) for mark in item.iter_markers("room"))]
+    without_room = [
+        item for item in items if not all(has_room(name) for mark in item.iter_markers("room") for name in mark.args)
+    ]
     if without_room:
         items[:] = [item for item in items if item not in without_room]
         config.hook.pytest_deselected(items=without_room)

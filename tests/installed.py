@@ -65,6 +65,18 @@ def absent_operations() -> frozenset[tuple[str, str]]:
     )
 
 
+@cache
+def absent_routes(protocol: str) -> frozenset[str]:
+    """Return the routes of a committed document that no installed room serves, as `GET /path`."""
+    paths = json.loads((ROOT / f"openapi/{protocol}.json").read_text(encoding="utf-8"))["paths"]
+    return frozenset(
+        f"{method.upper()} {path}"
+        for path, methods in paths.items()
+        for method, operation in methods.items()
+        if (protocol, operation["operationId"].removesuffix("-default-catalog")) in absent_operations()
+    )
+
+
 def expect_no_other_node(services: NodeServices) -> None:
     """Let the cancellation of a statement not wait for one that began on another node a moment ago."""
     requests = room_part("limnos.rooms.sqlpp.services.requests.running_requests:REQUESTS")

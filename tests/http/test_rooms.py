@@ -106,8 +106,7 @@ def test_a_name_that_is_no_room_is_refused(tmp_path: Path) -> None:
     assert loaded.settings.rooms.off == names[-2:]
 
 
-@pytest.mark.room("exchange")
-@pytest.mark.room("maintenance")
+@pytest.mark.room("exchange", "maintenance")
 def test_tasks_of_a_room_that_is_off_are_left_to_other_nodes(fresh: Callable[[str], Path]) -> None:
     """A node without a room runs and counts none of its tasks, and inserts none; a node with it runs them."""
     data = fresh("data")
