@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -27,7 +27,7 @@ from limnos.services.activity.webhooks import (
     webhooks_list,
 )
 from limnos.services.catalog.metalakes import metalake_create
-from limnos.services.catalog.namespaces import namespace_create
+from limnos.services.catalog.namespaces import namespace_create, namespace_drop
 from limnos.services.identity.owners import owner_set
 from limnos.services.identity.users import principal_remove
 from limnos.services.request.concurrency import commit_watcher
@@ -64,11 +64,20 @@ def receiver() -> Iterator[Receiver]:
         yield running_receiver
 
 
-def hook(desk: ServiceDesk, receiver: Receiver, *, after: str | None = None, user: str = "admin") -> int:
+def hook(
+    desk: ServiceDesk,
+    receiver: Receiver,
+    *,
+    after: str | None = None,
+    user: str = "admin",
+    operations: Sequence[str] = (),
+) -> int:
     """Create a webhook."""
     services = desk.node.services
     services.defaults = services.defaults._replace(allowed_urls=(receiver.url,))
-    webhook = desk.run(webhook_create(desk.ctx(user), metalake=LAKE, url=f"{receiver.url}/hook", after=after))
+    webhook = desk.run(
+        webhook_create(desk.ctx(user), metalake=LAKE, url=f"{receiver.url}/hook", after=after, operations=operations)
+    )
     receiver.secret = webhook.secret
     return webhook.id
 
@@ -343,6 +352,18 @@ def test_webhook_delivers_only_events_visible_to_creator(desk: ServiceDesk, rece
     deliver(desk, lambda: "last" in names(receiver))
 
     assert "hidden" not in names(receiver)
+
+
+def test_webhook_sends_the_changes_of_its_operations_alone(desk: ServiceDesk, receiver: Receiver) -> None:
+    """A webhook with operations sends their changes alone, and its position passes the others."""
+    hook(desk, receiver, operations=("drop",))
+    desk.namespace("kept")
+    desk.namespace("last")
+    desk.run(namespace_drop(desk.ctx(), RequestScope(LAKE, "main"), levels=("last",)))
+
+    deliver(desk, lambda: "last" in names(receiver))
+
+    assert names(receiver) == ["last"]
 
 
 def test_webhook_of_removed_creator_delivers_nothing(desk: ServiceDesk, receiver: Receiver) -> None:

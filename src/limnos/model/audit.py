@@ -49,6 +49,11 @@ CHANGES: Final = (
     "discard",
     "publish",
     "succeed",
+    "schedule",
+    "unschedule",
+    "pause",
+    "unpause",
+    "late",
     "export",
     OTHER,
 )

@@ -172,7 +172,7 @@ class TrashRow(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: int
 
 
-class Webhook(msgspec.Struct, frozen=True):
+class Webhook(msgspec.Struct, frozen=True, kw_only=True):
     """A webhook: a URL to which the server sends the changes of a metalake that are visible to the webhook's creator.
 
     Times are milliseconds since 1970. `position` is the feed position of the last delivery. `user_id` is 0 if access
@@ -193,6 +193,8 @@ class Webhook(msgspec.Struct, frozen=True):
     stopped: bool
     error: str | None
     delivered_at: int | None
+    operations: tuple[str, ...] = ()
+    """The operations of the changes that are sent; empty for all changes."""
 
 
 class MetricsReportRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Final
+from uuid import uuid4
 
 import pytest
 
@@ -320,6 +321,35 @@ def test_two_nodes_start_each_due_time_once(tmp_path: Path) -> None:
                 end_jobs(two)
 
             assert len(due_jobs(one)) == 5
+
+
+def test_late_schedule_is_reported_once(node: DriverNode) -> None:  # noqa: F811
+    """A due time that nothing started for five minutes is one change `late`: while another run is in progress, and
+    after a stop of the server. A start in time is none.
+    """
+    let_jobs(node)
+    late = f"{LAKE}/audit?action=late"
+    counts = []
+    with clock_at(node, NOON) as now:
+        schedule(node, cron="0 * * * *")
+        now[0] += HOUR_MS + 60_000
+        look(node)
+        end_jobs(node)
+        counts.append(len(node.done("GET", late)["lines"]))
+        now[0] += HOUR_MS // 2
+        node.done("POST", f"{LAKE}/pipelines/p/runs", {"id": str(uuid4()), "holder": "h:1", "lease_s": 3600})
+        now[0] += HOUR_MS // 2
+        for _ in range(60):
+            now[0] += 11_000
+            look(node)
+        counts.append(len(node.done("GET", late)["lines"]))
+        for _ in range(2):
+            now[0] += 5 * HOUR_MS
+            look(node)
+            end_jobs(node)
+            counts.append(len(node.done("GET", late)["lines"]))
+
+    assert counts == [0, 1, 1, 2]
 
 
 def test_changes_of_a_schedule_are_audited(node: DriverNode) -> None:  # noqa: F811

@@ -20,7 +20,15 @@ app = App(name="webhook")
 
 
 @app.command
-def create(url: str, /, *, after: str | None = None, save: Path | None = None, common: CommonFlags = DEFAULTS) -> None:
+def create(
+    url: str,
+    /,
+    *,
+    after: str | None = None,
+    operations: str | None = None,
+    save: Path | None = None,
+    common: CommonFlags = DEFAULTS,
+) -> None:
     """Create a webhook that sends the changes visible to you to a URL, and print the signing secret once.
 
     Parameters
@@ -29,13 +37,16 @@ def create(url: str, /, *, after: str | None = None, save: Path | None = None, c
         The receiver's URL, below a URL of the server's setting events.allowed_urls.
     after
         The position after which to begin, or `oldest`; by default only new changes are sent.
+    operations
+        Send the changes with these operations alone: `fail,late,pause` for alerts about pipelines.
     save
         Write the secret to a new file of mode 600, and do not print it.
     """
     if save is not None and save.exists():
         raise UsageError(f"the file '{save}' exists already", hint="choose another name, or remove it first")
     with common.client() as client:
-        webhook = client.webhooks.create(url, after=after)
+        words = [word.strip() for word in (operations or "").split(",") if word.strip()]
+        webhook = client.webhooks.create(url, after=after, operations=words)
     fields = msgspec.structs.asdict(webhook)
     if save is not None:
         write_secret(save, webhook.secret)
@@ -48,7 +59,7 @@ def list_webhooks(*, common: CommonFlags = DEFAULTS) -> None:
     """List webhooks with their pending revisions and last errors."""
     with common.client() as client:
         rows = [msgspec.structs.asdict(webhook) for webhook in client.webhooks.list()]
-    columns = ["id", "url", "user", "state", "behind", "delivered_at", "attempts", "due_at", "error"]
+    columns = ["id", "url", "user", "operations", "state", "behind", "delivered_at", "attempts", "due_at", "error"]
     show_rows(rows, columns, output_format=common.output_format, empty="no webhooks")
 
 

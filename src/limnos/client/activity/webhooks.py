@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from limnos.client.flow import OWN, Flow, Resource, S, call, request, segments, verb
 from limnos.client.values import NewWebhook, WebhookInfo
 
@@ -19,12 +21,16 @@ class Webhooks(Resource[S]):
         return call("GET", self._path(), answer=tuple[WebhookInfo, ...], field="webhooks")
 
     @verb
-    def create(self, url: str, *, after: str | None = None) -> Flow[NewWebhook]:
+    def create(self, url: str, *, after: str | None = None, operations: Sequence[str] = ()) -> Flow[NewWebhook]:
         """Create a webhook that starts now, at a feed position, or at the `oldest` change.
 
-        The secret is returned only here.
+        With `operations` it sends the changes with these operations alone, such as `fail` and `late`. The secret is
+        returned only here.
         """
-        return call("POST", self._path(), answer=NewWebhook, body={"url": url, "after": after})
+        body: dict[str, object] = {"url": url, "after": after}
+        if operations:
+            body["operations"] = [*operations]
+        return call("POST", self._path(), answer=NewWebhook, body=body)
 
     @verb
     def drop(self, webhook_id: int | str) -> Flow[None]:

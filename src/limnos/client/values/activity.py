@@ -136,6 +136,7 @@ class WebhookInfo(msgspec.Struct, frozen=True, kw_only=True):
     attempts: int = 0
     due_at: str | None = None
     error: str | None = None
+    operations: tuple[str, ...] = ()
 
 
 class NewWebhook(msgspec.Struct, frozen=True):

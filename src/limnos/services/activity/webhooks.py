@@ -12,7 +12,8 @@ from __future__ import annotations
 import base64
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from typing import Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
@@ -21,10 +22,12 @@ import msgspec
 from limnos.access.actions import Action
 from limnos.access.authentication import Credential
 from limnos.access.subjects import principal_of
+from limnos.model.audit import CHANGES, OTHER
 from limnos.model.entities import Webhook
 from limnos.model.errors import BadRequest, NotFound, PermissionDenied
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.permits import Permit
+from limnos.model.privileges import escape_percent
 from limnos.services.activity.feed import NOW, OLDEST_WORD, FeedPage, page_read, position_restrict
 from limnos.services.activity.feed_positions import position_of
 from limnos.services.request.context import Context
@@ -45,9 +48,11 @@ DECODINGS_MAX: Final = 4
 WEBHOOKS_MAX: Final = 100
 """The maximum number of webhooks of one metalake, so that each metalake gets its share of a node."""
 _URL = re.compile(r"https?://[!-~]+")
+OPERATIONS: Final = tuple(word for word in CHANGES if word != OTHER)
+"""The operations of changes in the feed."""
 
 
-class WebhookCreate(msgspec.Struct, frozen=True):
+class WebhookCreate(msgspec.Struct, frozen=True, kw_only=True):
     """The command to create a webhook for the changes of a metalake after a position. The secret is encrypted if the
     server has encryption keys.
     """
@@ -56,6 +61,7 @@ class WebhookCreate(msgspec.Struct, frozen=True):
     url: str
     secret: str
     position: str
+    operations: tuple[str, ...] = ()
 
 
 class WebhookChange(msgspec.Struct, frozen=True):
@@ -84,6 +90,16 @@ def url_check(url: str, allowed: tuple[str, ...]) -> None:
             f"Changes may not be sent to {url}: it is not below a URL of the server's setting events.allowed_urls; "
             "the server's operator can add one"
         )
+
+
+def operations_check(operations: Sequence[str]) -> tuple[str, ...]:
+    """Return the operations of a webhook, each once. Raises BadRequest for one that no change has."""
+    for word in operations:
+        if word not in OPERATIONS:
+            near = get_close_matches(word.lower()[:100], OPERATIONS, n=1, cutoff=0.5)
+            hint = f": did you mean {near[0]}?" if near else f": they are {', '.join(OPERATIONS)}"
+            raise BadRequest(f"No change has the operation '{escape_percent(word[:100])}'{hint}")
+    return tuple(dict.fromkeys(operations))
 
 
 def _is_plain(url: str) -> bool:
@@ -123,11 +139,14 @@ def may_manage_webhooks(request_view: RequestView) -> bool:
     return request_view.decide(Action.WEBHOOK_MANAGE, request_view.settled.outer).allowed
 
 
-async def webhook_create(ctx: Context, *, metalake: str, url: str, after: str | None) -> Webhook:
-    """Create a webhook; only this response contains its secret. Raises BadRequest for an invalid URL or position, or
-    too many webhooks, PositionPruned, NotFound, NotInUse, PermissionDenied.
+async def webhook_create(
+    ctx: Context, *, metalake: str, url: str, after: str | None, operations: Sequence[str] = ()
+) -> Webhook:
+    """Create a webhook; only this response contains its secret. Raises BadRequest for an invalid URL, position or
+    operation, or too many webhooks, PositionPruned, NotFound, NotInUse, PermissionDenied.
 
-    `after` is a position in the metalake's changes, `oldest`, or None for changes from now on.
+    `after` is a position in the metalake's changes, `oldest`, or None for changes from now on. `operations` are those
+    of the changes to send; without any, all changes are sent.
     """
 
     def require(request_view: RequestView) -> None:
@@ -136,6 +155,7 @@ async def webhook_create(ctx: Context, *, metalake: str, url: str, after: str | 
 
     await ctx.read(RequestScope(metalake), require)
     url_check(url, ctx.services.defaults.allowed_urls)
+    operations = operations_check(operations)
     position = await _start(ctx, metalake, after or NOW)
     secret = base64.b64encode(secrets.token_bytes(32)).decode()
 
@@ -143,7 +163,10 @@ async def webhook_create(ctx: Context, *, metalake: str, url: str, after: str | 
         request_view.require_in_metalake_use()
         decision = request_view.require(Action.WEBHOOK_MANAGE, request_view.settled.outer)
         sealed = ctx.services.defaults.storages.keys.sealed_text(SECRET_PROPERTY, secret)
-        return request_view.permit(WebhookCreate(request_view.metalake.id, url, sealed, position), decision)
+        command = WebhookCreate(
+            metalake_id=request_view.metalake.id, url=url, secret=sealed, position=position, operations=operations
+        )
+        return request_view.permit(command, decision)
 
     webhook = await ctx.write(RequestScope(metalake), decide, webhook_insert)
     ctx.services.wake_deliveries()
@@ -176,6 +199,7 @@ def webhook_insert(tx: Tx, permit: Permit[WebhookCreate]) -> Webhook:
         url=command.url,
         secret=command.secret,
         position=command.position,
+        operations=command.operations,
     )
 
 
@@ -284,4 +308,7 @@ async def webhook_next(services: NodeServices, webhook: Webhook, position: str, 
         raise PermissionDenied(
             f"User {webhook.user}, who created this webhook, was removed from metalake {node.name}: create a new one"
         )
-    return WebhookBatch(node.name, await page_read(ctx, RequestScope(node.name), position_of(position), limit=limit))
+    page = await page_read(ctx, RequestScope(node.name), position_of(position), limit=limit)
+    if webhook.operations:
+        page = page._replace(changes=[each for each in page.changes if each.operation in webhook.operations])
+    return WebhookBatch(node.name, page)

@@ -24,6 +24,8 @@ CRON_MAX: Final = 200
 """The maximum length of a cron expression, in characters."""
 LOOK_MS: Final = 3_600_000
 """The longest time between two looks at a schedule: a due time that a wrong clock computed is computed again."""
+LATE_MS: Final = 300_000
+"""The time after a due time, in milliseconds, from which on a schedule that no node has started is late."""
 NEVER_MS: Final = 1 << 52
 """A due time that no clock reaches: the expression has no further time."""
 

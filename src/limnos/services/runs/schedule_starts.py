@@ -31,7 +31,7 @@ from limnos.services.request.node_services import NodeServices
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.services.runs.changed_inputs import inputs_changed
-from limnos.services.runs.due_times import look_ms, next_due_ms
+from limnos.services.runs.due_times import LATE_MS, look_ms, next_due_ms
 from limnos.services.runs.job_rules import PIPELINE, JobWork
 from limnos.store.activity.schedules import schedules_due
 from limnos.store.identity.principals import principal_by_id_read
@@ -146,9 +146,17 @@ def schedule_start(tx: Tx, due: DuePipeline) -> bool:
         tx.schedules.skip(schedule, due_at=look_ms(next_at, now_ms=now_ms), next_at=next_at, reason=why)
         return False
     if any(run.is_held(now_ms) for run in tx.runs.live_of(schedule.pipeline_id)):
-        tx.schedules.plan(schedule, due_at=now_ms + BUSY_MS, next_at=schedule.next_at)
+        if tx.schedules.plan(schedule, due_at=now_ms + BUSY_MS, next_at=schedule.next_at):
+            _note_late(tx, due)
         return False
     return _start(tx, due, is_again=is_again)
+
+
+def _note_late(tx: Tx, due: DuePipeline) -> None:
+    """Write the change `late` of a schedule at the first look that finds it late: the look before was in time."""
+    schedule, late_at = due.schedule, due.schedule.next_at + LATE_MS
+    if late_at <= tx.now_ms and schedule.due_at - BUSY_MS < late_at:
+        tx.schedules.add_change("late", schedule, name=due.name, detail=f"due {due_instant(schedule.next_at)}")
 
 
 def _start(tx: Tx, due: DuePipeline, *, is_again: bool) -> bool:
@@ -190,6 +198,8 @@ def _start(tx: Tx, due: DuePipeline, *, is_again: bool) -> bool:
     )
     if not tx.schedules.start(schedule, after):
         tx.stale()
+    if not is_again:
+        _note_late(tx, due)
     tx.note_detail = f"due {due_text}"
     return True
 

@@ -27,7 +27,7 @@ from limnos.services.identity.tokens import origin_of, require_minting
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
-from limnos.services.runs.due_times import calendar_of, look_ms, next_due_ms, terms_check
+from limnos.services.runs.due_times import LATE_MS, calendar_of, look_ms, next_due_ms, terms_check
 from limnos.services.runs.job_rules import JOB_RULES
 from limnos.services.runs.pipelines import pipeline_find, pipelines_list, require_pipeline_type
 from limnos.services.runs.run_access import caller_identity, now_ms_of
@@ -47,8 +47,6 @@ CALENDAR_MAX: Final = 200
 
 _PAUSED_BY: Final = "paused by "
 """The first words of the reason of a schedule that a user paused."""
-LATE_MS: Final = 300_000
-"""The time after a due time, in milliseconds, from which on a schedule that no node has started is late."""
 
 
 class ScheduleView(NamedTuple):

@@ -8,6 +8,7 @@ lease cannot reset it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from limnos.model.entities import Webhook
@@ -18,14 +19,14 @@ from limnos.store.transaction import Writes
 FAR_MS: Final = 1 << 52
 _COLUMNS = (
     "id, metalake_id, user_name, user_id, url, secret, position, created_at, due_at, leased_until, attempts, stopped,"
-    " error, delivered_at"
+    " error, delivered_at, operations"
 )
 OF_METALAKE = Sql(f"SELECT {_COLUMNS} FROM webhook WHERE metalake_id = :metalake ORDER BY id")
 BY_ID = Sql(f"SELECT {_COLUMNS} FROM webhook WHERE id = :id AND metalake_id = :metalake")
 INSERT = Sql(
     "INSERT INTO webhook (id, metalake_id, user_name, user_id, url, secret, position, created_at, due_at, leased_until,"
-    " holder, attempts, stopped) VALUES (:id, :metalake, :user, :user_id, :url, :secret, :position, :now, :now, 0, '',"
-    " 0, FALSE)"
+    " holder, attempts, stopped, operations) VALUES (:id, :metalake, :user, :user_id, :url, :secret, :position, :now,"
+    " :now, 0, '', 0, FALSE, :operations)"
 )
 SECRETS = Sql("SELECT id, metalake_id, secret FROM webhook ORDER BY id")
 SEALED = Sql("UPDATE webhook SET secret = :sealed WHERE id = :id AND secret = :before")
@@ -55,7 +56,23 @@ SWEEP = Sql(
 
 
 def _webhook_of(row: Row) -> Webhook:
-    return Webhook(*(*row[:11], bool(row[11]), *row[12:]))
+    return Webhook(
+        id=row[0],
+        metalake_id=row[1],
+        user=row[2],
+        user_id=row[3],
+        url=row[4],
+        secret=row[5],
+        position=row[6],
+        created_at=row[7],
+        due_at=row[8],
+        leased_until=row[9],
+        attempts=row[10],
+        stopped=bool(row[11]),
+        error=row[12],
+        delivered_at=row[13],
+        operations=tuple((row[14] or "").split()),
+    )
 
 
 def webhooks_read(metalake_id: int) -> Load[list[Webhook]]:
@@ -79,7 +96,9 @@ def webhooks_due(now_ms: int) -> Load[bool]:
 class WebhookWrites(Writes):
     """Reads and writes webhooks inside a transaction."""
 
-    def create(self, *, metalake_id: int, user_id: int, url: str, secret: str, position: str) -> Webhook:
+    def create(
+        self, *, metalake_id: int, user_id: int, url: str, secret: str, position: str, operations: Sequence[str] = ()
+    ) -> Webhook:
         """Insert a webhook. It delivers the changes visible to the user who created it."""
         tx = self.tx
         webhook_id = tx.next_id()
@@ -92,6 +111,7 @@ class WebhookWrites(Writes):
             "secret": secret,
             "position": position,
             "now": tx.now_ms,
+            "operations": " ".join(operations) or None,
         }
         tx.count(INSERT, params)
         return Webhook(
@@ -109,6 +129,7 @@ class WebhookWrites(Writes):
             stopped=False,
             error=None,
             delivered_at=None,
+            operations=tuple(operations),
         )
 
     def seal(self, webhook_id: int, *, before: str, sealed: str) -> bool:

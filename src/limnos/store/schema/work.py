@@ -74,8 +74,9 @@ webhook = table(
     "webhook",
     "id bigint*, metalake_id bigint, user_name name, user_id bigint, url text, secret text, position text, "
     "created_at bigint, due_at bigint, leased_until bigint, holder text, attempts integer, stopped boolean, "
-    "error text?, delivered_at bigint?",
+    "error text?, delivered_at bigint?, operations text?",
 )
+"""Webhooks. `operations` are the operations that one sends, separated by spaces; None for all changes."""
 
 task = table(
     "task",

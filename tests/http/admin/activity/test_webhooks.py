@@ -42,6 +42,17 @@ def test_webhook_is_created_listed_and_deleted(node: DriverNode) -> None:
     assert node.get(HOOKS).json() == {"webhooks": []}
 
 
+def test_operations_of_a_webhook_are_stored(node: DriverNode) -> None:
+    """A webhook for some operations lists each once. A word that no change has is refused with the nearest one."""
+    node.done("POST", HOOKS, {"url": URL, "operations": ["fail", "late", "fail"]})
+    refused = node.post(HOOKS, {"url": URL, "operations": ["failed"]})
+
+    (listed,) = node.get(HOOKS).json()["webhooks"]
+
+    assert listed["operations"] == ["fail", "late"]
+    assert "did you mean fail?" in str(refused.json())
+
+
 def test_webhook_may_start_at_the_oldest_change(node: DriverNode) -> None:
     """A webhook may begin with the oldest stored change."""
     make_space(node, "a")
@@ -71,6 +82,8 @@ def test_webhook_may_start_at_the_oldest_change(node: DriverNode) -> None:
         {"url": "https://hooks.example.com/" + "a" * 2000},
         {"url": ""},
         {"url": URL, "after": "x"},
+        {"url": URL, "operations": ["failed"]},
+        {"url": URL, "operations": "fail"},
         {"url": URL, "more": 1},
     ],
     ids=str,

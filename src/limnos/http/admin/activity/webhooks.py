@@ -21,11 +21,12 @@ from limnos.services.request.context import Context
 
 class WebhookCreate(AdminRequestBody, frozen=True):
     """A webhook to create. It delivers the changes after its creation, or after the feed position `after`; `oldest`
-    starts at the oldest retained revision.
+    starts at the oldest retained revision. With `operations` it delivers the changes with these operations alone.
     """
 
     url: str
     after: str | None = None
+    operations: tuple[str, ...] = ()
 
 
 class WebhookRetry(AdminRequestBody, frozen=True):
@@ -47,7 +48,9 @@ async def webhook_create(request: Request, ctx: Context) -> Response:
     """Create a webhook, and return its secret."""
     (metalake,) = names_of(request)
     body = Request.decode(await request.body(), WebhookCreate)
-    webhook = await webhooks.webhook_create(ctx, metalake=metalake, url=body.url, after=body.after)
+    webhook = await webhooks.webhook_create(
+        ctx, metalake=metalake, url=body.url, after=body.after, operations=body.operations
+    )
     return json_response(_encode(webhook) | {"secret": f"{SECRET_PREFIX}{webhook.secret}"})
 
 
@@ -80,6 +83,7 @@ def _encode(webhook: Webhook) -> dict[str, object]:
         "id": webhook.id,
         "url": webhook.url,
         "user": webhook.user,
+        "operations": list(webhook.operations),
         "state": state,
         "created_at": instant(webhook.created_at),
         "delivered_at": instant(webhook.delivered_at),
