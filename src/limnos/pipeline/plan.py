@@ -165,7 +165,7 @@ def check(
             positions = (step.at for step in pipeline.steps if step.table[0] == unseen[0] != pipeline.catalog)
             problems.append(Problem(message.message, next(positions, pipeline.at)))
         missing = () if isinstance(message, Problem) else (message,)
-        reasons = ("tables and rights: they are in that catalog",)
+        reasons = (f"tables and rights: they are in catalog {unseen[0]}, which you may not see",)
         return _without_tables(replace(partial_result, missing=missing), problems, spark=spark, reasons=reasons)
     named = {table for one in reads.values() for table in (*one.tables, *one.past)}
     lookups = look_up_tables(client, frozenset({*named, *written_tables(pipeline, reads)}), catalogs=catalogs)
@@ -354,6 +354,8 @@ def _why(checked: CheckResult, step: StepDeclaration, *, table: Parts, snapshot:
     if reason := mode_reason(step):
         return f"the whole: {reason}"
     since = _published_snapshots(checked, step).get(engine.render_spark(table))
+    if since is None and any(rule.table == table for rule in step.expectations):
+        return "the whole: a rule refers to it"
     if since is None:
         return "the whole: this step has published nothing from it yet"
     if reason := _change(checked, step):

@@ -334,7 +334,8 @@ def _lines(
         yield f"{one.level + 1}. {one.step.name} ({one.step.write.mode.value}{new})"
         for each in one.reads:
             at = f" at {each.snapshot}" if each.snapshot is not None else ""
-            yield f"     reads {each.kind} {each.name}{at}: {each.why}"
+            kind = "" if each.kind == "unknown" else f"{each.kind} "
+            yield f"     reads {kind}{each.name}{at}: {each.why}"
         yield from (f"     keeps rows that it leaves out in {display.render(table)}" for table in one.aside)
         if one.step.name in previews:
             yield from _preview_lines(previews[one.step.name])
@@ -360,7 +361,8 @@ def _last_lines(result: CheckResult, *, refused: int) -> Iterator[str]:
     for one in result.missing:
         yield f"you may not {one.needed_for} {'.'.join(one.table) or 'the metalake'}"
     if result.missing:
-        yield "grants that would allow it (ROLE: a role that you hold):"
+        more = "; what is not checked yet may need more" if result.unchecked else ""
+        yield f"grants that this needs (ROLE: a role that you hold{more}):"
         yield from dict.fromkeys(f"  {line}" for one in result.missing for line in one.grants)
     if refused:
         yield f"{refused} step{'s are' if refused > 1 else ' is'} refused"
