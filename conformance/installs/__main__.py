@@ -75,7 +75,7 @@ def server(place: Place, _stack: ExitStack) -> str:
         expect(running.run("storage", "check", "main"), "passed")
         expect(running.run("sql", "--command", "select value count(*) from a.t", code=6), "pip install 'limnos[spark]'")
         expect(running.run("export", "lake", "--format", "json"), "main", "trailer")
-        expect(place.run("server", "backup", "copy", "--data", "data"), "whole")
+        expect(place.run("server", "backup", "copy", "--data", "data"), "complete")
     expect(place.run("server", "restore", "copy", "--data", "data"), "is the store")
     expect(place.run("server", "janitor", "--dry-run", "--data", "data"), "")
     wants = place.run("server", "check", "--database", "postgresql://ana@127.0.0.1:9/x", "--data", "data", code=1)

@@ -15,6 +15,7 @@ import pytest
 from limnos.cli.main import main
 from limnos.client import Client
 from limnos.client.errors import NotFoundError
+from limnos.model.errors import UnsupportedOperation
 from limnos.model.kinds import GENERIC_PROVIDER
 from limnos.pipeline.checkpoints import INPUTS
 from limnos.pipeline.declaration import Pipeline
@@ -191,6 +192,21 @@ def test_format_of_a_hidden_catalog_is_not_guessed() -> None:
     assert list(lance_problems(pipeline, {}, reads={})) == []
     (problem,) = lance_problems(pipeline, {"lance": "lakehouse-iceberg"}, reads={})
     assert "'vectors' is for Lance tables" in problem.message
+
+
+def test_check_without_a_parser_says_that_columns_were_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the extra `pipelines` alone there is no parser: a pipeline without queries is checked without it."""
+
+    def missing(_spark: object) -> None:
+        raise UnsupportedOperation("Spark's parser is not installed")
+
+    monkeypatch.setattr("limnos.pipeline.plan.grammar_of", missing)
+    head = "sources:\n  orders: {files: orders.csv, format: csv, schema: id bigint}\n"
+
+    checked = check(_pipeline("raw.orders: {load: orders}", head=head))
+
+    assert checked.holds
+    assert checked.unchecked[-1] == "columns: Spark's parser is not installed"
 
 
 def test_columns_of_sources_without_schema_are_reported_as_unchecked(admin: Client, namespace: str) -> None:

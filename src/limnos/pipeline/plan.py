@@ -187,8 +187,8 @@ def _without_tables(
     result: CheckResult, problems: Sequence[Problem], *, spark: Session | None, reasons: Sequence[str]
 ) -> CheckResult:
     """Return the result of a check that could not look at tables, for these reasons."""
-    columns, _ = _column_problems(result, spark=spark, lookups={})
-    unchecked = (*result.unchecked, *reasons)
+    columns, unknown = _column_problems(result, spark=spark, lookups={})
+    unchecked = (*result.unchecked, *reasons, *unknown)
     return replace(result, problems=_unique([*problems, *columns]), unchecked=unchecked)
 
 
@@ -214,7 +214,11 @@ def _column_problems(
     pipeline = result.pipeline
     problems = column_problems(pipeline, spark=spark)
     has_python = any(isinstance(step.body, PythonStep) for step in pipeline.steps)
-    analyzer = query_analyzer(grammar_of(spark), only_builtin=spark is None and not has_python)
+    try:
+        grammar = grammar_of(spark)
+    except UnsupportedOperation as error:
+        return problems, [f"columns: {error.message}"]
+    analyzer = query_analyzer(grammar, only_builtin=spark is None and not has_python)
     known = {
         table: tuple(AnalyzedColumn(*each) for each in columns)
         for table, one in lookups.items()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from limnos.sources.lance.directories import LanceDirectory
@@ -53,6 +54,20 @@ def test_lance_describe_shows_layout_and_declared_table(run: Run, root: Path) ->
     assert (foreign.code, foreign.error["code"]) == (1, "invalid-table")
     assert run("lance", "describe", str(root), "text.none").code == 3
     assert run("lance", "describe", str(root), "text.docs", "--version", "3").code == 3
+
+
+def test_lance_describe_shows_version_and_columns(run: Run, tmp_path: Path) -> None:
+    """`lance describe` reads a table with data: its version, or one by number, and the columns."""
+    import lance
+
+    rows = pa.table({"id": [1, 2], "text": ["a", "b"]})
+    lance.write_dataset(rows, str(tmp_path / "t.lance"))
+    lance.write_dataset(rows, str(tmp_path / "t.lance"), mode="append")
+
+    newest, first = (run("lance", "describe", str(tmp_path), "t", *words).result for words in ((), ("--version", "1")))
+
+    assert (newest["version"], first["version"]) == (2, 1)
+    assert list(newest["columns"]) == ["id", "text"]
 
 
 def test_missing_directory_is_an_error(run: Run, tmp_path: Path) -> None:

@@ -259,7 +259,9 @@ def _describe_entry(
         return {**fields, "version": None, "columns": {}, "properties": entry.properties}
     read = import_extra("limnos.sources.lance.reading", extra=_EXTRA)
     request_type = import_extra("limnos.sources.lance.questions", extra=_EXTRA).Describe
-    result = read.describe(request_type(fields["location"], directory.options, version, tag))
+    result = read.describe(
+        request_type(location=fields["location"], options=directory.options, version=version, tag=tag)
+    )
     columns = lance_columns({"fields": _decode_fields(result.fields)})
     return {
         **fields,

@@ -59,7 +59,9 @@ def set_(
     filter
         The rows that users may read, as "region = 'EU' and amount < 100".
     mask
-        COLUMN=ACTION, as ssn=show-last-4; may be repeated.
+        COLUMN=ACTION, as ssn=show-last-4; may be repeated. Actions: replace-with-null, mask-to-fixed-value,
+        mask-alphanum, show-first-4, show-last-4, truncate-to-year, truncate-to-month, sha-256-global,
+        sha-256-query-local.
     """
     if filter is None and not mask:
         principals = [

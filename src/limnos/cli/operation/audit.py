@@ -76,8 +76,8 @@ def audit(
     until
         Before this time, in the same formats.
     action
-        Only this action (`table_create`), change (`drop`, `grant`, `revoke`; `change` for all of objects) or operation
-        (`load-table`).
+        Only this action (`table_create`), change (`drop`, `late`), operation (`load-table`), or a family: `access`,
+        `grant`, `revoke`, `membership`, `restriction`, `owner`, `attachment`, `protection`, `read`, `change`.
     outcome
         Only actions with this outcome.
     request
@@ -116,7 +116,8 @@ def audit(
     if action == "table_read" and common.output_format == "table":
         print("note: restricted users have table_scan, loads table_load: '--action read' has all", file=sys.stderr)
     if len(newest) > limit:
-        print(f"note: the newest {limit} records; --limit {limit * 20} or --since DAY for others", file=sys.stderr)
+        earlier = "" if since is not None else ", or --since DAY,"
+        print(f"note: the newest {limit} records; --limit NUMBER{earlier} shows others", file=sys.stderr)
     lines = sorted(newest[:limit], key=lambda line: line.at, reverse=True)
     rows = [_row(line, common.output_format) for line in lines]  # refusals are recorded before changes
     columns = ["at", "user", "outcome", "did", "kind", "path", "detail", "right", "client", "request_id"]
