@@ -70,7 +70,7 @@ THEN: Final = tuple(
         "http/admin/catalog/test_nesting.py",
         "http/admin/governance/test_protection.py",
         "http/admin/activity/test_reports.py",
-        "http/admin/activity/test_system_tables.py",
+        "rooms/exchange/http/test_system_tables.py",
         "http/admin/test_run_rights.py",
         "http/admin/activity/test_runs.py",
         "http/admin/catalog/test_transactions.py",

@@ -194,7 +194,7 @@ def test_format_of_a_hidden_catalog_is_not_guessed() -> None:
     assert "'vectors' is for Lance tables" in problem.message
 
 
-def test_check_without_a_parser_says_that_columns_were_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_without_a_parser_leaves_columns_unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the extra `pipelines` alone there is no parser: a pipeline without queries is checked without it."""
 
     def missing(_spark: object) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from limnos.model.declared_kinds import DECLARED, DeclaredKind
 from tests.cli.conftest import Run
+from tests.cli.test_commands import PAGE
 from tests.client.fake import FakeServer
 
 IDS = [each.kind.word for each in DECLARED]
@@ -54,6 +55,41 @@ def test_describe_and_delete_find_the_kind_of_the_path(fake: FakeServer, limnos:
     assert {"kind": declared.kind.word, **declared.example}.items() <= described.items()
     assert deleted.code == 0
     assert f"DELETE {_url(declared)}/x" in fake.calls
+
+
+@pytest.mark.parametrize("declared", DECLARED, ids=IDS)
+def test_set_changes_comment_and_properties_over_the_own_api(
+    fake: FakeServer, limnos: Run, declared: DeclaredKind
+) -> None:
+    """`set` of an object of a declared kind, which Gravitino's API does not have, sends one change."""
+    fake.on("PUT", f"{_url(declared)}/x", _answer(declared))
+    words = ["--kind", declared.kind.word, "--property", "a=b", "--remove-property", "c"]
+
+    done = limnos("set", "main.raw.x", *words, "--comment", "d")
+    cleared = limnos("set", "main.raw.x", *words[:2], "--comment", "")
+
+    assert (done.code, cleared.code) == (0, 0), done
+    assert [each.body for each in fake.asked] == [
+        {"comment": "d", "sets": {"a": "b"}, "removes": ["c"]},
+        {"clears_comment": True},
+    ]
+
+
+@pytest.mark.parametrize("declared", DECLARED, ids=IDS)
+def test_list_of_a_namespace_has_objects_of_the_kind(fake: FakeServer, limnos: Run, declared: DeclaredKind) -> None:
+    """`list` of a namespace has objects of declared kinds, too."""
+    child = {"kind": declared.kind.word, "name": "x", "path": ["main", "raw", "x"]}
+    url = "/api/limnos/v1/metalakes/lake/catalogs/main/children"
+    fake.on("GET", f"{url}?path=raw&kind={declared.kind.word}&limit=500", {"children": [child], "more": False})
+    catalog = "/iceberg/v1/lake.main/namespaces"
+    fake.on("GET", f"{catalog}?parent=raw&{PAGE}", {"namespaces": []})
+    for kind in ("tables", "views"):
+        fake.on("GET", f"{catalog}/raw/{kind}?{PAGE}", {"identifiers": []})
+
+    done = limnos("list", "main.raw")
+
+    assert done.code == 0, (done.err, fake.calls)
+    assert [(row["name"], row["kind"]) for row in done.result] == [("main.raw.x", declared.kind.word)]
 
 
 def test_describe_of_a_table_has_its_dashboards(fake: FakeServer, limnos: Run) -> None:

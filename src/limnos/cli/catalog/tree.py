@@ -25,6 +25,7 @@ from limnos.cli.output import Row, drawable, show_done, show_fields, show_rows, 
 from limnos.client import ArgumentError, ClientError, DeniedError, NotFoundError, RefusedError
 from limnos.client.catalog.children import ChildInfo
 from limnos.client.values import Catalog, Parts
+from limnos.model.declared_kinds import DECLARED
 from limnos.names import display
 
 if TYPE_CHECKING:
@@ -250,7 +251,7 @@ def _catalog_row(name: str, catalog: Catalog | None) -> Row:
 
 
 def _nodes(client: Client, parts: Parts) -> list[Row]:
-    """List the namespaces, Iceberg tables and views in a catalog or namespace."""
+    """List the namespaces, Iceberg tables and views in a catalog or namespace, and objects of declared kinds."""
     rows = [_row(child, "namespace") for child in client.namespaces.list(parts)]
     try:
         if len(parts) > 1:
@@ -259,6 +260,11 @@ def _nodes(client: Client, parts: Parts) -> list[Row]:
     except DeniedError:
         if not rows:  # the caller may only use objects in the namespaces
             raise
+    if len(parts) > 1:
+        for each in DECLARED:
+            with suppress(NotFoundError, DeniedError, RefusedError):
+                children = client.children.list(parts, kind=each.kind.word)
+                rows += [_row(child.path, each.kind.word) for child in children]
     return rows
 
 

@@ -142,7 +142,16 @@ class Objects(Resource[S]):
 
     @verb
     def alter(self, path: str | Sequence[str], *, kind: str, updates: Sequence[Json]) -> Flow[None]:
-        """Send Gravitino's updates of an object, such as `{"@type": "updateComment", "newComment": "…"}`."""
+        """Send Gravitino's updates of an object, such as `{"@type": "updateComment", "newComment": "…"}`.
+
+        Objects of declared kinds, which Gravitino does not have, are changed over the own API.
+        """
+        yield from self._alter(path, kind=kind, updates=updates)
+
+    def _alter(self, path: str | Sequence[str], *, kind: str, updates: Sequence[Json]) -> Flow[None]:
+        if (url := self._declared_object(path, kind)) is not None:
+            yield request("PUT", url, body=_declared_changes(updates))
+            return
         url = yield from self._gravitino_object(path, kind)
         yield request("PUT", url, body={"updates": [*updates]})
 
@@ -156,9 +165,16 @@ class Objects(Resource[S]):
         new = (target,) if len(source) == 1 else parts_of(target)
         if new[:-1] != source[:-1]:
             raise ArgumentError(f"a {kind} stays in its namespace: give another name in {display.render(source[:-1])}")
-        url = yield from self._gravitino_object(path, kind)
-        yield request("PUT", url, body={"updates": [{"@type": "rename", "newName": new[-1]}]})
+        yield from self._alter(path, kind=kind, updates=[{"@type": "rename", "newName": new[-1]}])
         return new
+
+    def _declared_object(self, path: str | Sequence[str], kind: str) -> str | None:
+        """Return the URL of an object of a declared kind; None for other kinds."""
+        plural = next((each.plural for each in DECLARED if each.kind.word == kind), None)
+        if plural is None:
+            return None
+        *namespace, name = parts_of(path, least=3)
+        return declared_url(self.scope.metalake, plural, namespace=namespace, name=name)
 
     def _gravitino_object(self, path: str | Sequence[str], kind: str) -> Flow[str]:
         """Return the Gravitino URL of an object."""
@@ -192,6 +208,26 @@ class Objects(Resource[S]):
         )
         table = ("table", f"{table_url(self.scope.metalake, parts)}?snapshots=refs")
         return (namespace, *declared, ("view", view_url(self.scope.metalake, parts)), table)
+
+
+def _declared_changes(updates: Sequence[Json]) -> Json:
+    """Return Gravitino's updates as the body of a change of an object of a declared kind."""
+    sets: dict[str, object] = {}
+    removes: list[object] = []
+    body: Json = {}
+    for each in updates:
+        match each["@type"]:
+            case "rename":
+                body["name"] = each["newName"]
+            case "updateComment":
+                body |= {"comment": each["newComment"]} if each["newComment"] else {"clears_comment": True}
+            case "setProperty":
+                sets[str(each["property"])] = each["value"]
+            case "removeProperty":
+                removes.append(each["property"])
+            case other:
+                raise ArgumentError(f"objects of this kind have no update {other}")
+    return {**body, **({"sets": sets} if sets else {}), **({"removes": removes} if removes else {})}
 
 
 def _ambiguous(parts: Parts, words: Sequence[str]) -> ArgumentError:
