@@ -274,18 +274,18 @@ def _operation_words(
         hint = _with_named_values(operation, flags)
         if is_plural and kind in CATALOG_NAMES and verb in {"set", "delete", "show"}:
             hint += f", or of a catalog of that name {answers.propose([verb, f'`{words[1]}`', *flags])}"
-        if kind == "restriction" and verb in {"list", "show"}:
-            hint += f"; {_RESTRICTED_TABLES}"
+        is_of_restrictions = kind == "restriction" and verb in {"list", "show"}
         raise UsageError(
-            f"{' and '.join(required)} {'are' if len(required) > 1 else 'is'} missing after '{words[0]} {words[1]}'",
+            f"{' and '.join(required)} {'are' if len(required) > 1 else 'is'} missing after '{words[0]} {words[1]}'"
+            f"{_RESTRICTED_TABLES if is_of_restrictions else ''}",
             hint=hint,
         )
     return operation.command.split(), 2
 
 
 _RESTRICTED_TABLES: Final = (
-    "'limnos ask \"select distinct path from effective_access where restricted\"' lists the tables that users read with"
-    " one"
+    "; 'limnos ask \"select distinct path from effective_access where restricted\"' lists the tables that users read"
+    " with one"
 )
 
 
