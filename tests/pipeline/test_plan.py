@@ -200,7 +200,8 @@ def test_check_without_a_parser_leaves_columns_unchecked(monkeypatch: pytest.Mon
     def missing(_spark: object) -> None:
         raise UnsupportedOperation("Spark's parser is not installed")
 
-    monkeypatch.setattr("limnos.pipeline.plan.grammar_of", missing)
+    for module in ("plan", "engine.output_columns"):
+        monkeypatch.setattr(f"limnos.pipeline.{module}.grammar_of", missing)
     head = "sources:\n  orders: {files: orders.csv, format: csv, schema: id bigint}\n"
 
     checked = check(_pipeline("raw.orders: {load: orders}", head=head))

@@ -212,12 +212,12 @@ def _column_problems(
     if reads is None:
         return [], []
     pipeline = result.pipeline
-    problems = column_problems(pipeline, spark=spark)
     has_python = any(isinstance(step.body, PythonStep) for step in pipeline.steps)
     try:
+        problems = column_problems(pipeline, spark=spark)
         grammar = grammar_of(spark)
     except UnsupportedOperation as error:
-        return problems, [f"columns: {error.message}"]
+        return [], [f"columns: {error.message}"]
     analyzer = query_analyzer(grammar, only_builtin=spark is None and not has_python)
     known = {
         table: tuple(AnalyzedColumn(*each) for each in columns)
