@@ -18,13 +18,18 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 TEXT_BYTES_MAX = 1_000_000
 
 
+def is_url(written: str) -> bool:
+    """Return whether a path as written is a URL, such as `s3://lake/orders.csv`."""
+    return _URL.match(written) is not None
+
+
 def files_are_missing(written: str, *, directory: Path) -> bool:
     """Return whether a path or pattern of local files matches nothing.
 
     Returns False for URLs and for patterns that only Spark understands (`{}`, `[]`, backslash), because they are not
     checked.
     """
-    if _URL.match(written) or set("{}[]\\") & set(written):
+    if is_url(written) or set("{}[]\\") & set(written):
         return False
     path = Path(written)
     root = Path(path.anchor) if path.is_absolute() else directory
@@ -49,7 +54,7 @@ class PipelineDirectory:
     def inside(self, written: str) -> Path:
         """Resolve a path inside the directory. Raises ValueError if it is outside, absolute, a URL or missing."""
         path = Path(written)
-        if path.is_absolute() or _URL.match(written):
+        if path.is_absolute() or is_url(written):
             raise ValueError(f"'{written}' is not inside the pipeline's directory: write a path relative to its file")
         result = (self.directory / path).resolve()
         if not result.is_relative_to(self.directory.resolve()):

@@ -13,12 +13,12 @@ from typing import Final
 
 from limnos.model.errors import BadRequest
 from limnos.pipeline.declaration import Files, Load, Pipeline, PythonStep, StepDeclaration, Stream
+from limnos.pipeline.directory import is_url
 from limnos.pipeline.shipped import shipped_declaration, shipped_reference
 
 FILES_MAX: Final = 200
 BYTES_MAX: Final = 512 << 10
 _LEFT_OUT: Final = "__pycache__"
-_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
 def scheduled_files(file: Path) -> tuple[str, dict[str, bytes]]:
@@ -59,7 +59,7 @@ def copied_sources(pipeline: Pipeline, directory: Path) -> Mapping[str, str]:
     copied: dict[str, str] = {}
     for source in pipeline.sources:
         files = source.kind.files if isinstance(source.kind, Stream) else source.kind
-        if not isinstance(files, Files) or _URL.match(files.path):
+        if not isinstance(files, Files) or is_url(files.path):
             continue
         if (root / files.path).is_relative_to(root):
             copied[source.name] = files.path

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -34,8 +35,6 @@ _ROLE = re.compile(
     r"^role (?P<first>.+?): (?P<what>(?:no longer )?(?:allow|deny) .+)$|^(?P<former>.+), role (?P<last>.+)$"
 )
 """The detail of a grant: the role and its privileges. Records of earlier releases have the role at the end."""
-_DECLINED = re.compile(r"^declined the request of user (.+) for ")
-"""The detail of a declined request for access."""
 _PRIVILEGE = re.compile(r"(?:no longer )?(?:allow |(deny ))([A-Z_]+) on .+")
 _GRANT_FIRST = ("at", "receiver", "privileges", "path", "user", "change")
 _AGO = re.compile(r"([0-9]{1,6})([smhd])")
@@ -105,16 +104,9 @@ def audit(
         if len(newest) > limit:
             newest, page = _lines(client, expected, limit=limit + 1 + _LATE)
             newest.sort(key=lambda line: line.at, reverse=True)
-    if page.own and who is None and common.output_format == "table":
-        print("note: your own actions; the owner of the metalake sees those of others", file=sys.stderr)
-    if action in _READS and not page.records_reads and common.output_format == "table":
-        print(
-            "note: reads by engines are not recorded, because the server's setting audit.reads is off; previews of rows"
-            " are",
-            file=sys.stderr,
-        )
-    if action == "table_read" and common.output_format == "table":
-        print("note: restricted users have table_scan, loads table_load: '--action read' has all", file=sys.stderr)
+    if common.output_format == "table":
+        for note in _notes(page, who=who, action=action):
+            print(f"note: {note}", file=sys.stderr)
     if len(newest) > limit:
         earlier = "" if since is not None else ", or --since DAY,"
         print(f"note: the newest {limit} records; --limit NUMBER{earlier} shows others", file=sys.stderr)
@@ -126,6 +118,18 @@ def audit(
     if what is not None and common.output_format == "table" and table_options.get() == TableOptions():
         columns = [each for each in columns if each not in {"kind", "path"} or len({row[each] for row in rows}) > 1]
     show_rows(rows, columns, output_format=common.output_format, empty="no lines")
+
+
+def _notes(page: AuditPage, *, who: str | None, action: str | None) -> Iterator[str]:
+    """Yield what the records leave out: those of other users, and reads that are not recorded or have other names."""
+    if page.own and who is None:
+        yield "your own actions; the owner of the metalake sees those of others"
+    if action in _READS and not page.records_reads:
+        yield (
+            "reads by engines are not recorded, because the server's setting audit.reads is off; previews of rows are"
+        )
+    if action == "table_read":
+        yield "restricted users have table_scan, loads table_load: '--action read' has all"
 
 
 @app.command
@@ -205,8 +209,6 @@ def _grant_of(line: AuditLine) -> dict[str, str]:
     detail, about = line.detail or "", line.object
     if line.change in {"give", "take"} and about is not None:
         return {"receiver": f"{about.kind} {about.path}", "privileges": detail}
-    if (declined := _DECLINED.match(detail)) is not None:
-        return {"receiver": f"user {declined[1]}", "privileges": "none: the request was declined"}
     match = _ROLE.match(detail) if line.change in {"grant", "revoke"} else None
     if match is None:
         return {"receiver": "", "privileges": detail if line.change in {"grant", "revoke"} else ""}
