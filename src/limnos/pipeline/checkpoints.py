@@ -7,16 +7,19 @@ Reads a checkpoint from a table's metadata, newest snapshot first. Must not know
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 
 import msgspec
 
 from limnos.client.values import Json
+from limnos.pipeline.outcomes import LANCE_STATE
 
 INPUTS = "limnos.inputs"
 """Summary key: JSON that maps each table or view to the snapshot that was read, or to the view's definition."""
 RUN = "limnos.run"
 """Summary key: the id of the run that wrote the snapshot."""
+_LANCE_STATE = re.compile(rf"{LANCE_STATE}([0-9]{{1,18}}):[0-9a-f]*")
 _NO_SNAPSHOT = -1
 """The value of `current-snapshot-id` in older metadata of a table without snapshots: -1."""
 
@@ -72,6 +75,17 @@ def inputs_of(text: str | None) -> Mapping[str, int | str | None] | None:
         for name, state in result.items()
         if state is None or isinstance(state, str) or (isinstance(state, int) and not isinstance(state, bool))
     }
+
+
+def snapshot_of(state: int | str | None) -> int | None:
+    """Return the snapshot in an input's state, or of a Lance table the number of its version; None for other states.
+
+    The form is checked, as that of the whole checkpoint.
+    """
+    if isinstance(state, str):
+        match = _LANCE_STATE.fullmatch(state)
+        return None if match is None else int(match[1])
+    return state if isinstance(state, int) else None
 
 
 def _metadata(fields: Json | None) -> _CheckpointMetadata:

@@ -54,7 +54,7 @@ class StepContext:
     If one no longer exists, the engine does not create it again.
     """
     lance_catalogs: frozenset[str] = frozenset()
-    """The pipeline's catalogs whose tables are Lance tables."""
+    """The catalogs whose tables are Lance tables."""
     built: Mapping[str, BuiltStep] = field(default_factory=dict)
     """Of a promotion, the steps by name whose rows may be copied from an environment."""
     copied: Mapping[Parts, BuiltStep] = field(default_factory=dict)

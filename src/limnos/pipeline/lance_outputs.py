@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lance tables among the outputs of a pipeline: which catalogs have them, and what a step may not ask of them.
+"""Lance tables of a pipeline: which catalogs have them, and what a step that writes one may not ask of it.
 
 Compares declarations with the formats of catalogs. Must not know Spark or Lance's library.
 """
@@ -14,7 +14,6 @@ from limnos.client import Client
 from limnos.client.errors import DeniedError, NotFoundError
 from limnos.model.extras import install_hint
 from limnos.model.kinds import GENERIC_PROVIDER
-from limnos.names import display
 from limnos.pipeline.declaration import Parts, Pipeline, StepDeclaration, WriteMode
 from limnos.pipeline.problems import InvalidPipeline, Problem
 
@@ -30,19 +29,22 @@ _ONLY_ICEBERG = ("partition", "sort", "columns")
 
 
 def catalog_providers(client: Client, pipeline: Pipeline) -> dict[str, str | None]:
-    """Return the providers of the catalogs of the pipeline's steps, but for catalogs that the caller may not see. Sends
-    one request per catalog.
+    """Return the providers of the metalake's catalogs, but for catalogs that the caller may not see. For a caller who
+    may not list them, those of the catalogs of the pipeline's steps.
     """
-    providers = {}
+    try:
+        return {one.name: one.provider for one in client.catalogs.list()}
+    except (DeniedError, NotFoundError):
+        providers = {}
     for name in pipeline.catalogs:
         with suppress(DeniedError, NotFoundError):  # the missing right is reported with the other rights
             providers[name] = client.catalogs.get(name).provider
     return providers
 
 
-def lance_catalogs(pipeline: Pipeline, providers: Mapping[str, str | None]) -> frozenset[str]:
-    """Return the catalogs of the pipeline's steps that have Lance tables."""
-    return frozenset(name for name in pipeline.catalogs if providers.get(name) == GENERIC_PROVIDER)
+def lance_catalogs(providers: Mapping[str, str | None]) -> frozenset[str]:
+    """Return the catalogs that have Lance tables, among catalogs with their providers."""
+    return frozenset(name for name, provider in providers.items() if provider == GENERIC_PROVIDER)
 
 
 def require_lance_outputs(
@@ -56,25 +58,22 @@ def require_lance_outputs(
 def lance_problems(
     pipeline: Pipeline, providers: Mapping[str, str | None], *, reads: Mapping[str, frozenset[Parts]]
 ) -> Iterator[Problem]:
-    """Yield a problem for each key that a step's table does not have in its format, and for each read of a Lance table.
+    """Yield a problem for each key that a step's table does not have in its format, and for each step of Lance tables
+    without Lance's library.
 
     `providers` has the catalogs that the caller may see: of tables in others the format is not known. `reads` are the
     tables that each step reads.
     """
-    catalogs = lance_catalogs(pipeline, providers)
+    catalogs = lance_catalogs(providers)
     is_library_missing = importlib.util.find_spec("lance") is None
     for step in pipeline.steps:
-        if is_library_missing and step.table[0] in catalogs:
-            message = f"{step.name} writes a Lance table, and Lance's library is not installed here"
+        tables = (step.table, *reads.get(step.name, ()))
+        if is_library_missing and any(table[0] in catalogs for table in tables):
+            verb = "writes" if step.table[0] in catalogs else "reads"
+            message = f"{step.name} {verb} a Lance table, and Lance's library is not installed here"
             yield Problem(f"{message}: {install_hint('lance')}", step.at)
         if step.table[0] in providers:
             yield from _key_problems(step, is_lance=step.table[0] in catalogs)
-        for table in sorted(each for each in reads.get(step.name, ()) if each[0] in catalogs):
-            yield Problem(
-                f"{step.name} reads {display.render(table)}, a Lance table, which runs write and do not read: read the "
-                "table from which it is made, or a Python source that opens it",
-                step.at,
-            )
 
 
 def _key_problems(step: StepDeclaration, *, is_lance: bool) -> Iterator[Problem]:

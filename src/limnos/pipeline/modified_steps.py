@@ -13,7 +13,7 @@ from pathlib import Path
 
 from limnos.client import Client
 from limnos.client.activity.runs import Run
-from limnos.client.errors import DeniedError, NotFoundError
+from limnos.client.errors import ClientError, DeniedError, NotFoundError
 from limnos.client.values import Json
 from limnos.names import display
 from limnos.pipeline.declaration import (
@@ -135,9 +135,27 @@ class _SchemaComparison:
         for pin in pins if isinstance(pins, list) else ():
             table = tuple(map(str, pin.get("table") or ()))
             snapshot = pin.get("snapshot")
-            if table in tables and snapshot is not None and (reason := self._reason(table, snapshot)):
+            if table not in tables or snapshot is None:
+                continue
+            reason = self._lance_reason(table, snapshot) if "lance" in pin else self._reason(table, snapshot)
+            if reason:
                 return reason
         return None
+
+    def _lance_reason(self, table: Parts, version: object) -> str | None:
+        name = display.render(table)
+        lance = self._client.lance
+        try:
+            now = lance.load(table).table_schema
+        except (DeniedError, NotFoundError):
+            return f"{name}, which it reads, is gone or not visible"
+        try:
+            then = lance.load(table, version=version).table_schema if isinstance(version, int) else None
+        except ClientError:
+            then = None
+        if then is None:
+            return f"the version of {name} that it read no longer exists, so that its columns cannot be compared"
+        return None if then.get("fields") == now.get("fields") else f"columns of {name}, which it reads, changed"
 
     def _reason(self, table: Parts, snapshot: object) -> str | None:
         name = display.render(table)

@@ -15,12 +15,41 @@ from limnos.pipeline.lineage import QueryLineage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StagedVersion:
+    """A version of a Lance table whose manifest is written and not committed: no reader sees it.
+
+    `manifest_path` is the path in the store, as Lance's clients write it; `manifest_size` is in bytes.
+    """
+
+    version: int
+    manifest_path: str
+    manifest_size: int | None = None
+    e_tag: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanceState:
+    """The state of a Lance table that a step reads, beside the number of its version.
+
+    `digest` is of the version's fragments, because the versions of a table that is dropped and declared again have the
+    same numbers. It is empty for a version that this run has `staged`.
+    """
+
+    digest: str = ""
+    staged: StagedVersion | None = None
+
+
+LANCE_STATE = "lance:"
+"""The beginning of a Lance table's state in a checkpoint: then the number of the version, a colon and its digest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReadPin:
     """The state of one table or source that a step reads, fixed when the run started.
 
     A table's `snapshot` is None if the table is empty. `since` is the snapshot after which an incremental step reads;
     if None, it reads everything, and `whole_because` has the reason. A source that is not a table has a `fingerprint`
-    instead.
+    instead. The snapshots of a Lance table are the numbers of its versions.
     """
 
     name: str
@@ -32,19 +61,18 @@ class ReadPin:
     since: int | None = None
     whole_because: str | None = None
     fingerprint: str | None = None
+    lance: LanceState | None = None
+    """Of a Lance table its state; None for other tables."""
 
+    @property
+    def state(self) -> int | str | None:
+        """The state as a checkpoint has it: a snapshot, a version of a Lance table with its digest, or a fingerprint.
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StagedVersion:
-    """A version of a Lance table whose manifest is written and not committed: no reader sees it.
-
-    `manifest_path` is the path in the store, as Lance's clients write it; `manifest_size` is in bytes.
-    """
-
-    version: int
-    manifest_path: str
-    manifest_size: int | None = None
-    e_tag: str | None = None
+        None for an empty table.
+        """
+        if self.fingerprint is not None or self.lance is None or self.snapshot is None:
+            return self.snapshot if self.fingerprint is None else self.fingerprint
+        return f"{LANCE_STATE}{self.snapshot}:{self.lance.digest}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from limnos.model.errors import ServiceUnavailable, UnsupportedOperation
 from limnos.names import display, engine
-from limnos.pipeline.checkpoints import INPUTS, checkpoint_of, head_of, inputs_of
+from limnos.pipeline.checkpoints import INPUTS, checkpoint_of, head_of, inputs_of, snapshot_of
 from limnos.pipeline.declaration import (
     DeclaredSource,
     Files,
@@ -52,7 +52,7 @@ from limnos.pipeline.rights import (
     written_tables,
 )
 from limnos.pipeline.side_tables import tables_of
-from limnos.pipeline.table_columns import spark_columns
+from limnos.pipeline.table_columns import lance_columns, spark_columns
 from limnos.pipeline.table_conflicts import declared_by_others
 from limnos.pipeline.topic_offsets import TopicLookup, describe_read, plan_read, read_offsets
 
@@ -76,7 +76,7 @@ class CheckResult:
     catalogs: frozenset[str] = frozenset()
     """The metalake's catalogs that the caller may see."""
     lance_catalogs: frozenset[str] = frozenset()
-    """The pipeline's catalogs that have Lance tables; empty without a server."""
+    """The catalogs that have Lance tables; empty without a server."""
     unreadable: frozenset[Parts] = frozenset()
     """Tables of steps, and sources by one part, whose declarations cannot be read."""
 
@@ -136,7 +136,7 @@ def check(
     UnavailableError.
     """
     providers = {} if client is None else {one.name: one.provider for one in client.catalogs.list()}
-    catalogs, lance = frozenset(providers), lance_catalogs(pipeline, providers)
+    catalogs, lance = frozenset(providers), lance_catalogs(providers)
     problems = [*rule_problems(pipeline), *_foreign(pipeline, catalogs), *unwritable_catalogs(pipeline, providers)]
     reads, unchecked, read_problems = _reads(pipeline, spark, catalogs=catalogs)
     problems += read_problems
@@ -222,7 +222,7 @@ def _column_problems(
     known = {
         table: tuple(AnalyzedColumn(*each) for each in columns)
         for table, one in lookups.items()
-        if (columns := spark_columns(one.metadata)) is not None
+        if (columns := _columns_of(one)) is not None
     }
     checker = ColumnChecker(
         pipeline=pipeline,
@@ -238,6 +238,11 @@ def _column_problems(
         for source, steps in checker.without_schema.items()
     ]
     return problems, unknown
+
+
+def _columns_of(lookup: TableLookup) -> tuple[tuple[str, str], ...] | None:
+    """Return the columns of an existing table; None if they are not known."""
+    return spark_columns(lookup.metadata) if lookup.lance is None else lance_columns(lookup.lance.table_schema)
 
 
 def _unique(problems: Iterable[Problem]) -> tuple[Problem, ...]:
@@ -334,7 +339,7 @@ def _table_read(
         return PlannedRead(name=name, kind="unknown", why="as it is when the run starts")
     if state.kind == "view":
         return PlannedRead(name=name, kind="view", why="its tables as they are when the run starts")
-    snapshot = head_of(state.metadata)
+    snapshot = head_of(state.metadata) if state.lance is None else state.lance.version
     if snapshot is None:
         return PlannedRead(name=name, kind="table", why="it is empty")
     return PlannedRead(
@@ -376,7 +381,8 @@ def _published_snapshots(checked: CheckResult, step: StepDeclaration) -> Mapping
     It is read from the newest snapshot summary that has it.
     """
     mark = _checkpoint(checked, step).get(INPUTS)
-    return {name: snapshot for name, snapshot in (inputs_of(mark) or {}).items() if isinstance(snapshot, int)}
+    states = {name: snapshot_of(state) for name, state in (inputs_of(mark) or {}).items()}
+    return {name: snapshot for name, snapshot in states.items() if snapshot is not None}
 
 
 def _checkpoint(checked: CheckResult, step: StepDeclaration) -> Mapping[str, str]:

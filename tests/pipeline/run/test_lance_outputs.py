@@ -12,24 +12,14 @@ from pathlib import Path
 import lance
 import pyarrow as pa
 import pytest
-from lance_namespace import ListTableVersionsRequest
 from pyspark.sql import SparkSession
 
 from limnos.client import Client, NotFoundError
-from limnos.pipeline.context import StepContext
-from limnos.pipeline.declaration import Pipeline, StepDeclaration
-from limnos.pipeline.engine.driver import SparkEngine
-from limnos.pipeline.outcomes import StepOutcome
 from limnos.pipeline.plan import check
-from limnos.pipeline.project import load
 from limnos.pipeline.run.held_runs import discard, publish_held
-from limnos.pipeline.run.options import RunOptions
 from limnos.pipeline.run.refs import heads_of
-from limnos.pipeline.run.result import RunResult
-from limnos.pipeline.run.resume import resume
-from limnos.pipeline.run.start import RunMeans, start
-from limnos.pipeline.run.stop import StopSignal
 from tests.integration.live import LiveServer
+from tests.pipeline.run.lance_place import FailingEngine, LancePlace
 
 pytestmark = [
     pytest.mark.heavy,
@@ -63,66 +53,6 @@ steps:
 """
 
 
-class LancePlace:
-    """A pipeline in a namespace of its own in two catalogs, and its runs."""
-
-    def __init__(self, spark: SparkSession, server: LiveServer, *, file: Path, space: str) -> None:
-        self.spark, self.server, self.file, self.space = spark, server, file, space
-        self.client = Client(server.uri, token=server.token)
-        self.heart = Client(server.uri, token=server.token)
-        self.engine = SparkEngine(spark)
-        self.write(PIPELINE)
-        self.client.namespaces.create(f"main.{space}")
-
-    def write(self, text: str) -> None:
-        """Replace the pipeline's file; `SPACE` stands for the namespace."""
-        self.file.write_text(text.replace("SPACE", self.space))
-
-    @property
-    def pipeline(self) -> Pipeline:
-        """The pipeline, with its functions."""
-        return load(self.file).bound()
-
-    def means(self, engine: SparkEngine | None = None) -> RunMeans:
-        """Return what a run needs."""
-        return RunMeans(client=self.client, heart=self.heart, engine=engine or self.engine, stop=StopSignal())
-
-    def run(self, *, engine: SparkEngine | None = None, day: int = 1, **options: object) -> RunResult:
-        """Run the pipeline for a day."""
-        pipeline = self.pipeline
-        self.engine.ship(pipeline, directory=self.file.parent)
-        return start(
-            pipeline,
-            self.means(engine),
-            directory=self.file.parent,
-            parameters={"day": day},
-            options=RunOptions(**{"lease_s": 5, **options}),  # type: ignore[arg-type]
-        )
-
-    def resume(self, run: str) -> RunResult:
-        """Resume a run."""
-        return resume(self.pipeline, self.means(), run_id=run, directory=self.file.parent)
-
-    def dataset(self, table: str) -> lance.LanceDataset:
-        """Open a Lance table as a reader does."""
-        return self.client.lance.dataset(f"lance.{self.space}.{table}")
-
-    def ids(self, table: str) -> list[int]:
-        """Return the ids in a published Lance table."""
-        return sorted(self.dataset(table).to_table(columns=["id"])["id"].to_pylist())
-
-    def versions(self, table: str) -> list[int]:
-        """Return the versions of a Lance table that the server knows."""
-        request = ListTableVersionsRequest(id=["lance", self.space, table])
-        return sorted(each.version for each in self.client.lance.namespace().list_table_versions(request).versions)
-
-    def state(self) -> tuple[int | None, int | None]:
-        """Return the published snapshot of the Iceberg table and the version of the Lance table made from it."""
-        tables = (("main", self.space, "docs"), ("lance", self.space, "vectors"))
-        heads = [heads_of(self.client, table) for table in tables]
-        return tuple(None if each is None else each.main for each in heads)  # type: ignore[return-value]
-
-
 @pytest.fixture
 def place(
     spark: SparkSession, server: LiveServer, tmp_path: Path, request: pytest.FixtureRequest
@@ -130,6 +60,7 @@ def place(
     """A place for the test."""
     space = "l" + "".join(filter(str.isalnum, request.node.name))[-30:].lower()
     opened = LancePlace(spark, server, file=tmp_path / f"{space}.yaml", space=space)
+    opened.write(PIPELINE)
     yield opened
     opened.client.close()
     opened.heart.close()
@@ -192,24 +123,6 @@ def test_lance_and_iceberg_tables_are_published_together(place: LancePlace) -> N
     assert findings[f"{place.space}.log", "unique id day"].held
     lineage = place.client.lineage.up(f"lance.{place.space}.vectors", column="vector")
     assert ("main", place.space, "docs") in [each.path for each in lineage.nodes]
-
-
-class FailingEngine(SparkEngine):
-    """An engine that fails after a step has written, or calls a function then."""
-
-    def __init__(self, spark: SparkSession, *, after: str, call: object = None) -> None:
-        super().__init__(spark)
-        self.after, self.call = after, call
-
-    def carry_out(self, step: StepDeclaration, *, context: StepContext) -> StepOutcome:
-        """Execute the step, then fail or call the function."""
-        outcome = super().carry_out(step, context=context)
-        if step.table[-1] == self.after:
-            if self.call is None:
-                raise KeyboardInterrupt
-            self.call()  # type: ignore[operator]
-            self.after = ""
-        return outcome
 
 
 def test_held_run_shows_nothing_until_it_is_published(place: LancePlace) -> None:
@@ -280,7 +193,7 @@ steps:
 
 
 def test_check_refuses_what_lance_tables_do_not_have(place: LancePlace, tmp_path: Path) -> None:
-    """Tables whose versions the storage keeps, other write modes, partitions, and reads of Lance tables are refused."""
+    """Tables whose versions the storage keeps, other write modes, and partitions are refused."""
     place.client.namespaces.create(f"lance.{place.space}")
     place.client.lance.declare(f"lance.{place.space}.theirs")
     place.write("""
@@ -290,14 +203,13 @@ parameters: {day: {type: int, default: 1}}
 steps:
   SPACE.theirs: {catalog: lance, sql: SELECT 1 AS id}
   SPACE.parts: {catalog: lance, sql: SELECT 1 AS id, write: partitions, partition: id, incremental: true}
-  SPACE.reader: {sql: SELECT * FROM lance.SPACE.parts}
   SPACE.plain: {sql: SELECT 1 AS id, vectors: {id: 2}}
 """)
 
     problems = [each.message for each in check(place.pipeline, client=place.client).problems]
 
     expected = ("whose versions its storage keeps", "'write: partitions'", "'incremental'", "'partition'")
-    for words in (*expected, "runs write and do not read", "'vectors' is for Lance tables"):
+    for words in (*expected, "'vectors' is for Lance tables"):
         assert any(words in each for each in problems), (words, problems)
     place.write(
         "pipeline: SPACE\ncatalog: main\nparameters: {day: int}\nsteps: {SPACE.theirs: {catalog: lance, sql: SELECT 1"

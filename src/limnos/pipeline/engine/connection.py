@@ -9,17 +9,23 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from limnos.client import Client
+from limnos.client.errors import ClientError, DeniedError, NoSpaceError, ServerError, UnavailableError
 from limnos.model.errors import BadRequest
 from limnos.pipeline.engine.metadata import is_classic
+from limnos.pipeline.failures import StepAway, StepDenied, StepFailed
 from limnos.spark.lance.server_access import ServerAccess
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _TIMEOUT_S = 60.0
+_LANCE_ACCESS: WeakKeyDictionary[SparkSession, ServerAccess] = WeakKeyDictionary()
 
 
 def client_of(spark: SparkSession, catalog: str, *, timeout_s: float = _TIMEOUT_S) -> Client:
@@ -54,10 +60,35 @@ def access_of(spark: SparkSession) -> ServerAccess:
     accesses = [access for name in names if (access := _access(spark, name)) is not None]
     if not accesses or not is_classic(spark):
         raise BadRequest(
-            "Lance tables are written, and system tables are read, in a session of limnos.spark.session with at least"
-            " one Iceberg catalog, and not over Spark Connect."
+            "Lance tables are read and written, and system tables are read, in a session of limnos.spark.session with"
+            " at least one Iceberg catalog, and not over Spark Connect."
         )
     return accesses[0]
+
+
+@contextmanager
+def client_errors() -> Iterator[None]:
+    """Convert errors of the client in the body of a `with` to StepErrors."""
+    try:
+        yield
+    except DeniedError as error:
+        raise StepDenied(error.message) from error
+    except (UnavailableError, ServerError) as error:
+        if isinstance(error, NoSpaceError):
+            raise StepFailed(error.message) from error
+        raise StepAway(error.message) from error
+    except ClientError as error:
+        raise StepFailed(error.message) from error
+
+
+def set_lance_access(spark: SparkSession, access: ServerAccess) -> None:
+    """Set the server and the credential by which the steps of a session read Lance tables."""
+    _LANCE_ACCESS[spark] = access
+
+
+def lance_access_of(spark: SparkSession) -> ServerAccess:
+    """Return the server and the credential that `set_lance_access` has set; else as `access_of`, and raises as it."""
+    return _LANCE_ACCESS.get(spark) or access_of(spark)
 
 
 def _access(spark: SparkSession, catalog: str) -> ServerAccess | None:

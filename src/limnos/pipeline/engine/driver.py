@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from limnos.model.errors import LimnosError
+from limnos.model.errors import BadRequest, LimnosError
 from limnos.pipeline.declaration import StorageSource, SystemTableSource
-from limnos.pipeline.engine.connection import access_of
+from limnos.pipeline.engine.connection import access_of, client_errors, set_lance_access
 from limnos.pipeline.engine.inputs import reads_of
 from limnos.pipeline.engine.metadata import is_classic
 from limnos.pipeline.engine.pinned_reads import pin_tables, reads
@@ -27,6 +27,7 @@ from limnos.pipeline.engine.sources import has_changed, pin_of
 from limnos.pipeline.engine.spark_failures import failure_of
 from limnos.pipeline.engine.steps import carry_out
 from limnos.pipeline.failures import StepError
+from limnos.pipeline.lance_outputs import lance_catalogs
 from limnos.pipeline.run.stop import RunStopped
 from limnos.spark.session import register_system
 
@@ -69,6 +70,7 @@ class SparkEngine:
         self._spark = spark
         self._access = access
         self._classic = is_classic(spark)
+        self._lance_catalogs: frozenset[str] = frozenset()
         self._sessions = SparkSessions(spark, is_stopped=is_stopped)
         self._lock = threading.Lock()
         self._busy: dict[str, SparkSession] = {}
@@ -84,16 +86,19 @@ class SparkEngine:
     def reads(self, pipeline: Pipeline) -> Mapping[str, frozenset[Parts]]:
         """Return the tables that each step reads, by the step's name."""
         with _spark_errors_before_run(self._spark):
-            return reads_of(self._spark, pipeline)
+            self._lance_catalogs = self._find_lance_catalogs()
+            return reads_of(self._spark, pipeline, lance_catalogs=self._lance_catalogs)
 
     def pins(self, tables: Iterable[Parts]) -> dict[Parts, ReadPin]:
         """Return pins of the tables' current snapshots, and pins of the tables that views read.
 
-        Raises NotFound for a missing table, and UnsupportedOperation for a table that is not an Iceberg table or a view
-        that cannot be pinned.
+        Raises NotFound for a missing table, and UnsupportedOperation for a table that is neither an Iceberg table nor
+        a Lance table, or a view that cannot be pinned.
         """
         with _spark_errors_before_run(self._spark):
-            return pin_tables(self._spark, sorted(tables))
+            known = sorted(tables)
+            pins = pin_tables(self._spark, [each for each in known if each[0] not in self._lance_catalogs])
+            return pins | self._lance_pins([each for each in known if each[0] in self._lance_catalogs])
 
     def lost(self, pins: Mapping[Parts, ReadPin]) -> frozenset[Parts]:
         """Return the tables whose pinned snapshot or view definition is no longer available."""
@@ -127,6 +132,8 @@ class SparkEngine:
         with self._session(step) as spark, _spark_errors_in_step():
             if any(isinstance(each.kind, (SystemTableSource, StorageSource)) for each in context.pipeline.sources):
                 register_system(spark, self._access or access_of(self._spark))
+            if context.lance_catalogs and self._classic:
+                set_lance_access(spark, self._access or access_of(self._spark))
             if step.table[0] not in context.lance_catalogs:
                 return carry_out(spark, step, context=context)
             from limnos.pipeline.engine.lance.execution import carry_out_lance  # noqa: PLC0415 - loads Lance's library
@@ -156,7 +163,30 @@ class SparkEngine:
         """Close the sessions that the engine opened, but not the session that was passed to it."""
         self._sessions.close()
 
+    def _find_lance_catalogs(self) -> frozenset[str]:
+        """Return the catalogs of Lance tables that the caller may see; none for a session without a Limnos server, and
+        over Spark Connect.
+        """
+        try:
+            access = self._access or access_of(self._spark)
+        except BadRequest:
+            return frozenset()
+        with client_errors(), access.client() as client:
+            return lance_catalogs({one.name: one.provider for one in client.catalogs.list()})
+
+    def _lance_pins(self, tables: Sequence[Parts]) -> dict[Parts, ReadPin]:
+        if not tables:
+            return {}
+        from limnos.pipeline.engine.lance.reading import pin_lance_table  # noqa: PLC0415 - loads Lance's library
+
+        access = self._access or access_of(self._spark)
+        return {table: pin_lance_table(access, table) for table in tables}
+
     def _is_there(self, table: Parts, pins: Mapping[Parts, ReadPin]) -> bool:
+        if pins[table].lance is not None:
+            from limnos.pipeline.engine.lance.reading import has_pinned  # noqa: PLC0415 - loads Lance's library
+
+            return has_pinned(self._access or access_of(self._spark), pins[table])
         known = pins if pins[table].fingerprint is not None else {table: pins[table]}
         try:
             return table in reads(self._spark, known)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from limnos.names import engine
-from limnos.pipeline.checkpoints import INPUTS, inputs_of
+from limnos.pipeline.checkpoints import INPUTS, inputs_of, snapshot_of
 from limnos.pipeline.declaration import WriteMode
 from limnos.pipeline.definitions import DEFINITION, change_reason, encode, mode_reason
 from limnos.pipeline.engine.increments import Increment, increment
@@ -46,7 +46,7 @@ class ReadChoice:
 
 def marks_of(pins: Mapping[Parts, ReadPin], *, definition: Mapping[str, str]) -> dict[str, str]:
     """Return the checkpoint for the step's snapshot: pinned inputs and the step's definition."""
-    inputs = {engine.render_spark(table): _state(pin) for table, pin in pins.items()}
+    inputs = {engine.render_spark(table): pin.state for table, pin in pins.items()}
     return {INPUTS: json.dumps(inputs, sort_keys=True), DEFINITION: encode(definition)}
 
 
@@ -60,13 +60,14 @@ def choose(
 ) -> ReadChoice:
     """Choose increments or a full read of an incremental step's pinned tables. `full` forces a full read."""
     whole = reads(spark, pins)
+    pins = {table: whole[table].pin for table in pins}
     last: Mapping[str, int | str | None] = {}
     reason = "a full run was requested" if full else mode_reason(step)
     if reason is None:
         last, reason = _last(spark, step, definition=definition)
     if reason is not None:
         return _whole(whole, reason)
-    changed = {each: pin for each, pin in pins.items() if last.get(engine.render_spark(each), -1) != _state(pin)}
+    changed = {each: pin for each, pin in pins.items() if last.get(engine.render_spark(each), -1) != pin.state}
     if not changed:
         return ReadChoice(pinned_reads=whole, nothing_new=True)
     increments = {each: _increment(spark, pin, last=last) for each, pin in changed.items()}
@@ -107,16 +108,15 @@ def _increment(spark: SparkSession, pin: ReadPin, *, last: Mapping[str, int | st
         return Increment(whole_because=f"view {pin.name} had another definition when it was last read")
     if name in last and last[name] is None:
         return Increment(frame=frame_of(spark, reads(spark, {table: pin})[table]), only_new=True)
+    if pin.lance is not None:
+        from limnos.pipeline.engine.lance.increments import lance_increment  # noqa: PLC0415 - loads Lance's library
+
+        return lance_increment(spark, pin, state=last.get(name))
     return increment(spark, table, since=_since(pin, last=last), until=pin.snapshot)
 
 
 def _since(pin: ReadPin, *, last: Mapping[str, int | str | None]) -> int | None:
-    result = last.get(engine.render_spark(pin.table or ()))
-    return result if isinstance(result, int) else None
-
-
-def _state(pin: ReadPin) -> int | str | None:
-    return pin.snapshot if pin.fingerprint is None else pin.fingerprint
+    return snapshot_of(last.get(engine.render_spark(pin.table or ())))
 
 
 def read_whole(spark: SparkSession, *, pins: Mapping[Parts, ReadPin], reason: str) -> ReadChoice:

@@ -64,15 +64,20 @@ class StepInputs:
             source.release()
 
 
-def reads_of(spark: SparkSession, pipeline: Pipeline) -> dict[str, frozenset[Parts]]:
+def reads_of(
+    spark: SparkSession, pipeline: Pipeline, *, lance_catalogs: frozenset[str] = frozenset()
+) -> dict[str, frozenset[Parts]]:
     """Return the tables that each step reads, including the tables below views, by the step's name.
+
+    `lance_catalogs` are catalogs of Lance tables, which the session lacks.
 
     Raises InvalidPipeline for a malformed query, NotFound for a missing table, UnsupportedOperation for a table that
     cannot be pinned.
     """
-    results = tables(all_reads(pipeline, queries=lambda sql: query_names(spark, sql), catalogs=catalogs_of(spark)))
+    catalogs = catalogs_of(spark) | lance_catalogs
+    results = tables(all_reads(pipeline, queries=lambda sql: query_names(spark, sql), catalogs=catalogs))
     entries = {step.table for step in pipeline.steps}
-    outside = {table for each in results.values() for table in each} - entries
+    outside = {table for each in results.values() for table in each if table[0] not in lance_catalogs} - entries
     below = {table: frozenset(pinned_reads.pin_tables(spark, [table])) for table in outside}
     return {
         name: frozenset(one for table in each for one in (table, *below.get(table, ())))
@@ -120,7 +125,8 @@ def table_texts(spark: SparkSession, context: StepContext) -> Callable[[Parts], 
 
 def actual_table(spark: SparkSession, parts: Parts, *, context: StepContext) -> Parts:
     """Return the table for which a name in a step stands, in production or in the run's environment."""
-    return context.pipeline.actual_table(pinned_reads.full_name(spark, parts, catalog=context.pipeline.catalog))
+    full = pinned_reads.full_name(spark, parts, catalog=context.pipeline.catalog, further=context.lance_catalogs)
+    return context.pipeline.actual_table(full)
 
 
 class _InputReader:
@@ -274,6 +280,7 @@ class _InputReader:
                 pinned_reads=results,
                 named=self.query.relations,
                 catalog=self.context.pipeline.catalog,
+                lance_catalogs=self.context.lance_catalogs,
                 actual_table=self.context.pipeline.actual_table,
             )
             return self.spark.sql(text, args=used) if used else self.spark.sql(text)

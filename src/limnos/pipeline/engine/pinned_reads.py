@@ -23,7 +23,7 @@ from limnos.pipeline.engine.changes import fitted_columns, quote_column
 from limnos.pipeline.engine.metadata import TableMetadata, TableSchema, metadata_of
 from limnos.pipeline.engine.relations import NamedRelation, relations, splice_names
 from limnos.pipeline.engine.views import ViewDefinition, view_of
-from limnos.pipeline.outcomes import ReadPin, StepBranch
+from limnos.pipeline.outcomes import LanceState, ReadPin, StepBranch
 
 _DEPTH_MAX = 32
 
@@ -51,8 +51,13 @@ def pin_tables(spark: SparkSession, tables: Iterable[Parts]) -> dict[Parts, Read
 
 
 def branch_pin(branch: StepBranch) -> ReadPin:
-    """Return the pin of a table on the branch of an earlier step of this run."""
-    return ReadPin(name=".".join(branch.table), table=branch.table, snapshot=branch.head, branch=branch.name)
+    """Return the pin of a table on the branch of an earlier step of this run, or at the version that it has staged."""
+    lance = None
+    if branch.staged is not None:
+        lance = LanceState(staged=branch.staged[-1] if branch.staged else None)
+    return ReadPin(
+        name=".".join(branch.table), table=branch.table, snapshot=branch.head, branch=branch.name, lance=lance
+    )
 
 
 def reads(
@@ -75,14 +80,23 @@ def with_reads(
     pinned_reads: Mapping[Parts, PinnedRead],
     named: Iterable[NamedRelation],
     catalog: str,
+    lance_catalogs: frozenset[str] = frozenset(),
     actual_table: Callable[[Parts], Parts] = lambda table: table,
 ) -> str:
     """Replace the tables in a query by their reads, and those with their own AS OF by their full names.
 
     `catalog` is the default catalog of names, and `actual_table` returns the table for which a full name stands.
+
+    Raises UnsupportedOperation for a Lance table with its own AS OF.
     """
     named = [each for each in named if len(each.parts) > 1]
-    full_names = {each.parts: full_name(spark, each.parts, catalog=catalog) for each in named}
+    full_names = {each.parts: full_name(spark, each.parts, catalog=catalog, further=lance_catalogs) for each in named}
+    for each in named:
+        if each.travels and full_names[each.parts][0] in lance_catalogs:
+            raise UnsupportedOperation(
+                f"{'.'.join(full_names[each.parts])} is a Lance table, which steps read at its newest version:"
+                " leave out AS OF"
+            )
     chosen = {parts: pinned_reads.get(actual_table(full)) for parts, full in full_names.items()}
     past = {parts: engine.render_spark(full) for parts, full in full_names.items()}
     texts = {parts: read.text for parts, read in chosen.items() if read is not None}
@@ -102,11 +116,13 @@ def stand_in(frame: DataFrame, *, pin: ReadPin) -> PinnedRead:
     return PinnedRead(pin=pin, text=name, is_stand_in=True)
 
 
-def full_name(spark: SparkSession, parts: Parts, *, catalog: str) -> Parts:
-    """Return a table's full name. Its catalog is the first part if the session has a catalog of that name, else
-    `catalog`.
+def full_name(spark: SparkSession, parts: Parts, *, catalog: str, further: frozenset[str] = frozenset()) -> Parts:
+    """Return a table's full name. Its catalog is the first part if the session has a catalog of that name, or it is one
+    of the catalogs `further`, which the session lacks; else `catalog`.
     """
-    known = parts[0] == catalog or spark.conf.get(f"spark.sql.catalog.{parts[0]}", None) is not None
+    known = (
+        parts[0] == catalog or parts[0] in further or spark.conf.get(f"spark.sql.catalog.{parts[0]}", None) is not None
+    )
     return parts if known else (catalog, *parts)
 
 
@@ -175,7 +191,12 @@ def _read(
     pin = pins.get(table)
     if pin is None:
         raise NotFound(f"{'.'.join(table)} was not pinned when the run began: run the pipeline again.", kind="table")
-    if pin.fingerprint is not None:
+    if pin.lance is not None:
+        from limnos.pipeline.engine.lance.reading import lance_read  # noqa: PLC0415 - loads Lance's library
+
+        frame, pin = lance_read(spark, pin)
+        pinned_reads[table] = stand_in(frame, pin=pin)
+    elif pin.fingerprint is not None:
         pinned_reads[table] = _read_view(spark, pin, pins=pins, pinned_reads=pinned_reads)
     else:
         pinned_reads[table] = _read_table(spark, pin, table=table)

@@ -17,9 +17,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 from limnos.names import display, engine
 from limnos.pipeline import declaration
+from limnos.pipeline.engine.connection import lance_access_of
 from limnos.pipeline.engine.relations import query_names, splice_names
 from limnos.pipeline.engine.tables import preparation
 from limnos.pipeline.reads import table_of
+from limnos.spark.lance.server_access import SOURCE
+from limnos.spark.session import register_lance
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -60,12 +63,13 @@ def preview(
     catalogs: frozenset[str],
     lance_catalogs: frozenset[str] = frozenset(),
 ) -> dict[str, StepPreview]:
-    """Preview the changes of each step's table, by the step's name. Tables in `lance_catalogs` need no statements.
+    """Preview the changes of each step's table, by the step's name. Tables in `lance_catalogs` need no statements, and
+    their columns are asked of the server.
 
     The steps of `pipeline` must have their Python functions imported. `levels` gives only the order; its steps may have
     function names instead.
     """
-    work = _Previewer(spark, pipeline, catalogs=catalogs)
+    work = _Previewer(spark, pipeline, catalogs=catalogs, lance_catalogs=lance_catalogs)
     bound = {step.table: step for step in pipeline.steps}
     try:
         return {
@@ -104,8 +108,16 @@ def resolve_columns(
 class _Previewer:
     """Registers the DataFrames of steps and sources as temporary views with unique names, and analyzes the steps."""
 
-    def __init__(self, spark: SparkSession, pipeline: declaration.Pipeline, *, catalogs: frozenset[str]) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        pipeline: declaration.Pipeline,
+        *,
+        catalogs: frozenset[str],
+        lance_catalogs: frozenset[str] = frozenset(),
+    ) -> None:
         self._spark = spark
+        self._lance_catalogs = lance_catalogs
         self._pipeline = pipeline
         self._full: Callable[[declaration.Parts], declaration.Parts] = lambda parts: pipeline.actual_table(
             table_of(parts, catalog=pipeline.catalog, catalogs=catalogs)
@@ -126,7 +138,7 @@ class _Previewer:
             self._why[step.table] = f"step {step.name} is refused"
             return StepPreview(step=step.name, refused=_first_line(error))
         if is_lance:  # its columns are those of the version that replaces it, or are compared by the run
-            self._keep(step.table, frame)
+            self._keep(step.table, _with_embedding_columns(frame, step))
             return StepPreview(step=step.name)
         try:
             needed = preparation(self._spark, step, frame=frame)
@@ -146,7 +158,7 @@ class _Previewer:
     def step_columns(self, step: declaration.StepDeclaration) -> StructType | None:
         """Return the columns of a step's table; None if they are not known. Later steps read them."""
         try:
-            frame = _with_history_columns(self._frame(step), step)
+            frame = _with_embedding_columns(_with_history_columns(self._frame(step), step), step)
         except Exception as error:  # noqa: BLE001  (an error of Spark or of a step's function)
             self._why[step.table] = f"{step.name}: {_first_line(error)}"
             return None
@@ -203,8 +215,13 @@ class _Previewer:
         if name in self._views:
             return self._views[name]
         if len(name) > 1:
-            return engine.render_spark(name)
+            return self._keep(name, self._lance(name)) if name[0] in self._lance_catalogs else engine.render_spark(name)
         return self._of_source(name[0])
+
+    def _lance(self, table: declaration.Parts) -> DataFrame:
+        access = lance_access_of(self._spark)
+        register_lance(self._spark, access, lineage=False)
+        return self._spark.read.format(SOURCE).load(display.render(table))
 
     def _of_source(self, name: str) -> str:
         source = next(one for one in self._pipeline.sources if one.name == name)
@@ -231,6 +248,14 @@ def _with_history_columns(frame: DataFrame, step: declaration.StepDeclaration) -
         f"CAST(NULL AS TIMESTAMP) AS {quoted[write.valid_to]}",
         f"CAST(NULL AS BOOLEAN) AS {quoted[write.current]}",
     )
+
+
+def _with_embedding_columns(frame: DataFrame, step: declaration.StepDeclaration) -> DataFrame:
+    """Return the frame with the columns that an embedding adds."""
+    if step.embed is None:
+        return frame
+    into, hash_column = (engine.render_spark((name,)) for name in step.embed.added)
+    return frame.selectExpr("*", f"CAST(NULL AS ARRAY<FLOAT>) AS {into}", f"CAST(NULL AS STRING) AS {hash_column}")
 
 
 def _first_line(error: Exception) -> str:

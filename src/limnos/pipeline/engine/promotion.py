@@ -96,7 +96,7 @@ def _other_table(
         if table in context.done_branches and copied is None:
             return f"{pin.name}, which it reads, was computed in this run"
         if copied is None:
-            expected[_key(table)] = pin.snapshot if pin.fingerprint is None else pin.fingerprint
+            expected[_key(table)] = pin.state
         else:
             expected[_key(copied.table)] = copied.snapshot
     known = {name: state for name, state in recorded.items() if name not in {_key((each,)) for each in sources}}

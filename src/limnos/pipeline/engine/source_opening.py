@@ -15,6 +15,7 @@ from limnos.names import engine
 from limnos.pipeline.declaration import Stream, WriteMode
 from limnos.pipeline.engine.incremental import checkpoint_snapshot, inputs_of_mark
 from limnos.pipeline.engine.metadata import metadata_of
+from limnos.pipeline.engine.pinned_reads import branch_pin
 from limnos.pipeline.engine.sources import frame_of
 from limnos.pipeline.outcomes import ReadPin
 
@@ -103,9 +104,13 @@ class SourceOpener:
             return None  # each step that reads a stream has its own progress
         table = getattr(source.kind, "table", None)
         if isinstance(table, tuple):
-            full = table if table in self._context.pins else (self._context.pipeline.catalog, *table)
+            known = {*self._context.pins, *self._context.done_branches}
+            full = table if table in known else (self._context.pipeline.catalog, *table)
             if full in self._context.pins:
                 return self._context.pins[full]
+            branch = self._context.done_branches.get(full)
+            if branch is not None and branch.staged is not None:
+                return branch_pin(branch)
         return self._context.sources.get(source.name)
 
     def _before(self, source: DeclaredSource, *, new: bool) -> ReadPin | None:

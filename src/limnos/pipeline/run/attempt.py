@@ -77,7 +77,7 @@ class AttemptWork:
     new: frozenset[Parts]
     """Tables that did not exist when the run began."""
     lance_catalogs: frozenset[str] = frozenset()
-    """The pipeline's catalogs whose tables are Lance tables."""
+    """The catalogs whose tables are Lance tables."""
     outputs: RunOutputs = field(default_factory=RunOutputs)
     """The states of the outputs at the start of the run."""
     done: Mapping[str, StepOutcome] = field(default_factory=dict)

@@ -17,7 +17,15 @@ from limnos.pipeline import lineage
 from limnos.pipeline.declaration import Parts, Pipeline, StepDeclaration
 from limnos.pipeline.declaration_json import plain
 from limnos.pipeline.modules import code_of
-from limnos.pipeline.outcomes import BuiltStep, ExpectationFinding, ReadPin, StagedVersion, StepBranch, StepOutcome
+from limnos.pipeline.outcomes import (
+    BuiltStep,
+    ExpectationFinding,
+    LanceState,
+    ReadPin,
+    StagedVersion,
+    StepBranch,
+    StepOutcome,
+)
 from limnos.pipeline.side_tables import names_source, names_word
 
 
@@ -42,7 +50,7 @@ def step_digest(pipeline: Pipeline, step: StepDeclaration) -> str:
 def encode_pins(pins: Mapping[Parts, ReadPin]) -> list[dict[str, object]]:
     """Encode the pins at the start of the run, for the run's options."""
     return [
-        {"table": list(table), "snapshot": pin.snapshot, "fingerprint": pin.fingerprint}
+        {"table": list(table), "snapshot": pin.snapshot, "fingerprint": pin.fingerprint} | _lance(pin)
         for table, pin in sorted(pins.items())
     ]
 
@@ -53,9 +61,27 @@ def pins_of(result: object) -> dict[Parts, ReadPin]:
     for each in result if isinstance(result, list) else ():
         table = tuple(each["table"])
         pins[table] = ReadPin(
-            name=".".join(table), table=table, snapshot=each["snapshot"], fingerprint=each["fingerprint"]
+            name=".".join(table),
+            table=table,
+            snapshot=each["snapshot"],
+            fingerprint=each["fingerprint"],
+            lance=_lance_of(each),
         )
     return pins
+
+
+def _lance(pin: ReadPin) -> dict[str, object]:
+    return {} if pin.lance is None else {"lance": dataclasses.asdict(pin.lance)}
+
+
+def _lance_of(entries: Mapping[str, Any]) -> LanceState | None:
+    known = entries.get("lance")
+    if not isinstance(known, Mapping):
+        return None
+    staged = known.get("staged")
+    return LanceState(
+        digest=str(known.get("digest", "")), staged=StagedVersion(**staged) if isinstance(staged, Mapping) else None
+    )
 
 
 def encode_source_pins(pins: Mapping[str, ReadPin]) -> dict[str, object]:

@@ -58,7 +58,7 @@ def resume(
     chosen = options_of(seen.options, like=run_options)
     names = _names(seen, pipeline)
     providers = patience.call(lambda: require_own_tables(means.client, pipeline))
-    lance = lance_catalogs(pipeline, providers)
+    lance = lance_catalogs(providers)
     require_lance_outputs(pipeline, providers, reads=reads)
     patience.call(lambda: require_own_outputs(means.client, pipeline, names=names))
     run = patience.call(

@@ -152,7 +152,7 @@ def _checked_request(
         options=options,
         file=file,
         run=str(uuid.uuid4()),
-        lance_catalogs=lance_catalogs(pipeline, providers),
+        lance_catalogs=lance_catalogs(providers),
         built={} if promotion is None else {name: promotion.built[name] for name in names if name in promotion.built},
         computed={} if promotion is None else promotion.computed,
     )

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading of a Lance table in Spark: each task reads some fragments of one version.
 
-A task receives the table's location, not the caller's credential.
+A task receives the table's location, not the caller's credential. The version may be one that no reader sees yet: then
+the task receives the path of its manifest.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import lance
+from lance_namespace import LanceNamespace
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -28,21 +30,67 @@ if TYPE_CHECKING:
     from limnos.spark.lance.server_access import LanceOptions, ServerAccess
 
 _TASKS_MAX: Final = 1000
+_TABLE: Final = ("table",)
 _ROWS: Final = 8192
 
 
 @dataclass(frozen=True)
 class LanceTableFiles:
-    """A table's location and version, and the storage options that reach it."""
+    """A table's location and version, and the storage options that reach it. `manifest` is the path in the store of a
+    version that is not committed.
+    """
 
     location: str
     version: int
     options: dict[str, str]
+    manifest: str | None = None
 
     def open(self) -> lance.LanceDataset:
         """Open the dataset at this version with Lance's library. Raises InvalidTable, see `without_foreign_bases`."""
+        if self.manifest is not None:
+            return without_foreign_bases(self._open_manifest(self.manifest), self.location)
         dataset = lance.dataset(self.location, version=self.version, storage_options=self.options or None)
         return without_foreign_bases(dataset, self.location)
+
+    def _open_manifest(self, manifest: str) -> lance.LanceDataset:
+        return lance.LanceDataset(
+            self.location,
+            version=self.version,
+            storage_options=self.options or None,
+            namespace_client=SingleVersionNamespace(self, manifest=manifest),
+            table_id=list(_TABLE),
+            namespace_client_managed_versioning=True,
+        )
+
+
+class SingleVersionNamespace(LanceNamespace):
+    """A namespace of one table with one version, whose manifest is at a given path."""
+
+    def __init__(self, files: LanceTableFiles, *, manifest: str) -> None:
+        self._files = files
+        self._manifest = manifest
+
+    def namespace_id(self) -> str:
+        """Return the identity of the namespace, which Lance's library uses for its caches."""
+        return f"limnos version {self._manifest}"
+
+    def describe_table(self, request: Any) -> Any:  # noqa: ANN401 - mappings of Lance's library
+        """Return the location with the storage options of the task."""
+        files = self._files
+        return {"location": files.location, "storage_options": files.options or None, "managed_versioning": True}
+
+    def list_table_versions(self, request: Any) -> Any:  # noqa: ANN401
+        """Return the version."""
+        return {"versions": [self._described()]}
+
+    def describe_table_version(self, request: Any) -> Any:  # noqa: ANN401
+        """Return the version. Raises RuntimeError for another one."""
+        if request.get("version") != self._files.version:
+            raise RuntimeError(f"there is only version {self._files.version}")
+        return {"version": self._described()}
+
+    def _described(self) -> dict[str, object]:
+        return {"version": self._files.version, "manifest_path": self._manifest}
 
 
 def without_foreign_bases(dataset: lance.LanceDataset, location: str) -> lance.LanceDataset:
@@ -71,6 +119,8 @@ def files_of(home: ServerAccess, options: LanceOptions) -> LanceTableFiles:
     """
     with home.client() as client:
         table = options.load(client)
+    if options.manifest is not None and options.staged is not None:
+        return LanceTableFiles(table.location, options.staged, table.storage_options, options.manifest)
     if table.version is None:
         raise NotFound(f"{options.name} was declared, but has no data yet: write to it first", kind="version")
     return LanceTableFiles(table.location, table.version, table.storage_options)
@@ -89,10 +139,11 @@ def columns_of(files: LanceTableFiles, options: LanceOptions) -> StructType:
 
 
 class LanceReader(DataSourceReader):
-    """The Spark data source reader for one version of a Lance table."""
+    """The Spark data source reader for one version of a Lance table, or for some of its fragments."""
 
-    def __init__(self, files: LanceTableFiles, schema: StructType) -> None:
+    def __init__(self, files: LanceTableFiles, schema: StructType, *, fragments: frozenset[int] | None = None) -> None:
         self._files = files
+        self._fragments = fragments
         self._names = schema.fieldNames()
         self._schema = to_arrow_schema(schema, timestamp_utc=True)
         self._filters: list[str] = []
@@ -108,7 +159,11 @@ class LanceReader(DataSourceReader):
 
     def partitions(self) -> list[FragmentShare]:
         """Divide the table's fragments into at most `_TASKS_MAX` input partitions."""
-        results = [fragment.fragment_id for fragment in self._files.open().get_fragments()]
+        chosen = self._fragments
+        numbers = [fragment.fragment_id for fragment in self._files.open().get_fragments()]
+        if chosen is not None and not chosen <= frozenset(numbers):
+            raise NotFound("The version lacks some of the fragments to read", kind="version")
+        results = [each for each in numbers if chosen is None or each in chosen]
         size = -(-len(results) // _TASKS_MAX) or 1
         return [FragmentShare(tuple(results[start : start + size])) for start in range(0, len(results), size)]
 

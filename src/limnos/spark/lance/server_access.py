@@ -26,6 +26,8 @@ SOURCE: Final = "limnos.lance"
 """The source's name for Spark's `format`."""
 KNOWN: Final = frozenset({"path", "columns", "version", "tag", "vectors"})
 """Options of the source. Spark passes their names in lower case."""
+OF_RUNS: Final = frozenset({"staged", "manifest", "fragments"})
+"""Options by which a run of a pipeline reads a version that is not committed, or some fragments of a version."""
 TIMEOUT_S: Final = 120.0
 
 
@@ -70,6 +72,13 @@ class LanceOptions:
     columns: tuple[str, ...] | None = None
     version: int | None = None
     tag: str | None = None
+    staged: int | None = None
+    """The number of a version that is not committed, and the path of its manifest in the store. Runs of pipelines read
+    such versions; users do not.
+    """
+    manifest: str | None = None
+    fragments: frozenset[int] | None = None
+    """The numbers of the fragments to read; None for all."""
     vectors: tuple[tuple[str, int], ...] = ()
 
     def load(self, client: Client) -> LanceTable:
@@ -92,22 +101,40 @@ class LanceOptions:
 def lance_options_of(options: Mapping[str, str]) -> LanceOptions:
     """Parse the options of a data source. Raises BadRequest, which names the invalid option."""
     arguments = {key.lower(): value for key, value in options.items()}
-    unknown = sorted(set(arguments) - KNOWN)
+    unknown = sorted(set(arguments) - KNOWN - OF_RUNS)
     if unknown:
         raise BadRequest(f"There is no option {unknown[0]}: the options are {', '.join(sorted(KNOWN - {'path'}))}")
     path = display.parse(arguments.get("path", "")) if arguments.get("path") else ()
     if len(path) < 2:
         raise BadRequest("Name a table with its catalog, as load('lance.ml.text.docs')")
-    columns, version = arguments.get("columns"), arguments.get("version")
-    if version is not None and not (version.isascii() and version.isdigit()):
-        raise BadRequest(f"The option version must be a number, not {version}")
+    columns = arguments.get("columns")
     return LanceOptions(
         path=path,
         columns=None if columns is None else _names(columns),
-        version=None if version is None else int(version),
+        version=_number(arguments, "version"),
         tag=arguments.get("tag"),
+        staged=_number(arguments, "staged"),
+        manifest=arguments.get("manifest"),
+        fragments=_fragments(arguments.get("fragments")),
         vectors=_vectors(arguments.get("vectors", "")),
     )
+
+
+def _number(arguments: Mapping[str, str], name: str) -> int | None:
+    text = arguments.get(name)
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit()):
+        raise BadRequest(f"The option {name} must be a number, not {text}")
+    return int(text)
+
+
+def _fragments(text: str | None) -> frozenset[int] | None:
+    if text is None:
+        return None
+    if not all(each.isascii() and each.isdigit() for each in text.split(",")):
+        raise BadRequest("The option fragments must be a list of numbers")
+    return frozenset(map(int, text.split(",")))
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -39,7 +39,8 @@ class LanceSource(DataSource):
         """Return a reader of the table's latest version, or of the requested version."""
         from limnos.spark.lance.reading import LanceReader, files_of  # noqa: PLC0415
 
-        return LanceReader(files_of(self._home(), lance_options_of(self.options)), schema)
+        options = lance_options_of(self.options)
+        return LanceReader(files_of(self._home(), options), schema, fragments=options.fragments)
 
     def writer(self, schema: StructType, overwrite: bool) -> LanceWriter:  # noqa: FBT001 - PySpark's signature
         """Return a writer of the table. Raises BadRequest or PermissionDenied before any task runs, if the table does

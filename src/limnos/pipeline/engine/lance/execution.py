@@ -8,19 +8,17 @@ version with the written ones.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from limnos.client.errors import ClientError, DeniedError, NoSpaceError, ServerError, UnavailableError
 from limnos.names import display
 from limnos.pipeline.declaration import EmbeddingDeclaration, Expectation, ExpectationAction, RuleKind, StepDeclaration
 from limnos.pipeline.engine.changes import quote_column
 from limnos.pipeline.engine.expectations import RowRules, table_findings
 from limnos.pipeline.engine.inputs import StepInputs, actual_table, table_texts
 from limnos.pipeline.engine.lance.embedding import ERROR_COLUMN, embedded
+from limnos.pipeline.engine.lance.failures import lance_errors
 from limnos.pipeline.engine.lance.fragments import write_frame
 from limnos.pipeline.engine.lance.indexes import update_indexes
 from limnos.pipeline.engine.lance.tables import LanceTarget, prepare_target
@@ -28,7 +26,7 @@ from limnos.pipeline.engine.session import temporary_view
 from limnos.pipeline.engine.staging import release, stage
 from limnos.pipeline.engine.steps import StepExecution
 from limnos.pipeline.engine.writes import WriteResult
-from limnos.pipeline.failures import StepAway, StepDenied, StepFailed
+from limnos.pipeline.failures import StepFailed
 from limnos.pipeline.outcomes import ExpectationFinding, StepBranch, StepOutcome
 from limnos.pipeline.run.refs import heads_of
 from limnos.spark.lance.server_access import SOURCE, ServerAccess
@@ -43,9 +41,6 @@ if TYPE_CHECKING:
 
 EMBEDDING_RULE = "embed"
 """The name of the rule by which rows without a vector go to quarantine."""
-_AWAY = re.compile(
-    r"error sending request|Connection refused|Connection reset|ServiceUnavailable|timed out", re.IGNORECASE
-)
 
 
 def carry_out_lance(
@@ -70,7 +65,7 @@ class LanceStepExecution(StepExecution):
     def done(self) -> StepOutcome:
         """Execute all phases of the step, and free the staged rows."""
         try:
-            with _lance_errors():
+            with lance_errors():
                 return super().done()
         finally:
             for free in self._releases:
@@ -219,9 +214,7 @@ class LanceStepExecution(StepExecution):
         with temporary_view(rows) as view:
 
             def read(parts: Parts) -> str:
-                # the session has no catalog of this name, so it would read a full name as one in its own catalog
-                is_own = self.context.pipeline.actual_table(parts) == self.step.table
-                is_own = is_own or actual_table(self.spark, parts, context=self.context) == self.step.table
+                is_own = actual_table(self.spark, parts, context=self.context) == self.step.table
                 return view if is_own else others(parts)
 
             return table_findings(
@@ -245,22 +238,3 @@ def _with_embedding_rule(step: StepDeclaration) -> StepDeclaration:
         condition=f"{quote_column(step.embed.into)} IS NOT NULL",
     )
     return replace(step, expectations=(rule, *step.expectations))
-
-
-@contextmanager
-def _lance_errors() -> Iterator[None]:
-    """Convert errors of the server and of Lance's library in the body of a `with` to StepErrors."""
-    try:
-        yield
-    except DeniedError as error:
-        raise StepDenied(error.message) from error
-    except NoSpaceError as error:
-        raise StepFailed(error.message) from error
-    except (UnavailableError, ServerError) as error:
-        raise StepAway(error.message) from error
-    except ClientError as error:
-        raise StepFailed(error.message) from error
-    except (OSError, RuntimeError) as error:
-        if type(error) in (OSError, RuntimeError) and _AWAY.search(str(error)):
-            raise StepAway(str(error)) from error
-        raise

@@ -157,9 +157,14 @@ def look_up_topics(
 def _table_frame(request: SourceReadRequest, kind: TableSource) -> SourceRead:
     """Read a table at the run's pinned snapshot. Views and unpinned tables are read in their current state."""
     pin = request.pinned or ReadPin(name=request.source.name, table=kind.table)
-    name = quote_identifier(pin.table or kind.table)
-    at = "" if pin.snapshot is None else f" VERSION AS OF {pin.snapshot}"
     if request.incremental:
         table = ".".join(kind.table)
         pin = replace(pin, whole_because=f"source {request.source.name} has no increments: name {table} in the query")
+    if pin.lance is not None:
+        from limnos.pipeline.engine.lance.reading import lance_read  # noqa: PLC0415 - loads Lance's library
+
+        frame, pin = lance_read(request.spark, pin)
+        return SourceRead(frame=frame, pin=pin)
+    name = quote_identifier(pin.table or kind.table)
+    at = "" if pin.snapshot is None else f" VERSION AS OF {pin.snapshot}"
     return SourceRead(frame=request.spark.sql(f"SELECT * FROM {name}{at}"), pin=pin)
