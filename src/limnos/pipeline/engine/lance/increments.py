@@ -152,5 +152,5 @@ def _is_compaction(
     if not isinstance(operation, lance.LanceOperation.Rewrite) or not old <= frozenset(before):
         return False
     replaced = [each for group in operation.groups for each in group.old_fragments]
-    made = sum(each.num_rows for each in (one.metadata for one in dataset.get_fragments()) if each.id in new)
-    return frozenset(each.id for each in replaced) == old and sum(each.num_rows for each in replaced) == made
+    rows = sum(each.num_rows for each in (one.metadata for one in dataset.get_fragments()) if each.id in new)
+    return frozenset(each.id for each in replaced) == old and sum(each.num_rows for each in replaced) == rows
