@@ -53,11 +53,11 @@ test-changed: setup jars ## every test of the rooms that differ from main
 	else $(PYTEST) -q -n $(WORKERS) --dist loadgroup $(ARGS) $$modules; fi
 
 test-orphans: setup ## 10,000 random steps of orphan removal on each store: no live file is lost
-	@LIMNOS_TEST_ORPHANS=10000 $(BIN)/python -m pytest -q -s -p no:xdist tests/services/maintenance/orphans/test_model.py
+	@LIMNOS_TEST_ORPHANS=10000 $(BIN)/python -m pytest -q -s -p no:xdist tests/rooms/maintenance/services/orphans/test_model.py
 
 test-maintenance: setup ## 10,000 random steps of all maintenance with 200 kills on each store, and the planted bugs
-	@LIMNOS_TEST_MAINTENANCE=10000 $(BIN)/python -m pytest -q -s -p no:xdist tests/services/maintenance/test_all_maintenance.py
-	@$(BIN)/python -m pytest -q -s -p no:xdist tests/services/maintenance -k planted_bugs
+	@LIMNOS_TEST_MAINTENANCE=10000 $(BIN)/python -m pytest -q -s -p no:xdist tests/rooms/maintenance/services/test_all_maintenance.py
+	@$(BIN)/python -m pytest -q -s -p no:xdist tests/rooms/maintenance/services -k planted_bugs
 
 test-full: setup jars ## for the night: every test, 20,000 random stories of increments, and how long each folder took
 	LIMNOS_TEST_INCREMENTS=20000 LIMNOS_TEST_PLANTED=1000000 $(PYTEST) -q -n $(WORKERS) --dist loadgroup --times $(ARGS) || $(NONE_IS_FINE)

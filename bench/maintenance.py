@@ -31,13 +31,13 @@ from limnos.access.authentication import Credential
 from limnos.app.bootstrap import bootstrap
 from limnos.app.node_builder import DATABASE_FILE, build
 from limnos.config.settings import ServerSection, Settings
-from limnos.formats.maintenance.assessment import read_small_files
 from limnos.model.permits import upkeep_permit
+from limnos.rooms.maintenance.formats.assessment import read_small_files
+from limnos.rooms.maintenance.services.assessing import ASSESS_TABLES, AssessmentPosition, AssessmentRound
+from limnos.rooms.maintenance.services.expiry import table_expire
 from limnos.services.catalog.namespaces import namespace_create
 from limnos.services.iceberg.commits import table_commit
 from limnos.services.iceberg.tables import table_create
-from limnos.services.maintenance.assessing import ASSESS_TABLES, AssessmentPosition, AssessmentRound
-from limnos.services.maintenance.expiry import table_expire
 from limnos.services.request.context import Context
 from limnos.services.request.offloaded_work import InlineOffloader
 from limnos.services.request.request_scope import RequestScope
@@ -155,10 +155,10 @@ def _measure_manifests() -> list[Figure]:
 
 ELSEWHERE: Final = """measured by tests, each of which fails if the figure is missed:
   live files lost in 10,000 random steps: 0      make test-maintenance
-  orphans of killed writers left: 0              tests/services/maintenance/orphans, tests/faults/test_orphans.py
-  pinned, planned, marked snapshots expired: 0   tests/services/maintenance/test_model.py, test_expiry.py
+  orphans of killed writers left: 0              tests/rooms/maintenance/services/orphans, tests/faults/test_orphans.py
+  pinned, planned, marked snapshots expired: 0   tests/rooms/maintenance/services/test_model.py, test_expiry.py
   a worker killed, no token shown                tests/integration/test_maintenance_executors.py
-  policies against a model of ten lines          tests/services/maintenance/test_policies.py"""
+  policies against a model of ten lines          tests/rooms/maintenance/services/test_policies.py"""
 
 
 def main() -> int:

@@ -19,11 +19,11 @@ import pyarrow as pa
 
 from bench.figures import Figure
 from bench.maintenance_node import task_context
-from limnos.services.maintenance.lance.assessing import LancePosition
-from limnos.services.maintenance.lance.task import lance_run
+from limnos.rooms.maintenance.services.lance.assessing import LancePosition
+from limnos.rooms.maintenance.services.lance.task import lance_run
 from tests.http.iceberg import wire
 from tests.http.lance.wire import declare, make_space
-from tests.services.maintenance.histories import DAY_MS, add_policy, set_clock
+from tests.rooms.maintenance.services.histories import DAY_MS, add_policy, set_clock
 
 LENGTH: Final = 64
 ROWS_FIRST: Final = 20_000

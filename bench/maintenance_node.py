@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Final
 
 from bench.figures import Figure
 from limnos.model.permits import upkeep_permit
-from limnos.services.maintenance.task import MaintenancePosition, MaintenanceRound
+from limnos.rooms.maintenance.services.task import MaintenancePosition, MaintenanceRound
 from limnos.services.request.offloaded_work import InlineOffloader
 from limnos.services.request.task_context import TaskContext
 from tests.http.iceberg import wire
-from tests.services.maintenance.histories import DAY_MS, HistoryTable, add_policy, assess, set_clock
-from tests.services.maintenance.orphans.histories import run_round, turn_on, write_orphan
+from tests.rooms.maintenance.services.histories import DAY_MS, HistoryTable, add_policy, assess, set_clock
+from tests.rooms.maintenance.services.orphans.histories import run_round, turn_on, write_orphan
 
 if TYPE_CHECKING:
     from tests.http.driver import DriverNode

@@ -26,12 +26,12 @@ from bench.figures import Figure
 from bench.load import Generator, head_load
 from bench.maintenance_node import add_policies, task_context
 from bench.workers import LIMNOS, served
-from limnos.formats.maintenance.rewrites import OVERWRITES_PER_REWRITE
-from limnos.services.maintenance.rewriting import planning
+from limnos.rooms.maintenance.formats.rewrites import OVERWRITES_PER_REWRITE
+from limnos.rooms.maintenance.services.rewriting import planning
 from limnos.store import sql
 from limnos.store.sql import Row, Sql
 from tests.http.iceberg import wire
-from tests.services.maintenance.histories import assess
+from tests.rooms.maintenance.services.histories import assess
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

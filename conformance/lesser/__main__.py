@@ -53,11 +53,11 @@ THEN: Final = tuple(
     f"tests/{each}"
     for each in (
         "services/governance/test_details.py",
-        "services/maintenance/test_expiry.py",
-        "services/maintenance/test_operations.py",
-        "rooms/gravitino/http/maintenance/test_table_operations.py",
-        "services/maintenance/test_builtin_jobs.py",
-        "services/maintenance/rewriting/test_leases.py",
+        "rooms/maintenance/services/test_expiry.py",
+        "rooms/maintenance/services/test_operations.py",
+        "rooms/maintenance/http/test_table_operations.py",
+        "rooms/maintenance/services/test_builtin_jobs.py",
+        "rooms/maintenance/services/rewriting/test_leases.py",
         "services/identity/test_access_holders.py",
         "rooms/gravitino/http/test_policies.py",
         "http/admin/identity/test_access.py",
@@ -120,7 +120,7 @@ THEN: Final = tuple(
         "http/console/access/test_people.py",
         "http/console/test_lance_tables.py",
         "http/console/table_parts/test_preview.py",
-        "http/admin/operation/test_maintenance.py",
+        "rooms/maintenance/http/test_maintenance.py",
     )
 )
 """Tests that reach the remaining uses."""

@@ -17,7 +17,6 @@ import pytest
 
 import limnos
 from limnos.app import upkeep
-from limnos.app.maintenance_process import MaintenanceProcess
 from limnos.app.node_beats import NodeBeats
 from limnos.app.node_builder import ServerNode
 from limnos.app.room_parts import LoopStart
@@ -45,6 +44,7 @@ FAULT_S: Final = 30.0
 JobExecutor = room_part("limnos.rooms.jobs.app.executor:JobExecutor")
 job_settings_of = room_part("limnos.rooms.jobs.app.job_commands:job_settings_of")
 SearchIndexing = room_part("limnos.rooms.search.app.search_indexing:SearchIndexing")
+MaintenanceProcess = room_part("limnos.rooms.maintenance.app.maintenance_process:MaintenanceProcess")
 pauses_loop = room_part("limnos.rooms.maintenance.server:pauses_loop")
 LOOPS: Final = {
     "audit records",
@@ -107,20 +107,25 @@ def test_every_loop_survives_every_error_of_the_store(
     built, services = node.built, node.built.services
     store = FaultyStore(built, error, monkeypatch)
     monkeypatch.setattr(upkeep, "locations_refresh", lambda _: store._answer())  # it counts what it reads
-    maintenance = MaintenanceProcess(services, Settings(), uri="http://127.0.0.1:1")
     runs: list[Callable[[], Awaitable[None]]] = [
         built.upkeep.run,
         built.deliveries.run,
-        maintenance.run,
         NodeBeats(services).run,
     ]
     if SearchIndexing is not None:
         runs.append(SearchIndexing(services).run)
     if JobExecutor is not None:
         runs.append(JobExecutor(services, job_settings_of(Settings()), running_max=2).run)
+    if MaintenanceProcess is not None:
+        runs.append(MaintenanceProcess(services, Settings(), uri="http://127.0.0.1:1").run)
     if pauses_loop is not None:
         runs.append(lambda: pauses_loop(LoopStart(services, Settings(), socket.socket)))
-    parts = {"jobs": JobExecutor, "maintenance pauses": pauses_loop, "search index": SearchIndexing}
+    parts = {
+        "jobs": JobExecutor,
+        "maintenance": MaintenanceProcess,
+        "maintenance pauses": pauses_loop,
+        "search index": SearchIndexing,
+    }
     loops = LOOPS - {name for name, part in parts.items() if part is None}
 
     async def story() -> tuple[set[str], set[str], list[bool]]:
@@ -145,11 +150,11 @@ def test_every_loop_survives_every_error_of_the_store(
 
 REPEATS: Final = {
     "app/deliveries.py:_send_pages": "an item of work: its error is stored in the webhook, which is leased again",
-    "app/maintenance_process.py:_extend": "survives every error, and lives as long as one process",
+    "rooms/maintenance/app/maintenance_process.py:_extend": "survives every error, and lives as long as one process",
     "rooms/jobs/app/scheduled_pipelines.py:_extend": "survives every error, and lives as long as one job",
     "app/serving.py:_announce": "waits for a flag of uvicorn, and writes to a pipe",
     "app/slow_start.py:run_patiently": "a step of the start, with a deadline; its error ends the process",
-    "services/maintenance/assessing.py:_whole": "a step of a task, between two pages of tables",
+    "rooms/maintenance/services/assessing.py:_whole": "a step of a task, between two pages of tables",
     "services/iceberg/reports.py:_write_soon": "ends when the queue is empty; survives every error",
     "services/request/audit_lines.py:_write_soon": "ends when the queue is empty; survives every error",
     "services/request/concurrency/commit_watcher.py:_look_on": "gives every error to the waiting requests",

@@ -16,7 +16,7 @@ from limnos.store.faults import ORPHAN_POINT
 from tests.faults.rig import BACKENDS, FULL, Rig
 from tests.faults.test_purge import listed_files, make_table, path_of
 
-pytestmark = pytest.mark.heavy
+pytestmark = [pytest.mark.heavy, pytest.mark.room("maintenance")]
 OPERATIONS = "/api/limnos/v1/metalakes/lake/catalogs/main/maintenance/operations"
 ENDED_WITHIN_S = 600
 """Seconds for a removal, which waits 100 s between mark and deletion."""

@@ -33,14 +33,14 @@ OWN = {
     ),
     "services/request/idempotency_replay.py": "what a request with a key was answered",
     "services/iceberg/reports.py": "reports of clients, which change nothing",
-    "services/maintenance/assessing.py": "what tables need, and what incremental readers have read: no object changes",
-    "services/maintenance/lance/assessing.py": "what Lance tables need: no object changes",
-    "app/maintenance_process.py": "the token of the server's own executor, which leases operations alone",
-    "services/maintenance/rewriting/pauses.py": "when waiting operations are due, and why: no object changes",
-    "services/maintenance/rewriting/leases.py": (
+    "rooms/maintenance/services/assessing.py": "what tables need, and what incremental readers have read: no object changes",
+    "rooms/maintenance/services/lance/assessing.py": "what Lance tables need: no object changes",
+    "rooms/maintenance/app/maintenance_process.py": "the token of the server's own executor, which leases operations alone",
+    "rooms/maintenance/services/rewriting/pauses.py": "when waiting operations are due, and why: no object changes",
+    "rooms/maintenance/services/rewriting/leases.py": (
         "leases of executors, and tokens for them: each commit under one is told"
     ),
-    "services/maintenance/metadata_files.py": (
+    "rooms/maintenance/services/metadata_files.py": (
         "old metadata files that are deleted, with notes for the audit of its own"
     ),
     "rooms/search/services/indexing.py": "words of objects for searches: rows that follow from what is stored",

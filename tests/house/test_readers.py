@@ -25,14 +25,14 @@ OTHERS = {
     "services/iceberg/table_checks.py": "sizes, by `TableFiles`",
     "services/iceberg/orphan_fence.py": "sizes, by `TableFiles`",
     "services/iceberg/added_files.py": "sizes, by `TableFiles`",
-    "services/iceberg/rewrite_commits.py": "manifests, by `TableFiles`",
+    "rooms/maintenance/services/rewriting/rewrite_commits.py": "manifests, by `TableFiles`",
     "services/iceberg/registered_tables.py": (
         "a metadata file that a user registers, within the catalog's roots: its content is checked before it counts"
     ),
     "services/iceberg/views.py": "a view's metadata file that a user registers, within the catalog's roots",
     "services/lance/manifests.py": "manifests of Lance with names that the server makes, below the table's location",
-    "services/maintenance/orphans/references.py": "references of other tables, which only protect files from removal",
-    "services/maintenance/table_storage.py": "references of other tables, which only protect files from removal",
+    "rooms/maintenance/services/orphans/references.py": "references of other tables, which only protect files from removal",
+    "rooms/maintenance/services/table_storage.py": "references of other tables, which only protect files from removal",
     "services/request/files.py": "the mechanism itself",
     "services/storage/purges.py": "files of a dropped table, below its locations, which the task deletes",
     "services/vending/storage_checks.py": "the check's own file",

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -148,6 +150,28 @@ def test_client_resources_and_topics_are_those_of_the_product(room: Manifest) ->
         for entry in room.client:
             assert isinstance(getattr(client, entry.attribute), cast("type", load(entry.resource)))
     assert {each.topic for each in room.commands} <= set(TOPICS)
+
+
+def test_rooms_import_what_manifests_offer() -> None:
+    """A room imports of another room only modules that its manifest offers, which exist; and only its routes and pages
+    do so. The contract allows exactly the same imports.
+    """
+    offers = {module for room in ROOMS for module in room.offers}
+    contract = next(each for each in contracts() if each["id"] == "optional-rooms")
+
+    assert {line.partition(" -> ")[2] for line in contract["ignore_imports"]} == offers
+    assert all(
+        re.fullmatch(r"limnos\.rooms\.\*\.(http|console)\.\*\* -> [\w.]+", line) for line in contract["ignore_imports"]
+    )
+    assert all(
+        importlib.import_module(module).__name__.split(".")[2] == room.name for room in ROOMS for module in room.offers
+    )
+
+
+def contracts() -> list[dict[str, Any]]:
+    """Return the contracts of import-linter."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    return cast("list[dict[str, Any]]", settings["tool"]["importlinter"]["contracts"])
 
 
 @of_rooms

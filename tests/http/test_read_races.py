@@ -16,7 +16,6 @@ import pytest
 
 from limnos.access.authentication import Credential
 from limnos.services.iceberg.reports import REPORTS
-from limnos.services.maintenance.reports import operation_state
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from tests.http.admin.activity.test_reports import ROUTE, SCAN
@@ -24,7 +23,7 @@ from tests.http.driver import API, OWN, DriverNode, grant, node_at
 from tests.http.iceberg.wire import make_table, table_path
 from tests.http.test_decision_races import CHIEFS, REFUSED, World
 from tests.http.test_lost_database import HOOKS, LAKE, MODELS, RUN, STATISTICS, Write, fill, furnish
-from tests.installed import absent_operations
+from tests.installed import absent_operations, room_part
 
 LAKES = f"{OWN}/metalakes/lake"
 MAINTENANCE = f"{LAKES}/catalogs/main/maintenance"
@@ -237,6 +236,7 @@ def test_operations_and_queue_are_listed_with_the_rights_at_the_end(
     assert "waits for operation" not in str(answer["operations"])
 
 
+@pytest.mark.room("maintenance")
 def test_state_of_an_operation_needs_the_right_to_maintain_its_table(node: DriverNode) -> None:
     """The state of an operation is empty for a caller who may not maintain its table."""
     operation = _waiting_operation(node)
@@ -244,7 +244,11 @@ def test_state_of_an_operation_needs_the_right_to_maintain_its_table(node: Drive
 
     def state(user: str) -> str:
         ctx = Context(node.built.services, Credential(user=user), "r")
-        return node.runner.run(operation_state(ctx, RequestScope("lake", "main"), operation=operation))
+        return node.runner.run(
+            room_part("limnos.rooms.maintenance.services.reports:operation_state")(
+                ctx, RequestScope("lake", "main"), operation=operation
+            )
+        )
 
     assert state("admin") == "waits for an executor"
     assert state("ana") == ""

@@ -17,7 +17,7 @@ from limnos.client import Client
 from tests.integration.live import LiveServer
 from tests.integration.maintenance_executors import WITHIN_S, working
 
-pytestmark = [pytest.mark.heavy, pytest.mark.spark]
+pytestmark = [pytest.mark.room("maintenance"), pytest.mark.heavy, pytest.mark.spark]
 SCRIPT = Path(__file__).with_name("gravitino_maintenance_script.py")
 FILES = 9
 

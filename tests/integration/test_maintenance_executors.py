@@ -25,6 +25,7 @@ from tests.integration.test_maintenance_spark import ended, files, make_files, s
 from tests.pipeline.cluster import cluster, command_line, connect_server, free_port
 
 pytestmark = [
+    pytest.mark.room("maintenance"),
     pytest.mark.heavy,
     pytest.mark.spark,
     # PySpark leaves the closing of its sockets to the garbage collector.
@@ -262,7 +263,7 @@ def test_server_executor_starts_on_demand_without_exposed_token(
         executors = [
             each
             for each in children
-            if each.ppid() == server.pid and "limnos.spark.maintenance.child" in command_line(each)
+            if each.ppid() == server.pid and "limnos.rooms.maintenance.engine.child" in command_line(each)
         ]
         assert (row.state, row.result) == ("done", "6 files became 1")
         assert (len(executors), files(own, "main.care.own"), sum_of(own, "main.care.own")) == (1, 1, before)

@@ -18,6 +18,7 @@ from limnos.client import Client
 from tests.integration.live import LIMNOS, LiveServer
 
 pytestmark = [
+    pytest.mark.room("maintenance"),
     pytest.mark.heavy,
     pytest.mark.spark,
     pytest.mark.filterwarnings("ignore::ResourceWarning"),

@@ -16,7 +16,7 @@ from pyiceberg.table import Table
 from pyspark.sql import SparkSession
 
 from bench.maintenance_node import task_context
-from limnos.services.maintenance.orphans.search import TableSearch, orphans_search
+from limnos.rooms.maintenance.services.orphans.search import TableSearch, orphans_search
 from limnos.store.activity.maintenance import tables_page
 from limnos.store.objects.documents import document_read
 from tests.http.driver import DriverNode
@@ -24,6 +24,7 @@ from tests.http.iceberg import wire
 from tests.integration.live import LiveServer
 
 pytestmark = [
+    pytest.mark.room("maintenance"),
     pytest.mark.spark,
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),

@@ -102,6 +102,7 @@ def test_all_processes_end_together(home: Path, ending: str) -> None:
     assert process.returncode == -signal.SIGKILL
 
 
+@pytest.mark.room("maintenance")
 def test_executor_of_maintenance_is_confined(home: Path) -> None:
     """The executor of maintenance runs in namespaces of its own, where the server's data have no path."""
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -113,7 +114,7 @@ def test_executor_of_maintenance_is_confined(home: Path) -> None:
             "scratch": str(home / "work"),
             "closed": [str(home / "data")],
         }
-        command = [sys.executable, "-P", "-m", "limnos.spark.maintenance.child"]
+        command = [sys.executable, "-P", "-m", "limnos.rooms.maintenance.engine.child"]
         with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True) as process:
             assert process.stdin is not None
             process.stdin.write(json.dumps(start).encode() + b"\n")

@@ -35,7 +35,7 @@ if role == "engine":
     process._begin(start, task)
     spark = task.result()._spark
 else:
-    from limnos.spark.maintenance import child
+    from limnos.rooms.maintenance.engine import child
     runner = child.runner_of(child.ChildStart(uri=uri, metalake="lake", token="t", master="local[2]", scratch=scratch))
     runner._started()
     spark = runner._spark

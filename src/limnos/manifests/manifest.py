@@ -117,6 +117,21 @@ class PagesEntry(NamedTuple):
     navigation: str = ""
 
 
+class TabEntry(NamedTuple):
+    """A tab that a room adds to the console's pages of tables.
+
+    - `name`, `text`: its name in addresses, and its label.
+    - `before`: names of tabs; it stands before the first of them that the page of the table has.
+    - `content`: a reference to a function (page_request, address, is_lance=) that returns a
+      `limnos.http.console.sheets.TabPart`.
+    """
+
+    name: str
+    text: str
+    before: tuple[str, ...]
+    content: str
+
+
 class ConnectorEntry(NamedTuple):
     """A connector: the provider of its catalogs, their type, and a reference to its `Connector`."""
 
@@ -150,6 +165,11 @@ class Manifest(NamedTuple):
     - `client`: its resources of the client.
     - `commands`, `operations`: its commands.
     - `pages`: its pages of the console.
+    - `tabs`: its tabs on the console's pages of tables.
+    - `home`: a reference to a function (page_request, metalake, catalogs=) that returns lines about what needs the
+      user, for the first page of the console.
+    - `offers`: modules of the room that routes and pages of other rooms may import. Only the part of the product that
+      this room serves loads those routes and pages, so they need this room and not the other way round.
     - `docs`: its pages of the documentation, below docs/.
     - `connectors`: catalogs of external systems.
     """
@@ -175,6 +195,9 @@ class Manifest(NamedTuple):
     commands: tuple[Command, ...] = ()
     operations: tuple[CommandOperation, ...] = ()
     pages: tuple[PagesEntry, ...] = ()
+    tabs: tuple[TabEntry, ...] = ()
+    home: str = ""
+    offers: tuple[str, ...] = ()
     docs: tuple[str, ...] = ()
     connectors: tuple[ConnectorEntry, ...] = ()
 

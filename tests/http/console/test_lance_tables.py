@@ -94,6 +94,7 @@ def test_indexes_show_the_number_of_indexed_rows(lance: DriverNode) -> None:
     assert "far 2 float no index: all rows are compared" in text
 
 
+@pytest.mark.room("maintenance")
 def test_maintenance_can_be_requested_on_the_page(lance: DriverNode) -> None:
     """The maintenance tab has findings, policies and versions as for Iceberg tables, with Lance's own operations. The
     form requests an operation, which then waits.
@@ -120,6 +121,7 @@ def test_maintenance_can_be_requested_on_the_page(lance: DriverNode) -> None:
     assert re.search(r"Update indexes \d+ waiting admin", admin.read(answer.headers["location"]).text)
 
 
+@pytest.mark.room("maintenance")
 def test_readers_are_refused_maintenance(lance: DriverNode) -> None:
     """Readers get a refusal in the maintenance tab, and their form is refused. Users without rights are refused every
     tab.

@@ -12,7 +12,6 @@ from urllib.parse import urlencode
 import pytest
 
 from limnos.access.authentication import Credential, hash_secret, new_secret, token_text
-from limnos.app import maintenance_process
 from limnos.config.settings import Settings
 from limnos.http.console import issuer_sign_in
 from limnos.model.entities import Token
@@ -20,20 +19,21 @@ from limnos.model.jobs import QUEUED, TemplateJob
 from limnos.model.permits import upkeep_permit
 from limnos.model.principals import TokenPurpose, TokenTrust
 from limnos.rooms.jobs.app.scheduled_pipelines import ScheduledPipelines
+from limnos.rooms.maintenance.app import maintenance_process
+from limnos.rooms.maintenance.services.rewriting.leases import LEASE_MS
 from limnos.rooms.sqlpp.services.execution.data_statements import TOKEN_GRACE_S
 from limnos.rooms.sqlpp.services.locks import statement_locks
 from limnos.services.identity.console_sessions import session_open_with_password
 from limnos.services.identity.tokens import token_create
-from limnos.services.maintenance.rewriting.leases import LEASE_MS
 from limnos.services.request.context import Context
 from limnos.services.request.task_context import TaskContext
 from limnos.sources import adls, credentials, gcs
 from limnos.store.identity.tokens import token_read
 from tests.http.driver import API, OWN, DriverAnswer, DriverNode, node_at
 from tests.http.iceberg import wire
-from tests.services.maintenance.histories import DAY_MS, FIRST_MS, HistoryTable, MovedClock, set_clock
-from tests.services.maintenance.rewriting.executor import FakeExecutor
-from tests.services.maintenance.rewriting.executor import ask as ask_for_operation
+from tests.rooms.maintenance.services.histories import DAY_MS, FIRST_MS, HistoryTable, MovedClock, set_clock
+from tests.rooms.maintenance.services.rewriting.executor import FakeExecutor
+from tests.rooms.maintenance.services.rewriting.executor import ask as ask_for_operation
 
 ROOT: Final = Path(__file__).parents[3]
 PAGE: Final = ROOT / "docs/reference/credentials.md"
@@ -307,8 +307,8 @@ MAKERS: Final = {
     "services/identity/service_accounts.py",
     "services/identity/console_sessions.py",
     "services/request/task_context.py",
-    "services/maintenance/rewriting/leases.py",
-    "app/maintenance_process.py",
+    "rooms/maintenance/services/rewriting/leases.py",
+    "rooms/maintenance/app/maintenance_process.py",
     "rooms/jobs/app/scheduled_pipelines.py",
 }
 """The modules that create tokens. A new one needs a row in the page, and a case above."""

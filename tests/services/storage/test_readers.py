@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from limnos.model.errors import OutsideRoots
+from limnos.rooms.maintenance.services.orphans.references import referenced_files_read
+from limnos.rooms.maintenance.services.table_storage import maintained_files
 from limnos.rooms.sqlpp.services.execution.engine import ENGINE
 from limnos.services.iceberg.scan_queue import SCAN_OFFLOADER
-from limnos.services.maintenance.orphans.references import referenced_files_read
-from limnos.services.maintenance.table_storage import maintained_files
 from limnos.services.request.concurrency.previews import PREVIEW_OFFLOADER
 from limnos.store.activity.maintenance import tables_page
 from limnos.store.objects.documents import document_read
@@ -26,9 +26,9 @@ from tests.http.iceberg.planning import WrittenTable
 from tests.http.iceberg.test_restricted_plans import RestrictedTable
 from tests.http.iceberg.test_restrictions import words
 from tests.iceberg_manifests import DATA, POSITIONS, data_file, entry, listed, manifest, manifest_list
+from tests.rooms.maintenance.services.rewriting.executor import FakeExecutor, ask, list_operations
 from tests.rooms.sqlpp.http.test_datasets import RecordingEngine
 from tests.rooms.sqlpp.http.wire import refusal
-from tests.services.maintenance.rewriting.executor import FakeExecutor, ask, list_operations
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Iterable, Sequence
 from contextlib import suppress
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar, cast
 from urllib.parse import urlencode
 
 import msgspec
@@ -19,14 +19,14 @@ from limnos.http.console.addresses import run_path
 from limnos.http.console.navigation.console_pages import INSPECTION
 from limnos.http.console.page_requests import PageRequest
 from limnos.http.console.rendering import count_text
+from limnos.manifests.installed import installed_rooms
+from limnos.manifests.manifest import load
 from limnos.model.entities import Node
 from limnos.model.errors import LimnosError
 from limnos.names import display
 from limnos.services.activity.audit import audit_read
 from limnos.services.identity.presets.access_requests import OpenRequest, access_requests_list
 from limnos.services.identity.presets.own_access_requests import own_access_requests
-from limnos.services.maintenance.reports import findings_list
-from limnos.services.request.request_scope import RequestScope
 from limnos.services.runs.run_access import RunView
 from limnos.services.runs.run_lists import runs_list
 from limnos.services.runs.schedules import schedules_stopped
@@ -84,6 +84,15 @@ class HomeNeeds(msgspec.Struct, frozen=True):
     runs: tuple[RunView, ...] = ()
 
 
+class RoomLines(Protocol):
+    """Reads the lines of a room."""
+
+    def __call__(
+        self, page_request: PageRequest, metalake: str, *, catalogs: Sequence[Node]
+    ) -> Awaitable[Sequence[NeedLine]]:
+        """Return what needs the user in some catalogs of a metalake."""
+
+
 async def home_needs(page_request: PageRequest, metalake: str, *, catalogs: Sequence[Node]) -> HomeNeeds:
     """Return what needs the user in a metalake; `catalogs` are those that the user may use."""
     page = await _or_none(
@@ -93,7 +102,7 @@ async def home_needs(page_request: PageRequest, metalake: str, *, catalogs: Sequ
     lines = [
         *_run_lines(page_request, metalake, runs=runs),
         *await _schedule_lines(page_request, metalake),
-        *await _table_lines(page_request, metalake, catalogs=catalogs),
+        *await _room_lines(page_request, metalake, catalogs=catalogs),
         *await _request_lines(page_request, metalake),
         *await _own_request_lines(page_request, metalake),
         *await _refusal_lines(page_request, metalake),
@@ -150,23 +159,13 @@ async def _schedule_lines(page_request: PageRequest, metalake: str) -> list[Need
     ]
 
 
-async def _table_lines(page_request: PageRequest, metalake: str, *, catalogs: Sequence[Node]) -> list[NeedLine]:
-    """Return a line for each of the first catalogs with tables that need maintenance."""
-    lines = []
-    for node in catalogs[:CATALOGS_READ]:
-        page = await _or_none(findings_list(page_request.ctx, RequestScope(metalake, node.name), after=0))
-        findings = [] if page is None else sorted(page.findings, key=lambda each: -each.row.score)
-        paths = list(dict.fromkeys(display.render((node.name, *each.path)) for each in findings))
-        if not paths:
-            continue
-        more = f" and {count_text(len(paths) - _NAMES)} more" if len(paths) > _NAMES else ""
-        text = f"{', '.join(paths[:_NAMES])}{more} need{'s' if len(paths) == 1 else ''} maintenance"
-        href = f"{page_request.base}/maintenance?{urlencode({'metalake': metalake, 'catalog': node.name})}"
-        lines.append(
-            NeedLine(
-                what="maintenance", look="warn", icon="wrench", text=text, href=href, detail=findings[0].row.reason
-            )
-        )
+async def _room_lines(page_request: PageRequest, metalake: str, *, catalogs: Sequence[Node]) -> list[NeedLine]:
+    """Return the lines of the rooms that are on, about the first catalogs."""
+    lines: list[NeedLine] = []
+    for room in installed_rooms().manifests:
+        if room.home and room.name not in page_request.site.rooms_off:
+            read = cast("RoomLines", load(room.home))
+            lines += await _or_none(read(page_request, metalake, catalogs=catalogs[:CATALOGS_READ])) or ()
     return lines
 
 

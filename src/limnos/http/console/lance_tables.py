@@ -11,13 +11,13 @@ import msgspec
 from limnos.http.console.addresses import ObjectAddress
 from limnos.http.console.connect import Snippet, snippets_of
 from limnos.http.console.frame import Frame
-from limnos.http.console.object_tabs import LANCE_TABLE_TABS
+from limnos.http.console.object_tabs import tabs_of
 from limnos.http.console.page_requests import PageRequest
 from limnos.http.console.rendering import render
 from limnos.http.console.responses import html_response
+from limnos.http.console.room_tab import room_tab
 from limnos.http.console.sheets import TabPart
 from limnos.http.console.table_metadata import ColumnLine
-from limnos.http.console.table_parts.health import health_tab
 from limnos.http.console.table_parts.lance_files import LanceColumns, indexes_tab, lance_columns, versions_tab
 from limnos.http.console.table_parts.preview import PreviewTab, preview_tab
 from limnos.http.console.tabs import (
@@ -57,13 +57,14 @@ async def table_page(page_request: PageRequest, address: ObjectAddress) -> Respo
     details = await page_request.ctx.read(
         address.scope, lambda view: details_load(view, Kind.TABLE, levels=address.levels)
     )
-    tab = tab_of(page_request, LANCE_TABLE_TABS)
+    tabs = tabs_of(Kind.TABLE, is_lance=True, site=page_request.site)
+    tab = tab_of(page_request, tabs)
     record = details.node.record
     heading = heading_of(
         page_request,
         address,
         details=details,
-        tabs=LANCE_TABLE_TABS,
+        tabs=tabs,
         tab=tab,
         chips=(Chip("Lance", "accent", "table"),),
         comment=getattr(record, "comment", None) or "",
@@ -92,6 +93,4 @@ async def _tab_part(page_request: PageRequest, address: ObjectAddress, *, tab: s
             return await versions_tab(page_request, address)
         case "indexes":
             return await indexes_tab(page_request, address, columns=columns)
-        case "maintenance":
-            return await health_tab(page_request, address, is_lance=True)
-    return TabPart()
+    return await room_tab(page_request, address, tab=tab, is_lance=True)

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from limnos.http.console.site import ConsoleSite
+from limnos.manifests.installed import installed_rooms
+from limnos.manifests.manifest import TabEntry
 from limnos.model.declared_kinds import DECLARED_KINDS
 from limnos.model.kinds import Kind
 
@@ -17,7 +20,6 @@ TABLE_TABS: Final = {
     "preview": "Preview",
     "snapshots": "Snapshots",
     "lineage": "Lineage",
-    "maintenance": "Maintenance",
     "scans": "Scans",
     "properties": "Properties",
     "connect": "Connect",
@@ -28,7 +30,6 @@ LANCE_TABLE_TABS: Final = {
     "preview": "Preview",
     "versions": "Versions",
     "indexes": "Indexes",
-    "maintenance": "Maintenance",
     "properties": "Properties",
     "connect": "Connect",
 }
@@ -39,7 +40,6 @@ OTHER_TABS: Final = {"about": "About"}
 _BY_KIND: Final = {
     Kind.CATALOG: NAMESPACE_TABS,
     Kind.NAMESPACE: NAMESPACE_TABS,
-    Kind.TABLE: TABLE_TABS,
     Kind.FILESET: FILESET_TABS,
 }
 
@@ -54,9 +54,24 @@ EDITABLE: Final = frozenset({Kind.CATALOG, Kind.NAMESPACE, Kind.TABLE, Kind.FILE
 """The kinds whose comment and properties the console can change."""
 
 
-def tabs_of(kind: Kind, *, is_lance: bool) -> Mapping[str, str]:
+def tabs_of(kind: Kind, *, is_lance: bool, site: ConsoleSite) -> Mapping[str, str]:
     """Return the labels of the tabs of an object's page by tab name, in display order.
 
-    `is_lance` is whether the object lies in a catalog of Lance tables.
+    `is_lance` is whether the object lies in a catalog of Lance tables. Pages of tables also have the tabs of the rooms
+    that are on.
     """
-    return LANCE_TABLE_TABS if is_lance and kind is Kind.TABLE else _BY_KIND.get(kind, OTHER_TABS)
+    if kind is not Kind.TABLE:
+        return _BY_KIND.get(kind, OTHER_TABS)
+    labels = dict(LANCE_TABLE_TABS if is_lance else TABLE_TABS)
+    names = list(labels)
+    for entry in room_tabs(site):
+        names.insert(next((names.index(name) for name in entry.before if name in names), len(names)), entry.name)
+        labels[entry.name] = entry.text
+    return {name: labels[name] for name in names}
+
+
+def room_tabs(site: ConsoleSite) -> tuple[TabEntry, ...]:
+    """Return the tabs of the rooms that are on, for pages of tables."""
+    return tuple(
+        entry for room in installed_rooms().manifests if room.name not in site.rooms_off for entry in room.tabs
+    )

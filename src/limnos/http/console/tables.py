@@ -18,10 +18,11 @@ from limnos.http.console.addresses import ObjectAddress, run_path
 from limnos.http.console.connect import Snippet, snippets_of
 from limnos.http.console.frame import Frame
 from limnos.http.console.navigation.heading_words import format_chip, query_url
-from limnos.http.console.object_tabs import TABLE_TABS
+from limnos.http.console.object_tabs import tabs_of
 from limnos.http.console.page_requests import PageRequest
 from limnos.http.console.rendering import count_text, render, size_text
 from limnos.http.console.responses import html_response, redirect
+from limnos.http.console.room_tab import room_tab
 from limnos.http.console.sheets import TabPart
 from limnos.http.console.table_metadata import (
     ColumnLine,
@@ -32,7 +33,6 @@ from limnos.http.console.table_metadata import (
     decode_metadata,
 )
 from limnos.http.console.table_parts.compare import compare_part
-from limnos.http.console.table_parts.health import health_tab
 from limnos.http.console.table_parts.preview import PreviewTab, preview_tab
 from limnos.http.console.table_parts.scans import scans_tab
 from limnos.http.console.tabs import (
@@ -144,7 +144,7 @@ async def table_page(page_request: PageRequest, address: ObjectAddress) -> Respo
     if state.visible.bound is not None:
         document = await document_for_caller(page_request.ctx, state.visible)
     metadata = decode_metadata(document.body)
-    tab = tab_of(page_request, TABLE_TABS)
+    tab = tab_of(page_request, tabs_of(Kind.TABLE, is_lance=False, site=page_request.site))
     view = await _page(page_request, address, state=state, metadata=metadata, body=document.body, tab=tab)
     return html_response(page_request.request, render("table.html", view), status=view.preview.status)
 
@@ -172,7 +172,7 @@ async def _page(
         page_request,
         address,
         details=state.details,
-        tabs=TABLE_TABS,
+        tabs=tabs_of(Kind.TABLE, is_lance=False, site=page_request.site),
         tab=tab,
         chips=tuple(chips),
         comment=metadata.properties.get("comment", ""),
@@ -207,8 +207,9 @@ async def _tab_part(page_request: PageRequest, address: ObjectAddress, *, metada
     """Return the content of the tabs that have no template of their own."""
     if tab == "snapshots":
         return compare_part(page_request, address, metadata=metadata)
-    reader = {"maintenance": health_tab, "scans": scans_tab}.get(tab)
-    return TabPart() if reader is None else await reader(page_request, address)
+    if tab == "scans":
+        return await scans_tab(page_request, address)
+    return await room_tab(page_request, address, tab=tab)
 
 
 def _facts(state: _TableState, metadata: MetadataPart, *, columns: int) -> tuple[Fact, ...]:

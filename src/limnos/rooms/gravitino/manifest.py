@@ -24,5 +24,9 @@ MANIFEST: Final = Manifest(
             error="limnos.rooms.gravitino.refusals:error_response",
         ),
     ),
+    offers=(
+        "limnos.rooms.gravitino.http.dto",
+        "limnos.rooms.gravitino.http.handler_wrappers",
+    ),
     docs=("reference/gravitino.md",),
 )

@@ -14,6 +14,7 @@ from limnos.manifests.manifest import (
     PagesEntry,
     RoutesEntry,
     SectionEntry,
+    TabEntry,
     TasksEntry,
 )
 
@@ -23,17 +24,17 @@ MANIFEST: Final = Manifest(
     routes=(
         RoutesEntry(
             protocol="admin",
-            routes="limnos.http.admin.operation.maintenance:ROUTES",
+            routes="limnos.rooms.maintenance.http.maintenance:ROUTES",
             paths=("/api/limnos/v1/metalakes/{m}/catalogs/{c}/maintenance",),
         ),
         RoutesEntry(
             protocol="admin",
-            routes="limnos.http.admin.operation.rewrites:ROUTES",
+            routes="limnos.rooms.maintenance.http.rewrites:ROUTES",
             paths=("/api/limnos/v1/metalakes/{m}/maintenance",),
         ),
         RoutesEntry(
             protocol="gravitino",
-            routes="limnos.rooms.gravitino.http.maintenance.table_operations:ROUTES",
+            routes="limnos.rooms.maintenance.http.table_operations:ROUTES",
             paths=("/api/maintenance",),
         ),
     ),
@@ -60,8 +61,10 @@ MANIFEST: Final = Manifest(
             ),
         ),
     ),
-    offloaded=(OffloadedEntry(prefix="maintenance-", functions="limnos.formats.maintenance.offloaded:OFFLOADED_WORK"),),
-    parts="limnos.rooms.maintenance.server:register_deletions",
+    offloaded=(
+        OffloadedEntry(prefix="maintenance-", functions="limnos.rooms.maintenance.formats.offloaded:OFFLOADED_WORK"),
+    ),
+    parts="limnos.rooms.maintenance.server:register_parts",
     loops=(
         "limnos.rooms.maintenance.server:executor_loop",
         "limnos.rooms.maintenance.server:pauses_loop",
@@ -74,7 +77,7 @@ MANIFEST: Final = Manifest(
             topic="Work",
             place=4,
             summary="Show and run the maintenance that tables need.",
-            code="limnos.cli.operation.maintenance:app",
+            code="limnos.rooms.maintenance.cli.maintenance:app",
             group=(
                 "plan",
                 "explain",
@@ -91,17 +94,26 @@ MANIFEST: Final = Manifest(
     ),
     pages=(
         PagesEntry(
-            routes="limnos.http.console.table_parts.health:ROUTES",
+            routes="limnos.rooms.maintenance.console.health:ROUTES",
             paths=(
                 "/maintain",
                 "/maintain-cancel",
             ),
         ),
         PagesEntry(
-            routes="limnos.http.console.table_parts.maintenance_overview:ROUTES",
+            routes="limnos.rooms.maintenance.console.maintenance_overview:ROUTES",
             paths=("/maintenance",),
             navigation="limnos.rooms.maintenance.navigation:PAGES",
         ),
     ),
+    tabs=(
+        TabEntry(
+            name="maintenance",
+            text="Maintenance",
+            before=("scans", "properties"),
+            content="limnos.rooms.maintenance.console.health:health_tab",
+        ),
+    ),
+    home="limnos.rooms.maintenance.console.home_lines:table_lines",
     docs=("guides/maintenance.md",),
 )

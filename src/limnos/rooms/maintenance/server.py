@@ -1,24 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The server's part of the room `maintenance`: deletions by policies, pauses, and the executor of operations."""
+"""The server's part of the room `maintenance`: checks of commits, built-in jobs, pauses, the executor of operations."""
 
 from __future__ import annotations
 
 from collections.abc import Coroutine
 from functools import partial
 
-from limnos.app.maintenance_process import maintenance_process_of
 from limnos.app.room_parts import LoopStart
 from limnos.config.settings import Settings
-from limnos.services.iceberg.rewrite_commits import ROW_DELETIONS
-from limnos.services.maintenance.rewriting.pauses import REFRESH_EVERY_S, pauses_refresh
-from limnos.services.maintenance.rewriting.row_retention import PolicyDeletions
+from limnos.rooms.maintenance.app.maintenance_process import maintenance_process_of
+from limnos.rooms.maintenance.services.builtin_jobs import MaintenanceJobs
+from limnos.rooms.maintenance.services.rewriting.pauses import REFRESH_EVERY_S, pauses_refresh
+from limnos.rooms.maintenance.services.rewriting.rewrite_commits import RewriteCommits
+from limnos.services.iceberg.rewrite_commits import OPERATION_COMMITS
 from limnos.services.request.node_services import NodeServices
+from limnos.services.runs.builtin_jobs import BUILTIN_JOBS
 
 
-def register_deletions(services: NodeServices, settings: Settings) -> None:
-    """Register the check of commits that delete rows by a policy."""
+def register_parts(services: NodeServices, settings: Settings) -> None:
+    """Register the check of commits of operations, and the built-in job templates."""
     del settings
-    ROW_DELETIONS.put(services, PolicyDeletions())
+    OPERATION_COMMITS.put(services, RewriteCommits())
+    BUILTIN_JOBS.put(services, MaintenanceJobs())
 
 
 def pauses_loop(start: LoopStart) -> Coroutine[object, object, None]:

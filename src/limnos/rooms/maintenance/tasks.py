@@ -6,14 +6,14 @@ from __future__ import annotations
 from typing import Final
 
 from limnos.app.task_kind import TaskKind, periodic_runner, result_runner
-from limnos.services.maintenance.assessing import ASSESS_EVERY_S, ASSESS_TABLES, AssessmentPosition, assess_run
-from limnos.services.maintenance.lance.assessing import LancePosition
-from limnos.services.maintenance.lance.operations import MAINTAIN_LANCE_TABLE, lance_operation_run
-from limnos.services.maintenance.lance.task import MAINTAIN_LANCE_EVERY_S, MAINTAIN_LANCE_TABLES, lance_run
-from limnos.services.maintenance.operations import EXPIRE_SNAPSHOTS, OperationPayload, operation_run
-from limnos.services.maintenance.orphans import task
-from limnos.services.maintenance.task import LEASE_MS as MAINTAIN_LEASE_MS
-from limnos.services.maintenance.task import MAINTAIN_EVERY_S, MAINTAIN_TABLES, MaintenancePosition, maintain_run
+from limnos.rooms.maintenance.services.assessing import ASSESS_EVERY_S, ASSESS_TABLES, AssessmentPosition, assess_run
+from limnos.rooms.maintenance.services.lance.assessing import LancePosition
+from limnos.rooms.maintenance.services.lance.operations import MAINTAIN_LANCE_TABLE, lance_operation_run
+from limnos.rooms.maintenance.services.lance.task import MAINTAIN_LANCE_EVERY_S, MAINTAIN_LANCE_TABLES, lance_run
+from limnos.rooms.maintenance.services.operations import EXPIRE_SNAPSHOTS, OperationPayload, operation_run
+from limnos.rooms.maintenance.services.orphans import task
+from limnos.rooms.maintenance.services.task import LEASE_MS as MAINTAIN_LEASE_MS
+from limnos.rooms.maintenance.services.task import MAINTAIN_EVERY_S, MAINTAIN_TABLES, MaintenancePosition, maintain_run
 
 KINDS: Final = (
     TaskKind(

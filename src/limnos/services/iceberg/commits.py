@@ -22,7 +22,6 @@ from limnos.formats.iceberg import updates as iceberg_updates
 from limnos.formats.iceberg.json_types import Json
 from limnos.formats.iceberg.offloaded import CommitTerms
 from limnos.formats.iceberg.repeated_commits import build, check_unless_applied
-from limnos.formats.maintenance.rewrites import RewriteFigures
 from limnos.model.entities import MetadataDocument, Node
 from limnos.model.errors import AlreadyExists, CommitConflict
 from limnos.model.permits import Permit
@@ -35,7 +34,7 @@ from limnos.services.iceberg.added_files import CommitFiles, check_added_files, 
 from limnos.services.iceberg.commit_values import CommitChange, CommitEffects, CommitGuards, CommitState
 from limnos.services.iceberg.former_columns import EndedNames, ended_names, restrictions_follow
 from limnos.services.iceberg.orphan_fence import fence_check, fence_require
-from limnos.services.iceberg.rewrite_commits import rewrite_check, rewrite_count, rewrite_require
+from limnos.services.iceberg.rewrite_commits import OPERATION_COMMITS, RewriteTotals, rewrite_count, rewrite_require
 from limnos.services.iceberg.snapshot_pins import pins_check, removed_snapshots, removes_snapshots
 from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_of
 from limnos.services.request.context import Context
@@ -171,14 +170,14 @@ async def table_commit(
     request = TableCommitRequest(
         ctx=ctx, scope=scope, look=look, change=CommitChange([] if raw else requirements, updates, raw), proof=proof
     )
-    base, figures = await request.base(), None
+    base, totals = await request.base(), None
     if base.token_id is not None:
         version = base.document.version
-        request, figures = await _check_operation(request, base)
+        request, totals = await _check_operation(request, base)
     await check_added_files(ctx, [commit_files_of(request.change, document=base.document, place=base.place)])
     result = await _commit_in_queue(request, base)
     if base.token_id is not None:
-        rewrite_count(figures)
+        rewrite_count(totals)
     if result.built is not None:
         await delete_old_metadata_files(ctx, result.document, built=result.built, place=base.place)
     return result.document, base.place.catalog
@@ -218,14 +217,14 @@ def commit_files_of(change: CommitChange, *, document: MetadataDocument | None, 
 
 async def _check_operation(
     request: TableCommitRequest, base: CommitBase
-) -> tuple[TableCommitRequest, RewriteFigures | None]:
-    """Check the commit of a maintenance operation. Returns the checked request, and the figures of the rewrite; None
+) -> tuple[TableCommitRequest, RewriteTotals | None]:
+    """Check the commit of a maintenance operation. Returns the checked request, and the totals of the rewrite; None
     for a commit that rewrites no files.
     """
-    checked = await rewrite_check(
+    checked = await OPERATION_COMMITS.of(request.ctx.services).check(
         request.ctx, document=base.document, place=base.place, token_id=base.token_id or 0, change=request.change
     )
-    return request._replace(change=CommitChange(checked.requirements, checked.updates)), checked.figures
+    return request._replace(change=CommitChange(checked.requirements, checked.updates)), checked.totals
 
 
 async def _commit_in_queue(request: TableCommitRequest, base: CommitBase) -> CommitResult:

@@ -1,39 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commits of maintenance operations: the server checks that each commit rewrites files without changing rows.
+"""Commits of maintenance operations: who checks them, and the lease that each one needs.
 
-Must not know any wire format, nor the executor of an operation. A commit with an operation's token applies to one
-version of the table only. It is refused unless the token's lease of the table is still valid, which the transaction
-checks again.
+Must not know the operations: the check is a component, and without it every such commit is refused. A commit with an
+operation's token is refused unless the token's lease of the table is still valid, which the transaction checks.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping
-from functools import partial
 from typing import Final, NamedTuple, Protocol
 
-import msgspec
-
-from limnos.formats.maintenance import rewrites
-from limnos.formats.maintenance.row_retention import RETENTION
-from limnos.formats.maintenance.table_metadata import TableMetadata, metadata_of
 from limnos.model.entities import MetadataDocument
-from limnos.model.errors import BadRequest, CommitConflict, LimnosError, OutsideRoots, PermissionDenied
-from limnos.services.iceberg.added_files import check_operation_files, own_files
+from limnos.model.errors import PermissionDenied
 from limnos.services.iceberg.commit_values import CommitChange
 from limnos.services.request.catalog_storage import CatalogStorage
 from limnos.services.request.context import Context
 from limnos.services.request.node_services import ComponentKey
-from limnos.store.activity.maintenance import operation_read
-from limnos.store.activity.rewrites import lease_by_token
 from limnos.store.tx import Tx
-from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
 
-log = get_logger("limnos.maintenance")
-BYTES_MAX: Final = 128 << 20
-"""The maximum number of bytes of manifests that one check reads."""
 LEASE_OVER: Final = "The lease of this operation has expired: another executor may have it now. Nothing was committed"
 REWRITES = Counter("limnos_maintenance_rewrites_total", "Commits of maintenance operations, by outcome.", ("outcome",))
 REWRITTEN_FILES = Counter("limnos_maintenance_rewritten_files_total", "Files that maintenance operations replaced.", ())
@@ -42,29 +26,11 @@ REWRITTEN_BYTES = Counter(
 )
 
 
-class ManifestReader(Protocol):
-    """Reads manifests and manifest lists of one table."""
+class RewriteTotals(NamedTuple):
+    """The effect of a commit on files: the count of replaced files, and the bytes of the files written for them."""
 
-    async def read(self, location: str) -> bytes:
-        """Read a manifest or manifest list. Raises MissingFile, OutsideRoots, TooLarge, StorageFailed."""
-
-
-class RowDeletions(Protocol):
-    """Decides whether an operation may still delete the rows for whose deletion it was leased."""
-
-    async def require(self, ctx: Context, document: MetadataDocument, *, operation: int) -> None:
-        """Raise PermissionDenied if the operation may no longer delete its rows."""
-
-
-class NoRowDeletions:
-    """The null implementation, for a node without policies: no operation may delete rows."""
-
-    async def require(self, ctx: Context, document: MetadataDocument, *, operation: int) -> None:
-        """Refuse the deletion, because the node has no policies. Raises PermissionDenied."""
-        raise PermissionDenied(f"Operation {operation} may not delete rows of table {document.node_id} here")
-
-
-ROW_DELETIONS: ComponentKey[RowDeletions] = ComponentKey("row deletions", lambda _: NoRowDeletions())
+    files: int
+    bytes: int
 
 
 class CheckedRewrite(NamedTuple):
@@ -72,119 +38,47 @@ class CheckedRewrite(NamedTuple):
 
     requirements: list[object]
     updates: list[object]
-    figures: rewrites.RewriteFigures | None
+    totals: RewriteTotals | None
 
 
-async def rewrite_check(
-    ctx: Context, *, document: MetadataDocument, place: CatalogStorage, token_id: int, change: CommitChange
-) -> CheckedRewrite:
-    """Check a commit with an operation's token, and add the server's entries to the summary of its snapshot.
+class OperationCommits(Protocol):
+    """Checks that each commit of a maintenance operation does only what the operation may do."""
 
-    Args:
-        ctx: The request.
-        document: The table's document, for whose version the commit is made.
-        place: The storage of its catalog.
-        token_id: The operation's token.
-        change: The commit's requirements and updates.
+    async def check(
+        self, ctx: Context, *, document: MetadataDocument, place: CatalogStorage, token_id: int, change: CommitChange
+    ) -> CheckedRewrite:
+        """Check a commit with an operation's token, and add the server's entries to the summary of its snapshot.
 
-    Raises:
-        BadRequest: The commit changes more than a rewrite of files may, or files that the operation has loaded were
-            replaced; the message contains the reason.
-        CommitConflict: Another commit came first.
-        PermissionDenied: The lease has expired, or a policy no longer requires the deletion of rows.
-        InvalidTable: A manifest or the table's metadata cannot be read.
-    """
-    lease = await ctx.look_up(partial(lease_by_token, token_id))
-    if lease is None or lease.node_id != document.node_id or lease.expires_at <= ctx.services.store.time.now_ms():
-        raise PermissionDenied(LEASE_OVER)
-    operation = await ctx.look_up(partial(operation_read, lease.operation_id))
-    deletes_rows = operation is not None and operation.kind == RETENTION
-    requirements, updates = change.requirements, change.updates
-    if change.raw is not None:
-        requirements, updates = await asyncio.to_thread(_parts_of, change.raw)
-    try:
-        await check_operation_files(ctx, token_id)
-        if deletes_rows:
-            await ROW_DELETIONS.of(ctx.services).require(ctx, document, operation=lease.operation_id)
-        metadata = metadata_of(document.body)
-        requested = rewrites.rewrite_request(updates, metadata, deletes_rows=deletes_rows)
-        files = own_files(ctx, document, place=place, bytes_max=BYTES_MAX)
-        figures = None
-        if requested.snapshot is not None:
-            figures = await _check_snapshot(
-                ctx, files, snapshot=requested.snapshot, metadata=metadata, deletes_rows=deletes_rows
-            )
-        try:
-            await files.require([*requested.statistics, *(() if figures is None else figures.paths)])
-        except OutsideRoots as error:
-            raise BadRequest("The commit adds a file outside of the table's locations") from error
-    except CommitConflict:
-        REWRITES["conflict",] += 1
-        raise
-    except LimnosError as error:
-        REWRITES["refused",] += 1
-        log.warning("a rewrite was refused", table=document.node_id, operation=lease.operation_id, error=error.message)
-        raise
-    summary = rewrites.carried_summary(metadata, lease.operation_id, deletes_rows=deletes_rows)
-    return CheckedRewrite(requirements, [_with_summary(each, summary) for each in updates], figures)
+        Args:
+            ctx: The request.
+            document: The table's document, for whose version the commit is made.
+            place: The storage of its catalog.
+            token_id: The operation's token.
+            change: The commit's requirements and updates.
+
+        Raises:
+            BadRequest: The commit changes more than a rewrite of files may, or files that the operation has loaded were
+                replaced; the message contains the reason.
+            CommitConflict: Another commit came first.
+            PermissionDenied: The lease has expired, or a policy no longer requires the deletion of rows.
+            InvalidTable: A manifest or the table's metadata cannot be read.
+        """
 
 
-def _parts_of(raw: bytes) -> tuple[list[object], list[object]]:
-    body = msgspec.json.decode(raw, type=dict[str, object])
-    requirements, updates = body.get("requirements"), body.get("updates")
-    return requirements if isinstance(requirements, list) else [], updates if isinstance(updates, list) else []
+class NoOperationCommits:
+    """The null implementation, for a node without maintenance: no operation may commit."""
+
+    async def check(
+        self, ctx: Context, *, document: MetadataDocument, place: CatalogStorage, token_id: int, change: CommitChange
+    ) -> CheckedRewrite:
+        """Refuse the commit. Raises PermissionDenied."""
+        raise PermissionDenied(
+            "This server does not serve maintenance of tables, so it checks no commits of maintenance operations:"
+            " nothing was committed. Run the executor with the URL of a server that does"
+        )
 
 
-def _with_summary(update: object, summary: Mapping[str, str]) -> object:
-    """Return an update with the server's entries in the summary of its snapshot, if it adds one."""
-    if not isinstance(update, dict) or update.get("action") != "add-snapshot":
-        return update
-    snapshot = update["snapshot"]
-    return {**update, "snapshot": {**snapshot, "summary": {**snapshot["summary"], **summary}}}
-
-
-async def _check_snapshot(
-    ctx: Context, files: ManifestReader, *, snapshot: Mapping[str, object], metadata: TableMetadata, deletes_rows: bool
-) -> rewrites.RewriteFigures:
-    """Compare the files of a new snapshot with those of the current snapshot, and return the figures of the rewrite.
-
-    Raises BadRequest if they differ in more than rewritten files, or are too large to check.
-    """
-    current = metadata.current
-    if current is None or current.manifest_list is None:
-        raise BadRequest("The table's head has no manifest list: a rewrite of it cannot be checked")
-    before, after = (
-        await _entries(ctx, files, location=current.manifest_list),
-        await _entries(ctx, files, location=str(snapshot["manifest-list"])),
-    )
-    paths = list(dict.fromkeys([*before, *after]))
-    both = before.keys() & after.keys()
-    paths.sort(key=lambda path: path in both and not before[path].has_deletes)
-    checked: list[rewrites.CheckedManifest] = []
-    data: list[bytes] = []
-    left, is_complete = BYTES_MAX, True
-    for path in paths:
-        piece = await files.read(path)
-        left -= len(piece)
-        if left < 0 and not (path in both and not before[path].has_deletes):
-            raise BadRequest(
-                f"The manifests of this rewrite have more than {BYTES_MAX >> 20} MiB: rewrite fewer files at once"
-            )
-        if left < 0:
-            is_complete = False
-            break  # unchanged data manifests are read only to find duplicate files: stop at the limit
-        about = after[path] if path in after else before[path]
-        checked.append(rewrites.CheckedManifest(path in before, path in after, about.sequence))
-        data.append(piece)
-    least = min([each.least for each in after.values() if not each.has_deletes], default=0)
-    terms = msgspec.json.encode(rewrites.RewriteTerms(checked, least, deletes_rows, is_complete))
-    (text,) = await ctx.services.offloader.do("maintenance-rewrite", terms, *data)
-    return msgspec.json.decode(text, type=rewrites.RewriteFigures)
-
-
-async def _entries(ctx: Context, files: ManifestReader, *, location: str) -> dict[str, rewrites.ManifestEntry]:
-    (text,) = await ctx.services.offloader.do("maintenance-manifest-entries", await files.read(location))
-    return {each.path: each for each in msgspec.json.decode(text, type=list[rewrites.ManifestEntry])}
+OPERATION_COMMITS: ComponentKey[OperationCommits] = ComponentKey("operation commits", lambda _: NoOperationCommits())
 
 
 def rewrite_require(tx: Tx, *, table_id: int, token_id: int | None) -> None:
@@ -198,9 +92,9 @@ def rewrite_require(tx: Tx, *, table_id: int, token_id: int | None) -> None:
         raise PermissionDenied(LEASE_OVER)
 
 
-def rewrite_count(figures: rewrites.RewriteFigures | None) -> None:
-    """Count a successful commit of a maintenance operation in the metrics; no-op for None."""
+def rewrite_count(totals: RewriteTotals | None) -> None:
+    """Count a successful commit of a maintenance operation in the metrics; None for one that rewrote no files."""
     REWRITES["committed",] += 1
-    if figures is not None:
-        REWRITTEN_FILES[()] += figures.removed
-        REWRITTEN_BYTES[()] += figures.bytes
+    if totals is not None:
+        REWRITTEN_FILES[()] += totals.files
+        REWRITTEN_BYTES[()] += totals.bytes

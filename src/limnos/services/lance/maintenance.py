@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.formats.maintenance.lance_tables import LanceTableState
+from limnos.formats.lance_table_state import LanceTableState
 from limnos.model.entities import MetadataDocument, Node
 from limnos.model.records import TableRecord
 from limnos.names.path import Levels

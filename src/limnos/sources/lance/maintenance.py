@@ -13,7 +13,7 @@ from typing import Any, Final
 import lance
 from lance.optimize import Compaction
 
-from limnos.formats.maintenance.lance_tables import LanceIndexState, LanceTableState, LanceVersionState
+from limnos.formats.lance_table_state import LanceIndexState, LanceTableState, LanceVersionState
 from limnos.sources.lance.library_errors import translate_library_errors
 from limnos.sources.lance.maintenance_questions import CleanUp, Compact, MaintenanceResult, ReadState, RefreshIndexes
 from limnos.sources.lance.opening import open_for_rows, open_for_writing

@@ -16,11 +16,11 @@ from typing import Any, Final
 from msgspec import structs
 
 from limnos.client.operation.maintenance_values import LeasedOperation
+from limnos.rooms.maintenance.engine.actions import SparkRunner
 from limnos.rooms.sqlpp.engine.sessions import StatementSessions
 from limnos.rooms.sqlpp.engine.statements import run_job
 from limnos.rooms.sqlpp.engine.wire import EngineStart
 from limnos.rooms.sqlpp.language.jobs import CompactionOptions, DatasetRef, EngineJob, SnapshotPin
-from limnos.spark.maintenance.actions import SparkRunner
 from tests.integration.live import LiveServer
 from tests.rooms.sqlpp.engine.live_engine import EngineDataverse
 from tests.rooms.sqlpp.engine.planted_tables import (

@@ -100,7 +100,7 @@ def further_heading(
         page_request,
         address,
         details=details,
-        tabs=tabs_of(address.kind, is_lance=words.is_lance),
+        tabs=tabs_of(address.kind, is_lance=words.is_lance, site=page_request.site),
         tab=tab,
         chips=words.chips,
         comment=words.comment,

@@ -20,11 +20,17 @@ from limnos.rooms.gravitino.http.dto import ok
 from limnos.rooms.gravitino.http.handler_wrappers import GravitinoRequestBody, names_of, wrap_body_handler, wrap_handler
 from limnos.rooms.gravitino.http.namespace_objects import drop_response
 from limnos.rooms.gravitino.http.updates import RenameUpdate, UpdateComment, VariedUpdate, edits_of
-from limnos.services.maintenance import builtin_jobs
-from limnos.services.maintenance.builtin_jobs import BuiltinJob, BuiltinTemplate
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.runs import job_templates, jobs, runs
+from limnos.services.runs.builtin_jobs import (
+    BUILTIN_JOBS,
+    BuiltinJob,
+    BuiltinTemplate,
+    is_builtin,
+    operation_of,
+    refuse_builtin,
+)
 from limnos.services.runs.job_templates import KIND, TemplateRequest
 from limnos.services.runs.jobs import JobView
 from limnos.services.runs.run_access import RunView
@@ -58,10 +64,11 @@ class JobRun(GravitinoRequestBody, frozen=True):
 async def templates_list(request: Request, ctx: Context) -> Response:
     """Return the templates that the caller may use, and the built-in ones: names, or with `details` all fields."""
     templates = await ctx.read(RequestScope(*names_of(request)), job_templates.templates_list)
+    builtin = BUILTIN_JOBS.of(ctx.services).templates
     if request.query_flag("details"):
         own = [dto.job_template(each) for each in templates]
-        return ok(jobTemplates=[*own, *map(builtin_template_body, builtin_jobs.TEMPLATES)])
-    return ok(names=[*[each.name for each in templates], *[each.name for each in builtin_jobs.TEMPLATES]])
+        return ok(jobTemplates=[*own, *map(builtin_template_body, builtin)])
+    return ok(names=[*[each.name for each in templates], *[each.name for each in builtin]])
 
 
 async def template_register(request: Request, ctx: Context, *, body: TemplateRegister) -> Response:
@@ -69,7 +76,7 @@ async def template_register(request: Request, ctx: Context, *, body: TemplateReg
     (metalake,) = names_of(request)
     fields = dict(body.job_template)
     name, job_type = (_text(fields.pop(key, None), key) for key in ("name", "jobType"))
-    builtin_jobs.refuse_builtin(name)
+    refuse_builtin(name)
     comment = fields.pop("comment", None)
     fields.pop("audit", None)
     template_request = TemplateRequest(job_type, None if comment is None else _text(comment, "comment"), fields)
@@ -86,9 +93,9 @@ def _text(value: object, key: str) -> str:
 async def template_load(request: Request, ctx: Context) -> Response:
     """Return a job template with all fields."""
     metalake, name = names_of(request)
-    if builtin_jobs.is_builtin(name):
+    if is_builtin(name):
         await ctx.read(RequestScope(metalake), job_templates.templates_list)
-        return ok(jobTemplate=builtin_template_body(builtin_jobs.template_of(name)))
+        return ok(jobTemplate=builtin_template_body(BUILTIN_JOBS.of(ctx.services).template(name)))
     node = await ctx.read(RequestScope(metalake), lambda request_view: job_templates.template_find(request_view, name))
     return ok(jobTemplate=dto.job_template(node))
 
@@ -96,7 +103,7 @@ async def template_load(request: Request, ctx: Context) -> Response:
 async def template_alter(request: Request, ctx: Context, *, body: TemplateUpdates) -> Response:
     """Change a template's name, comment or content. A pipeline's content is declared through the admin API."""
     metalake, name = names_of(request)
-    builtin_jobs.refuse_builtin(name)
+    refuse_builtin(name)
     edits = edits_of([each for each in body.updates if not isinstance(each, UpdateTemplate)])
     updates = [each.new_template for each in body.updates if isinstance(each, UpdateTemplate)]
     node = await job_templates.template_alter(ctx, metalake=metalake, name=name, edits=edits, updates=updates)
@@ -106,7 +113,7 @@ async def template_alter(request: Request, ctx: Context, *, body: TemplateUpdate
 async def template_drop(request: Request, ctx: Context) -> Response:
     """Drop a template with its jobs; a missing one is not an error."""
     metalake, name = names_of(request)
-    builtin_jobs.refuse_builtin(name)
+    refuse_builtin(name)
     return await drop_response(job_templates.template_drop(ctx, metalake=metalake, name=name), KIND.word)
 
 
@@ -115,10 +122,10 @@ async def jobs_list(request: Request, ctx: Context) -> Response:
     (metalake,) = names_of(request)
     template = request.query("jobTemplateName")
     views: list[RunView | JobView | BuiltinJob] = []
-    if template is None or not builtin_jobs.is_builtin(template):
+    if template is None or not is_builtin(template):
         views += await jobs.jobs_list(ctx, metalake=metalake, template=template)
-    if template is None or builtin_jobs.is_builtin(template):
-        views += await builtin_jobs.builtin_list(ctx, metalake, name=template)
+    if template is None or is_builtin(template):
+        views += await BUILTIN_JOBS.of(ctx.services).newest(ctx, metalake, name=template)
     return ok(jobs=[_job(each) for each in views])
 
 
@@ -127,8 +134,9 @@ async def job_run(request: Request, ctx: Context, *, body: JobRun) -> Response:
     (metalake,) = names_of(request)
     if not body.job_template_name:
         raise BadRequest("Field jobTemplateName is empty: name a template")
-    if builtin_jobs.is_builtin(body.job_template_name):
-        job = await builtin_jobs.builtin_run(ctx, metalake, name=body.job_template_name, conf=body.job_conf or {})
+    if is_builtin(body.job_template_name):
+        builtin = BUILTIN_JOBS.of(ctx.services)
+        job = await builtin.run(ctx, metalake, name=body.job_template_name, conf=body.job_conf or {})
         return ok(job=_job(job))
     view = await jobs.job_run(ctx, metalake=metalake, template=body.job_template_name, conf=body.job_conf or {})
     return ok(job=_job(view))
@@ -137,9 +145,9 @@ async def job_run(request: Request, ctx: Context, *, body: JobRun) -> Response:
 async def job_load(request: Request, ctx: Context) -> Response:
     """Return a job with its status, by its id."""
     metalake, uuid = names_of(request)
-    operation = builtin_jobs.operation_of(uuid)
+    operation = operation_of(uuid)
     if operation is not None:
-        return ok(job=_job(await builtin_jobs.builtin_load(ctx, metalake, operation=operation)))
+        return ok(job=_job(await BUILTIN_JOBS.of(ctx.services).load(ctx, metalake, operation=operation)))
     view = await jobs.job_load(ctx, metalake=metalake, uuid=uuid)
     return ok(job=_job(view or await runs.run_load(ctx, metalake=metalake, uuid=uuid)))
 
@@ -147,9 +155,9 @@ async def job_load(request: Request, ctx: Context) -> Response:
 async def job_cancel(request: Request, ctx: Context) -> Response:
     """Request that a job stops. A job that has ended is returned unchanged."""
     metalake, uuid = names_of(request)
-    operation = builtin_jobs.operation_of(uuid)
+    operation = operation_of(uuid)
     if operation is not None:
-        return ok(job=_job(await builtin_jobs.builtin_cancel(ctx, metalake, operation=operation)))
+        return ok(job=_job(await BUILTIN_JOBS.of(ctx.services).cancel(ctx, metalake, operation=operation)))
     view = await jobs.job_cancel(ctx, metalake=metalake, uuid=uuid)
     return ok(job=_job(view or await _run_cancel(ctx, metalake, uuid=uuid)))
 

@@ -12,18 +12,18 @@ from limnos.http.response import Response, json_response
 from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.http.times import instant
-from limnos.services.maintenance import builtin_jobs
-from limnos.services.maintenance.builtin_jobs import BuiltinJob
 from limnos.services.request.context import Context
 from limnos.services.runs import jobs
+from limnos.services.runs.builtin_jobs import BUILTIN_JOBS, BuiltinJob, operation_of
 
 
 async def job_show(request: Request, ctx: Context) -> Response:
     """Return a job or a maintenance operation; a job that has ended has its exit code and the tail of its output."""
     metalake, uuid = names_of(request)
-    operation = builtin_jobs.operation_of(uuid)
+    operation = operation_of(uuid)
     if operation is not None:
-        return json_response(_builtin_job(await builtin_jobs.builtin_load(ctx, metalake, operation=operation)))
+        builtin_job = await BUILTIN_JOBS.of(ctx.services).load(ctx, metalake, operation=operation)
+        return json_response(_builtin_job(builtin_job))
     view, output = await jobs.job_output(ctx, metalake=metalake, uuid=uuid)
     job = view.job
     return json_response(
