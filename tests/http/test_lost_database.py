@@ -435,7 +435,7 @@ def furnish(node: DriverNode) -> dict[str, str]:
         handle = {}
     return handle | {
         "LOCATION": location,
-        "OPERATION": _furnish_operation(node),
+        **({"OPERATION": _furnish_operation(node)} if has_room("maintenance") else {}),
         "VIEW": view,
         "STAGED": stage(managed_table["location"], 1),
         **{word: str(entity["id"]) for word, entity in ids.items()},
