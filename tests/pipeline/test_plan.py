@@ -524,6 +524,28 @@ def test_pipeline_of_another_user_needs_use_job_template(admin: Client, ana: Cli
     assert [one for one in check(pipeline, client=ana).missing if one.needed_for == "run"] == []
 
 
+def test_check_says_that_a_pipeline_of_another_user_would_be_invisible(
+    admin: Client, ana: Client, namespace: str
+) -> None:
+    """A user who may register and run pipelines cannot know whether a name is taken; one who may use all can."""
+    admin.pipelines.put("hers", {"name": "hers"})
+    role = f"role_{namespace}"
+    admin.roles.allow(role, ["use_catalog", "use_schema", "create_table"], on="main", kind="catalog")
+    admin.roles.allow(role, ["register_job_template", "run_job"], on="lake", kind="metalake")
+    pipeline = _pipeline(f"{namespace}.t: {{sql: SELECT 1 AS a}}", name="hers")
+
+    unseen = [one for one in check(pipeline, client=ana).unchecked if "another user" in one]
+    admin.roles.allow(role, ["use_job_template"], on="hers", kind="job_template")
+    seen = check(pipeline, client=ana)
+
+    assert len(unseen) == 1
+    assert "'limnos grant use_job_template --on hers --kind pipeline --to ROLE'" in unseen[0]
+    assert seen.holds
+    assert not any("another user" in one for one in seen.unchecked)
+    new = _pipeline(f"{namespace}.t: {{sql: SELECT 1 AS a}}", name="nobodys")
+    assert not any("another user" in one for one in check(new, client=admin).unchecked)
+
+
 def test_quarantine_tables_are_planned_with_their_step(
     admin: Client, server: LiveServer, ana: Client, namespace: str
 ) -> None:

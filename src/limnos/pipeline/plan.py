@@ -48,6 +48,7 @@ from limnos.pipeline.rights import (
     missing_rights,
     storage_managed_outputs,
     unseen_catalog_problem,
+    unseen_pipeline,
     unwritable_catalogs,
     written_tables,
 )
@@ -174,10 +175,11 @@ def check(
     problems += declared_by_others(client, pipeline)
     problems += foreign_tables(pipeline, _properties(lookups))
     columns, unknown = _column_problems(partial_result, spark=spark, lookups=lookups)
+    unseen_name = unseen_pipeline(client, pipeline)
     return replace(
         partial_result,
         problems=_unique([*problems, *columns]),
-        unchecked=(*unchecked, *unknown),
+        unchecked=(*unchecked, *unknown, *([unseen_name] if unseen_name else [])),
         table_lookups=lookups,
         missing=missing_rights(client, pipeline, reads=reads, lookups=lookups),
     )

@@ -231,6 +231,28 @@ def _rights_to_run(client: Client, pipeline: Pipeline) -> Iterator[MissingRight]
     yield from run
 
 
+def unseen_pipeline(client: Client, pipeline: Pipeline) -> str | None:
+    """Return why it is not known whether a run may use the pipeline's name; None if it is.
+
+    To a caller without rights on it, a pipeline that another user has registered is absent. A run registers its
+    pipeline, and the server refuses a name that is in use.
+    """
+    try:
+        client.pipelines.load(pipeline.name)
+    except DeniedError:
+        pass
+    except NotFoundError:
+        if client.access.explain("job_run", (pipeline.name,), kind="job_template").decision.allowed:
+            return None  # the caller may run all pipelines, so this one is absent
+    else:
+        return None
+    return (
+        f"whether another user has registered a pipeline {pipeline.name}, which you could not see: then a run is"
+        " refused, and its owner can let you use it by 'limnos grant use_job_template"
+        f" --on {pipeline.name} --kind pipeline --to ROLE'"
+    )
+
+
 def _lacking(
     client: Client, path: Parts, *, action: str, needed_for: str, kind: str | None = None
 ) -> Iterator[MissingRight]:

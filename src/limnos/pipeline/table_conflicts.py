@@ -79,11 +79,14 @@ def put_declaration(
     try:
         require_own_tables(client, pipeline)
     except InvalidPipeline:
-        _restore_declaration(client, pipeline.name, before=before)
+        restore_declaration(client, pipeline.name, before=before)
         raise
 
 
-def _restore_declaration(client: Client, name: str, *, before: Declared | None) -> None:
+def restore_declaration(client: Client, name: str, *, before: Declared | None) -> None:
+    """Give a pipeline the declaration again that it had before, or drop one that is new, as far as the server allows
+    it.
+    """
     with suppress(ClientError):  # a run has begun, or the rights changed: the caller reports the conflict
         if before is None:
             client.pipelines.drop(name)

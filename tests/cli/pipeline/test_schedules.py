@@ -65,6 +65,21 @@ def test_pipeline_is_scheduled_with_the_files_of_its_directory(file: Path, fake:
     }
 
 
+def test_refused_schedule_leaves_no_new_pipeline(file: Path, fake: FakeServer, limnos: Run) -> None:
+    """If the server refuses the schedule, a pipeline that it did not know before is dropped again."""
+    refusal = {"error": {"code": "not-supported", "message": "The server runs no pipelines: set jobs.pipelines"}}
+    missing = {"error": {"code": "not-found", "message": "Pipeline day does not exist"}}
+    del fake.routes["GET", f"{LAKE}/pipelines/day"], fake.routes["PUT", ONE]
+    fake.on("GET", f"{LAKE}/pipelines/day", missing, status=404).on("PUT", ONE, refusal, status=406)
+    fake.on("DELETE", f"{LAKE}/pipelines/day", None, status=204)
+
+    result = limnos("pipeline", "schedule", str(file))
+
+    assert result.code != 0
+    assert "set jobs.pipelines" in result.err
+    assert [each.method for each in fake.asked if each.target == f"{LAKE}/pipelines/day"][-1] == "DELETE"
+
+
 def test_flags_replace_the_schedule_of_the_file(file: Path, fake: FakeServer, limnos: Run) -> None:
     """`--cron` is in UTC unless `--time-zone` is given, which belongs to it."""
     assert limnos("pipeline", "schedule", str(file), "--cron", "5 * * * *").code == 0

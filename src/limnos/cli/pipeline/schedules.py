@@ -17,6 +17,7 @@ from limnos.cli.extras import import_extra
 from limnos.cli.failures import UsageError
 from limnos.cli.output import Row, show_done, show_fields, show_rows
 from limnos.client.activity.schedules import Schedule
+from limnos.client.errors import ConflictError, DeniedError, RefusedError
 
 if TYPE_CHECKING:
     from limnos.pipeline.declaration import Pipeline, ScheduleRule
@@ -63,14 +64,18 @@ def schedule(
         conflicts.require_own_tables(client, pipeline)
         before = conflicts.find_declaration(client, pipeline.name)
         conflicts.put_declaration(client, pipeline, declaration=declared, before=before)
-        result = client.schedules.put(
-            pipeline.name,
-            file=name,
-            files=files,
-            cron=rule.cron,
-            time_zone=rule.time_zone,
-            if_changed=rule.if_changed,
-        )
+        try:
+            result = client.schedules.put(
+                pipeline.name,
+                file=name,
+                files=files,
+                cron=rule.cron,
+                time_zone=rule.time_zone,
+                if_changed=rule.if_changed,
+            )
+        except (ConflictError, DeniedError, RefusedError):  # a refused schedule registers no pipeline
+            conflicts.restore_declaration(client, pipeline.name, before=before)
+            raise
     show_done(
         f"pipeline {result.pipeline} is due at {_local(result, 0)}, and runs with the rights of {result.user}",
         msgspec.structs.asdict(result),

@@ -70,7 +70,7 @@ _TABLE: Final[tuple[tuple[type[LimnosError], int, int], ...]] = (
     (errors.ServiceUnavailable, 503, UNAVAILABLE),
 )
 _BEGINS: Final = re.compile(
-    r"(?:Namespace|Table|View)(?: with same name)? (?:does not exist|already exists): |Catalog (?=.* (?:does not"
+    r"(?:Namespace|Table|View|Tag|Branch)(?: with same name)? (?:does not exist|already exists): |Catalog (?=.* (?:does not"
     r" exist|already exists))"
 )
 """The text that clients put before the message themselves, by code."""
