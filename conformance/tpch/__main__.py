@@ -25,7 +25,8 @@ _SHUFFLE_AT_SCALE_1 = 24
 """About 30 MB per task; Spark's default of 200 gives 200 empty tasks for two cores."""
 
 
-def _settings(scale: float, memory: str) -> dict[str, str]:
+def settings(scale: float, memory: str) -> dict[str, str]:
+    """Return the settings of Spark for data of this scale."""
     return {
         "spark.driver.memory": memory,
         "spark.log.level": "ERROR",
@@ -57,7 +58,7 @@ def main() -> int:
                 server.uri,
                 token=server.token,
                 master="local[2]",
-                config=_settings(options.scale, options.memory),
+                config=settings(options.scale, options.memory),
             )
             try:
                 return _days(

@@ -529,6 +529,11 @@ class StepDeclaration:
         return self.declared or self.table
 
     @property
+    def adds_to_its_table(self) -> bool:
+        """Whether the rows that a run leaves in the table depend on those that the table had before."""
+        return self.incremental or self.write.mode is not WriteMode.REPLACE
+
+    @property
     def name(self) -> str:
         """The declared table's path below its catalog, joined by dots. Commands and runs use it as the step's name."""
         return ".".join(self.declared_table[1:])

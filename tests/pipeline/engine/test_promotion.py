@@ -92,3 +92,61 @@ def test_rows_of_other_inputs_are_computed(folder: Folder) -> None:
     assert folder.rows("filed") == [(1,), (2,), (7,)]
     assert folder.rows("chosen") == [(1,), (2,), (3,)]
     assert folder.rows("below") == [(2,), (3,), (8,)]
+
+
+ADDING = """
+environments: {dev: {prefix: dev_}}
+sources:
+  src: {files: "d/*.csv", options: {header: true}, schema: "id int, v int, op string, at timestamp"}
+steps:
+  @.merged:
+    load: src
+    incremental: true
+    write: {mode: merge, keys: id, delete_when: op = 'D'}
+    expect: [v >= 0]
+  @.log: {sql: "SELECT id, v FROM @.merged WHERE v > 0", write: append, incremental: true}
+  @.states: {sql: "SELECT id, v, at FROM @.merged", write: {mode: history, keys: id, as_of: at, tracked: v}}
+  @.ruled: {sql: "SELECT id, v FROM @.log", write: {mode: merge, keys: id}, expect: [{row: id > 0}, {unique: id}]}
+"""
+
+
+@pytest.fixture
+def adding(spark: SparkSession, place: tuple[str, str], tmp_path: Path) -> Folder:
+    """The directory of a pipeline whose steps add to their tables, published in the environment by one run."""
+    folder = Folder(spark, place, tmp_path)
+    folder.write("d/1.csv", "id,v,op,at\n1,1,U,2026-01-01\n2,2,U,2026-01-01\n3,3,D,2026-01-01\n4,0,U,2026-01-01\n")
+    folder.declare(ADDING)
+    load(folder.directory / "p.yaml").in_environment("dev").run(spark).require()
+    return folder
+
+
+def test_steps_that_add_are_copied_into_empty_tables_and_go_on(adding: Folder) -> None:
+    """Merges, appends, increments and histories of one run are copied into empty tables. The next run of production
+    reads only what is new, and its tables equal those of a pipeline that was never promoted.
+    """
+    messages = _promote(adding)
+    assert all(message.startswith("copied from") for message in messages.values()), messages
+    promoted = {name: adding.rows(name) for name in ("merged", "log", "ruled")}
+    assert [row[:2] for row in promoted["merged"]] == [(1, 1), (2, 2), (4, 0)]
+    assert promoted["log"] == promoted["ruled"] == [(1, 1), (2, 2)]
+
+    adding.write("d/2.csv", "id,v,op,at\n1,9,U,2026-02-01\n5,5,U,2026-02-01\n2,0,D,2026-02-01\n")
+    load(adding.directory / "p.yaml").run(adding.spark).require()
+
+    assert [row[:2] for row in adding.rows("merged")] == [(1, 9), (4, 0), (5, 5)]
+    states = [row[:2] for row in adding.rows("states")]
+    assert states.count((1, 1)) == states.count((1, 9)) == states.count((5, 5)) == 1
+    assert adding.rows("ruled") == sorted({*adding.rows("ruled")})
+
+
+def test_steps_that_add_are_computed_where_earlier_rows_count(adding: Folder) -> None:
+    """They are computed if production has rows, and if several runs have made the environment's table."""
+    adding.write("d/2.csv", "id,v,op,at\n7,7,U,2026-02-01\n")
+    load(adding.directory / "p.yaml").in_environment("dev").run(adding.spark).require()
+
+    first = _promote(adding)
+    again = _promote(adding)
+
+    assert "several runs have made the rows of" in first["merged"]
+    assert "its rows depend on those that its table has already" in again["merged"]
+    assert [row[:2] for row in adding.rows("merged")] == [(1, 1), (2, 2), (4, 0), (7, 7)]

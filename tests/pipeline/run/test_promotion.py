@@ -130,8 +130,7 @@ def test_step_that_changed_since_is_computed(rig: PipelineRig, change: dict[str,
 @pytest.mark.parametrize(
     "fields, reason",
     [
-        ({"write": WriteDeclaration(mode=WriteMode.APPEND)}, "depend on those that its table has"),
-        ({"incremental": True}, "depend on those that its table has"),
+        ({"write": WriteDeclaration(mode=WriteMode.HISTORY, keys=("x",))}, "the time of the run"),
         (
             {
                 "expectations": (
@@ -143,7 +142,7 @@ def test_step_that_changed_since_is_computed(rig: PipelineRig, change: dict[str,
     ],
 )
 def test_rows_that_a_copy_would_not_have_are_computed(rig: PipelineRig, fields: dict[str, object], reason: str) -> None:
-    """Steps that add to their table, and those with side tables, are never copied."""
+    """Steps whose rows have the time of their run, and those with side tables, are never copied."""
     pipeline = _with_step(_shop(rig, a=""), "a", **fields)
     rig.run(in_environment(pipeline, "dev"))
 

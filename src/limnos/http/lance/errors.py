@@ -70,8 +70,8 @@ _TABLE: Final[tuple[tuple[type[LimnosError], int, int], ...]] = (
     (errors.ServiceUnavailable, 503, UNAVAILABLE),
 )
 _BEGINS: Final = re.compile(
-    r"(?:Namespace|Table|View|Tag|Branch)(?: with same name)? (?:does not exist|already exists): |Catalog (?=.* (?:does not"
-    r" exist|already exists))"
+    r"(?:Namespace|Table|View|Tag|Branch)(?: with same name)? (?:does not exist|already exists): "
+    r"|Catalog (?=.* (?:does not exist|already exists))"
 )
 """The text that clients put before the message themselves, by code."""
 _SPACES: Final = frozenset({"lance-create-namespace", "lance-create-namespace-root"})

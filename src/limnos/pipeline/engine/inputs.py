@@ -154,6 +154,7 @@ class _InputReader:
         comparison = promotion_comparison(
             self.spark,
             built,
+            step=self.step,
             context=self.context,
             pins=self.pins,
             sources=self.names,

@@ -16,7 +16,7 @@ from limnos.pipeline.checkpoints import RUN
 from limnos.pipeline.declaration import Files
 from limnos.pipeline.definitions import DEFINITION, change_reason
 from limnos.pipeline.engine.incremental import inputs_of_mark
-from limnos.pipeline.engine.metadata import metadata_of
+from limnos.pipeline.engine.metadata import TableMetadata, metadata_of
 from limnos.pipeline.engine.sources import has_changed
 from limnos.pipeline.outcomes import BuiltStep, ReadPin
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from limnos.pipeline.context import StepContext
-    from limnos.pipeline.declaration import Parts
+    from limnos.pipeline.declaration import Parts, StepDeclaration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +46,7 @@ def promotion_comparison(
     spark: SparkSession,
     built: BuiltStep,
     *,
+    step: StepDeclaration,
     context: StepContext,
     pins: Mapping[Parts, ReadPin],
     sources: Collection[str],
@@ -56,6 +57,7 @@ def promotion_comparison(
     Args:
         spark: The step's session.
         built: The environment's table.
+        step: The step, with production's table.
         context: The step's context in the promoting run.
         pins: The pins of the tables that the step reads in this run.
         sources: The names of the sources that it reads.
@@ -72,6 +74,8 @@ def promotion_comparison(
             built=built, difference=f"{name} has no longer what run {built.run} wrote: its snapshot has expired"
         )
     changed = change_reason(snapshot.summary.get(DEFINITION), definition)
+    if changed is None and step.adds_to_its_table:
+        changed = _earlier_rows(spark, step, built=built, metadata=metadata)
     if changed is None:
         changed = _other_table(recorded, context=context, pins=pins, sources=sources)
     source_pins = {each: ReadPin(name=each, fingerprint=_text(recorded.get(_key((each,))))) for each in sources}
@@ -80,6 +84,27 @@ def promotion_comparison(
     read: dict[Parts, ReadPin] = {(each,): pin for each, pin in source_pins.items()}
     copied = ReadPin(name=name, table=built.table, snapshot=built.snapshot)
     return PromotionComparison(built=built, difference=changed, pins={**read, built.table: copied})
+
+
+def _earlier_rows(
+    spark: SparkSession, step: StepDeclaration, *, built: BuiltStep, metadata: TableMetadata
+) -> str | None:
+    """Return why the rows of a step that adds to its table depend on earlier ones; None if they do not.
+
+    They do not if production's table is empty and one run has made all of the environment's table: then a run of
+    production would begin with nothing, too, and read the same inputs at once.
+    """
+    production = metadata_of(spark, step.table)
+    if production is not None and production.head() is not None:
+        return "its rows depend on those that its table has already"
+    for snapshot in metadata.ancestors(built.snapshot):
+        if snapshot.summary.get("total-records") == "0" and snapshot.snapshot_id != built.snapshot:
+            return None  # the run began with an empty table
+        if snapshot.summary.get(RUN) != built.run:
+            break
+        if snapshot.parent_snapshot_id is None:
+            return None
+    return f"several runs have made the rows of {'.'.join(built.table)}"
 
 
 def _other_table(

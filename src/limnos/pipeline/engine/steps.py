@@ -103,6 +103,8 @@ class StepExecution:
             self.definition = inputs.definition
             self.whole_because = inputs.whole_because
             self.copied_from = inputs.copied_from
+            if inputs.copied_from is not None:  # the rows are all that the table will have, in its columns
+                self.step = replace(self.step, write=WriteDeclaration(), incremental=False)
             self.computed_because = inputs.computed_because
             with self._phase("planning"):
                 self.lineage = _lineage(inputs)

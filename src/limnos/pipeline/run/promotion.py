@@ -77,8 +77,8 @@ def _is_newer(run: Run, former: Run | None) -> bool:
 
 def _mode_reason(pipeline: Pipeline, step: StepDeclaration) -> str | None:
     """Return why the rows of a step are never copied; None if they may be."""
-    if step.write.mode is not WriteMode.REPLACE or step.incremental:
-        return "its rows depend on those that its table has already"
+    if step.write.mode is WriteMode.HISTORY and step.write.as_of is None:
+        return "its rows have the time of the run that made them"
     if len(tables_of(pipeline, step)) > 1:
         return "it also writes rows that it puts aside"
     return None
