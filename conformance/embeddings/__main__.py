@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from conformance.embeddings.embedder import CALLS, DIMENSION
-from conformance.embeddings.readers import TEXTS, VECTORS, Published, Readers, current
+from conformance.embeddings.readers import TEXTS, VECTORS, PublishedRun, Readers, current
 from conformance.embeddings.texts import sentences
 from limnos.client import Client
 from tests.integration.live import serving
@@ -63,7 +63,7 @@ class Trial:
 
     def __init__(self, server: LiveServer, client: Client, *, directory: Path, texts: list[str]) -> None:
         self.server, self.client, self.directory, self.texts = server, client, directory, texts
-        self.published: list[Published] = []
+        self.published: list[PublishedRun] = []
         self.faults: list[str] = []
         directory.mkdir()
         self._calls = directory / "calls"
@@ -102,7 +102,7 @@ class Trial:
     def record(self, rows: int) -> None:
         """Record the versions of a published round, and compare its rows."""
         (snapshot,), (version,) = (current(self.client, table).value for table in (TEXTS, VECTORS))
-        self.published.append(Published(self.round, rows, snapshot, version))
+        self.published.append(PublishedRun(self.round, rows, snapshot, version))
         vectors = self.client.lance.dataset(".".join(VECTORS)).to_table(columns=["id", "round"])
         ids = Counter(vectors["id"].to_pylist())
         self.check(ids == Counter(range(rows)), f"round {self.round - 1}: rows are missing, added or twice")

@@ -38,7 +38,7 @@ class Side(NamedTuple):
     value: tuple[int, ...]
 
 
-class Published(NamedTuple):
+class PublishedRun(NamedTuple):
     """A published run: its round, its number of rows, and the version of each table."""
 
     round: int
@@ -183,7 +183,7 @@ class Readers:
         """The number of pairs that all readers have seen."""
         return sum(each.total() for each in self.pairs.values())
 
-    def mixed(self, published: Sequence[Published]) -> list[str]:
+    def mixed(self, published: Sequence[PublishedRun]) -> list[str]:
         """Return what readers saw that no single run has published."""
         return [
             f"{name}: {first} with {second}"

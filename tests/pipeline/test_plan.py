@@ -524,9 +524,7 @@ def test_pipeline_of_another_user_needs_use_job_template(admin: Client, ana: Cli
     assert [one for one in check(pipeline, client=ana).missing if one.needed_for == "run"] == []
 
 
-def test_check_says_that_a_pipeline_of_another_user_would_be_invisible(
-    admin: Client, ana: Client, namespace: str
-) -> None:
+def test_check_names_the_pipeline_that_it_could_not_see(admin: Client, ana: Client, namespace: str) -> None:
     """A user who may register and run pipelines cannot know whether a name is taken; one who may use all can."""
     admin.pipelines.put("hers", {"name": "hers"})
     role = f"role_{namespace}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m conformance.tpch.promotion [--scale 1]`: TPC-H built in an environment, and promoted.
+"""`python -m conformance.promotion [--scale 1]`: TPC-H built in an environment, and promoted.
 
 Starts its own server on SQLite. The environment `dev` computes all tables from the base data. A promotion then has to
 copy each of them, while readers of production never see some of its tables without the others. Production has to equal
@@ -10,6 +10,7 @@ plain Spark SQL, also after a day of changes, which it reads by itself. After a 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import tempfile
 import threading
@@ -133,7 +134,8 @@ def _selection_faults(trial: Trial, server: LiveServer) -> int:
     text = trial.file.read_text()
     trial.file.write_text(text.replace(*_CHANGED))
     driver = Driver(server, "run", str(trial.file), "--select", "state:modified+", "--dry-run", "--no-helper")
-    selected = tuple(sorted(str(each["step"]) for each in driver.events() if "step" in each))
+    printed, _ = driver.process.communicate(timeout=300)
+    selected = tuple(sorted(str(each["step"]) for each in json.loads(printed)))
     print(f"after a change of one query, state:modified+ is {', '.join(selected)}", flush=True)
     return int(selected != _SELECTED)
 
