@@ -110,6 +110,20 @@ access can|why|check USER PATH = access explain table_read PATH --for USER
 access me|mine|list|show = access reach
 access user USER, access of USER = access what USER
 storage list|show|ls = list keys | locations belong to catalogs, and 'limnos show CATALOG' has each; this lists the keys of their secrets
+build|materialize FILE, pipeline build FILE, dbt build|run FILE = pipeline run FILE | this runs it; 'limnos pipeline check FILE' only checks it
+seed FILE = pipeline run pipeline.yaml | files such as FILE are sources, which the steps of a pipeline load
+pipeline retry|continue FILE = pipeline resume last | a run is resumed by its id, which 'limnos list runs' has; this resumes the newest
+alter user NAME set TEXT... = show user NAME | of a user the state and the password change: 'limnos user disable NAME', 'limnos user enable NAME', 'limnos set password NAME'
+truncate [table] PATH = show PATH | rows are deleted by engines, those of datasets by SQL++, and the table by 'limnos delete PATH'; this shows it
+copy into PATH TEXT... = show PATH | rows are written by engines, or loaded by a step of a pipeline; this shows the table
+ls|list|dir FOLDER = files FOLDER | files of a fileset are listed by this; a directory by 'limnos files PATH DIRECTORY'
+rm|delete|del|remove FOLDER = files FOLDER | files of a fileset are deleted by its clients (gvfs, S3); this lists them
+cat|less|more FOLDER = files FOLDER | 'limnos head PATH --file FILE' shows the beginning of a file; this lists the files
+cp|copy FOLDER PLACE = files FOLDER | files of a fileset are read by its clients (gvfs, S3); this lists them
+ls|list|dir STORE = list | files of a store are listed by its own tools, and those of a fileset by 'limnos files'; this lists the catalogs
+branch|checkout|commit|merge|stash WORD = list | branches of tables, and commits to them, are made by engines; a pipeline has environments by --env; this lists the catalogs
+auth can-i select_table PATH = access explain table_read PATH
+auth can-i modify_table PATH = access explain table_commit PATH
 pipeline compile|debug|parse|render FILE = pipeline plan FILE
 pipeline backfill FILE = pipeline run FILE --backfill NAME=FIRST..LAST
 pipeline logs|log|history FILE = list runs | runs are listed for FILE and the others: 'limnos show run RUN' has the steps and findings of one
@@ -175,6 +189,7 @@ _FORMS: Final = {
     "FILE": re.compile(r".*[./].*"),
     "DATABASE": re.compile(r".*\.(?:db|sqlite3?|bak|backup)"),
     "GVFS": re.compile(r"gvfs://.*"),
+    "STORE": re.compile(r"(?:s3|gs|abfss?|file)://.*"),
     "LOCAL": re.compile(
         r"(?:~|\.{1,2})?/.*|[^.`/:]+\.(?:avro|bin|csv|gz|h5|ipynb|jpe?g|jsonl?|npy|onnx|orc|parquet|pdf|pkl|png|pt"
         r"|py|safetensors|tar|tgz|tsv|txt|xlsx|ya?ml|zip)"
