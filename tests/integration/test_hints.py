@@ -57,6 +57,12 @@ def furnished(server: LiveServer) -> None:
         "role create hinted",
         "create catalog brim",
         "create namespace brim.x",
+        "create metalake second",
+        "group create hinters",
+        "create tag hinting",
+        "create catalog hintfiles --type fileset",
+        "create namespace hintfiles.a",
+        "create fileset hintfiles.a.f",
     ):
         assert main([*shlex.split(line), *flags]) == 0, line
     make_table(server, "a", "t", catalog="hints")
@@ -266,3 +272,42 @@ def test_word_of_sql_as_an_action_is_answered_by_the_action(typed: Typed) -> Non
 
     assert "did you mean table_read?" in str(failed.error["message"])
     assert COMMAND.findall(str(failed.error.get("hint"))) == ["limnos access explain table_read hints.a.t"]
+
+
+@pytest.mark.usefixtures("furnished")
+@pytest.mark.parametrize(
+    "line,expected",
+    [
+        ("show second.hints", "limnos show hints --metalake second"),
+        ("set second --comment x", "limnos set second --comment x --kind metalake"),
+        ("list second", "limnos list --metalake second"),
+        ("delete second.hints --yes", "limnos show hints --metalake second"),
+        ("set tag hints.a.t hinting", "limnos tag add hinting hints.a.t"),
+        ("set owner eve hints.a", "limnos owner set hints.a eve"),
+        ("group add eve hinters", "limnos group add hinters eve"),
+        ("access who eve", "limnos access what eve"),
+        ("ls hintfiles.a.f/1", "limnos files hintfiles.a.f /1"),
+        ("delete hintfiles.a.f/1/model.bin", "limnos files hintfiles.a.f /1/model.bin"),
+        ("show 'hints. a'", "limnos show hints.a"),
+        ("grant --preset reader hints.a.tt --to eve", "limnos grant --preset reader hints.a.t --to eve"),
+        ("access explain select_table hints.a.t", "limnos access explain table_read hints.a.t"),
+        ("head hints.a.t --rows 500", "limnos head hints.a.t --rows 200"),
+        ("set hints.a.t --tag hinting=yes", "limnos set hints.a.t --property hinting=yes"),
+        ("job cancel 77", "limnos list jobs"),
+        ("create catalog 'my hints'", "limnos create catalog my_hints"),
+    ],
+)
+def test_exchanged_or_misplaced_name_is_answered_by_the_command_to_type(typed: Typed, line: str, expected: str) -> None:
+    """A metalake before a path, exchanged arguments, a file in a path and a value of another tool are answered by the
+    command that does what was meant.
+    """
+    failed = typed(line)
+
+    assert failed.code != 0
+    assert COMMAND.findall(str(failed.error["hint"]))[0] == expected
+
+
+@pytest.mark.usefixtures("furnished")
+def test_location_is_no_path(typed: Typed) -> None:
+    """A location of a store is answered by the lists of catalogs and filesets, not by a path made of it."""
+    assert COMMAND.findall(str(typed("ls s3://bucket").error["hint"])) == ["limnos list", "limnos find kind:fileset"]

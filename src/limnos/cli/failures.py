@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 
 from limnos.cli.errors import StoppedError, UsageError
 from limnos.cli.exit_codes import ExitCode
-from limnos.cli.hints.arguments import hint_for_argument
+from limnos.cli.hints.arguments import hint_for_argument, message_for_argument
 from limnos.cli.hints.failed_calls import hint_for, is_anonymous
 from limnos.cli.hints.typed_command import TypedCommand
+from limnos.cli.hints.values import hint_for_file
 from limnos.cli.lookups import needs_extra, not_signed_in, unknown_token
 from limnos.cli.output import Format, to_json, visible
 from limnos.cli.visible_paths import hint_for_name, path_answer
@@ -64,6 +65,8 @@ _NO_PRINCIPAL = re.compile(r"(?:User|Group|Role) \S+ does not exist in ")
 
 def _of_reads(message: str, typed: TypedCommand) -> str:
     """Return a message without the advice to create what a command only reads or deletes."""
+    if typed.words[:1] == ("job",):
+        message = message.removesuffix(": see 'limnos list runs'").replace("Run ", "Job ", 1)
     is_grant = typed.words[:1] in {("grant",), ("create",), ("set",)}
     return message if is_grant else message.removesuffix(": create it first").removesuffix(": add it first")
 
@@ -90,10 +93,11 @@ def failure_of(error: Exception, typed: TypedCommand) -> CommandFailure | None:
         hint = hint_for_name(typed)
         return CommandFailure(exit_code=ExitCode.USAGE, code="illegal-name", message=error.message, hint=hint)
     if isinstance(error, taxonomy.LimnosError):
-        return _from_taxonomy(error)
+        return _from_taxonomy(error, typed)
     if isinstance(error, ArgumentError):
+        message = message_for_argument(str(error), typed)
         return CommandFailure(
-            exit_code=ExitCode.USAGE, code="usage", message=str(error), hint=hint_for_argument(str(error), typed)
+            exit_code=ExitCode.USAGE, code="usage", message=message, hint=hint_for_argument(message, typed)
         )
     if isinstance(error, ModuleNotFoundError) and (extra := extra_of(error.name or "")) is not None:
         return CommandFailure(
@@ -192,7 +196,7 @@ def _from_client(error: ClientError, typed: TypedCommand) -> CommandFailure:
     )
 
 
-def _from_taxonomy(error: taxonomy.LimnosError) -> CommandFailure:
+def _from_taxonomy(error: taxonomy.LimnosError, typed: TypedCommand) -> CommandFailure:
     codes: tuple[tuple[type[taxonomy.LimnosError], ExitCode], ...] = (
         (taxonomy.NotFound, ExitCode.NOT_FOUND),
         (taxonomy.PermissionDenied, ExitCode.DENIED),
@@ -211,4 +215,6 @@ def _from_taxonomy(error: taxonomy.LimnosError) -> CommandFailure:
     if error.code == "config":
         hint = "correct it where it was set; 'limnos server config' lists all settings, without what is wrong here"
         return CommandFailure(exit_code=ExitCode.USAGE, code=error.code, message=error.message, hint=hint)
-    return CommandFailure(exit_code=exit_code, code=error.code, message=error.message)
+    return CommandFailure(
+        exit_code=exit_code, code=error.code, message=error.message, hint=hint_for_file(error.message, typed)
+    )

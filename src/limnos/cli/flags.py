@@ -6,6 +6,7 @@ A test compares the flags without a value with those of the commands.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 _SWITCHES: Final = """
@@ -44,7 +45,7 @@ _GUESSED: Final = """
 --lake = --metalake
 --schema, --db = --dataverse
 --assume-yes, --no-confirm, -y, --force = --yes
--f = --follow|--yes
+-f = --follow
 --watch = --follow
 --tail = --follow|--limit
 -rf, -fr, -R, --cascade, --recurse = -r
@@ -56,7 +57,7 @@ _GUESSED: Final = """
 --reason = --note
 --note = --reason
 --prop, --properties, --option = --property
---where = --filter
+--where, --rows, --condition, --row-filter = --filter
 -n = --rows|--limit
 --limit, --lines = --rows
 --count = --rows|--counts
@@ -101,6 +102,27 @@ GUESSED_FLAGS: Final = {
     for typed in words.split(", ")
 }
 """Flags that users try, and ours; of several the first that the command has. `{}` is the typed value."""
+
+
+PORT: Final = 8090
+"""The port of a server by default."""
+_DURATION: Final = re.compile(r"(\d+) ?(y|yr|year|mo|mon|month|week|day|hr|hour|min|minute|sec|second)s?")
+_UNITS: Final = {"y": "365d", "mo": "30d", "w": "7d", "d": "1d", "h": "1h", "mi": "1m", "s": "1s"}
+
+
+def filled_value(template: str, value: str) -> str:
+    """Return a flag's template with the typed value; an address without a port has that of a server by default."""
+    is_address = "http://{}" in template and ":" not in value
+    return template.replace("{}", f"{value}:{PORT}" if is_address else value)
+
+
+def spelled_duration(text: str) -> str | None:
+    """Return a duration such as `1y`, `6 months` or `2hours` in our units; None for another text."""
+    match = _DURATION.fullmatch(text.lower())
+    if match is None:
+        return None
+    unit = next(each for start, each in _UNITS.items() if match[2].startswith(start))
+    return f"{int(match[1]) * int(unit[:-1])}{unit[-1]}"
 
 
 def takes_value(flag: str) -> bool:

@@ -6,6 +6,7 @@ Flags with another name here are in `flags`; words for commands are in `guesses`
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 _OTHER_COMMANDS: Final = (
@@ -21,6 +22,25 @@ _OTHER_COMMANDS: Final = (
         "--filter",
         "filters are of restrictions",
         "'limnos create restriction {0} PATH --filter CONDITION'",
+    ),
+    ("list", "--tree", "a tree is another command", "'limnos tree {0}'"),
+    (
+        "logout",
+        "--all|-a",
+        "it ends one session",
+        "'limnos list profiles' lists them, 'limnos logout --profile NAME' ends one",
+    ),
+    (
+        "export",
+        "--to|--out|--output-file|--file|--save|-o|-f",
+        "it goes to standard output",
+        "'limnos export {0}' > {value}",
+    ),
+    (
+        "request grant",
+        "--preset",
+        "a request is granted as it was made",
+        "'limnos grant --preset {value} PATH --to user:NAME' grants another preset, 'limnos list requests' has both",
     ),
     ("console", "--no-browser", "the address is printed in any case", "'limnos console --no-open'"),
     (
@@ -80,6 +100,7 @@ PLACES: Final = {
     "sql": ("sql -c {+}",),
     "ask": ("ask {+}",),
     "login": ("login {0}",),
+    "group create": ("create group {0}",),
     "tag create": ("set tag {0} {1}",),
     "tag delete": ("tag remove {0} {1}",),
     "role delete": ("revoke role {0} --from {1}",),
@@ -124,6 +145,9 @@ CHOICES: Final = {
         "refused": "denied deny forbidden rejected unauthorized",
         "failed": "error errors failure fail failing",
         "done": "success succeeded ok allowed completed",
+        "json": "yaml yml jsonl ndjson jsonpath",
+        "csv": "tsv",
+        "table": "text wide plain pretty markdown md",
     }.items()
     for word in words.split()
 }
@@ -133,3 +157,40 @@ FIND_FILTERS: Final = {"--owner": "owner", "--owned-by": "owner", "--tag": "tag"
 TIME_UNITS: Final = frozenset({"day", "hour", "hr", "minute", "min", "second", "sec", "week"})
 SHORT_KINDS: Final = {"ns": "namespace", "db": "namespace", "cat": "catalog", "tbl": "table", "t": "table"}
 """Short kinds of other tools, which a catalog may be called too."""
+FILE: Final = re.compile(r".*\.(?:ya?ml|json|toml|tf|sql)|.*/.*|-")
+"""Names of files that other tools read where paths of objects stand here."""
+PRIVILEGE_ACTIONS: Final = {
+    "create_catalog": "catalog_create",
+    "use_catalog": "catalog_load",
+    "create_schema": "namespace_create",
+    "use_schema": "namespace_load",
+    "create_table": "table_create",
+    "select_table": "table_read",
+    "modify_table": "table_commit",
+    "create_view": "view_create",
+    "select_view": "view_load",
+    "create_fileset": "fileset_create",
+    "read_fileset": "fileset_read",
+    "write_fileset": "fileset_alter",
+    "create_topic": "topic_create",
+    "consume_topic": "topic_load",
+    "produce_topic": "topic_alter",
+    "register_model": "model_create",
+    "use_model": "model_load",
+    "link_model_version": "model_link",
+    "register_function": "function_create",
+    "execute_function": "function_load",
+    "modify_function": "function_alter",
+    "manage_users": "user_manage",
+    "manage_groups": "group_manage",
+    "create_role": "role_create",
+    "manage_grants": "privilege_grant",
+    "create_tag": "tag_create",
+    "apply_tag": "tag_apply",
+    "create_policy": "policy_create",
+    "apply_policy": "policy_apply",
+    "register_job_template": "job_template_create",
+    "use_job_template": "job_template_load",
+    "run_job": "job_run",
+}
+"""For each privilege an action that needs it, as `access explain` takes it."""

@@ -3,8 +3,8 @@
 
 Each line of `_TABLE` has words of other tools, the command, and for things that this command line does not do a
 sentence that says where they are done. Arguments follow the command, or stand where it has `{}`; `{1}` and `{2}` are
-single ones, `{+}` all after the first, `{q}` is the whole text, `{r}` the text after the phrase, and `{-}` leaves them
-out.
+single ones, `{+}` all after the first, `{q}` is a statement to write, `{r}` the statement after the phrase, and `{-}`
+leaves them out.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ add column, drop column, rename column, alter column, add field, add columns = s
 drop database, drop schema, drop namespace, rm -rf = delete -r {}
 truncate, empty = sql -c 'delete from {1};' | rows are deleted by engines and SQL++, the table by 'limnos delete'
 mkdir, md = create namespace
-make, new, add, touch, init, insert object = create
+make, new, add, touch, insert object = create
 add user, adduser, useradd, create-user, new user, signup, register user = create user
 add group, groupadd, addgroup = create group
 add role, roleadd = create role
@@ -75,7 +75,7 @@ tail = head {1} | tables have no last rows: this shows the first
 count, wc, nrows = list -l {1} | list -l shows the rows of each table
 du, size, disk, storage size, df, usage, stats, statistics = list -l {1} | list -l shows rows and size of each table
 select, with, values = sql -c {q} | statements are run by 'limnos sql', in SQL++
-insert, insert into, update, upsert, merge, delete from = sql -c {q} | rows are written by engines and SQL++
+insert, insert into, upsert, merge, delete from = sql -c {q} | rows are written by engines and SQL++
 query, run sql, exec, execute, spark-sql, beeline = sql -c {r} | statements are run by 'limnos sql', in SQL++
 psql, sqlite, sqlite3, duckdb, trino, mysql, repl, shell, prompt, notebook = sql {-} | 'limnos sql' is a shell for SQL++; other engines connect by the settings in the console's page Connect
 explain, why, permission check = access explain table_read {1}
@@ -117,7 +117,7 @@ rename group = create group {2:NAME} | a group keeps its name, which grants and 
 rename role = create role {2:NAME} | a role keeps its name, which grants and the audit have: create the new role with the same grants, delete the former one
 list columns, list fields, list schema = show {}
 cp, copy, clone, duplicate, ctas = export lake {-} | tables are copied by engines; a whole metalake by export and import
-alter, edit, modify, change, change object, put, patch, config set, update table, alter catalog = set
+alter, edit, modify, change, change object, put, patch, config set, update, update table, alter catalog = set
 comment, set comment, comment on, describe as, doc, document = set {1} --comment {+:TEXT}
 set property, property, tblproperties, set properties, set tblproperties = set {1} --property {2:KEY=VALUE}
 unset, unset property, remove property = set {} --remove-property KEY
@@ -128,7 +128,7 @@ unlock, thaw, unpin = unprotect
 restore, undelete, recover, unrm, revive, undo drop = undrop {}
 recycle bin, recyclebin, bin, garbage, deleted, dropped = list trash
 trash empty, trash purge, empty trash, trash clear = delete trash {1:CATALOG} ID | objects leave the trash when their time ends; this removes one
-undo, rollback, revert, time travel = undrop {1} | engines roll a table back to a snapshot; this restores what was deleted
+undo, rollback, revert, time travel = undrop {1} | engines roll a table back to a snapshot; this restores a deleted object
 versions, snapshots, history, log, show history, show snapshots, changelog = audit --what {1} | 'limnos show' has the number of a table's snapshots, the console lists them; this shows who did what to it
 audit-log, auditlog, events, activity, last, who did = audit
 grep, locate, lookup, which, whereis, ack, where, fuzzy, discover = find
@@ -150,10 +150,10 @@ upgrade, migrate, migration, migrations = server migrate
 backup, dump, snapshot server, save = server backup {1:FILE}
 restore server, load backup = server restore {1:FILE}
 settings list, config, configure, configuration, setup, env, show settings all = server config
-validate, lint, check, check pipeline, compile, parse, build, pipeline validate, pipeline lint, pipeline build = pipeline check {1:pipeline.yaml}
+validate, lint, check, check pipeline, compile, parse, pipeline validate, pipeline lint = pipeline check {1:pipeline.yaml}
 test, unit test, pipeline tests, test pipeline = pipeline test {1:pipeline.yaml}
 plan, dry-run, diff pipeline, preview pipeline = pipeline plan {1:pipeline.yaml}
-run, start pipeline, run pipeline, execute pipeline, materialize, backfill, pipeline start, pipeline trigger, pipeline execute = pipeline run {1:pipeline.yaml}
+run, build, pipeline build, start pipeline, run pipeline, execute pipeline, materialize, backfill, pipeline start, pipeline trigger, pipeline execute = pipeline run {1:pipeline.yaml}
 apply = pipeline run | a file with a pipeline is run; other objects have no files: 'limnos create' makes them
 resume, retry run, continue, pipeline continue, pipeline retry = pipeline resume
 cancel, abort, stop run, kill run, pipeline stop, pipeline abort, pipeline kill, stop pipeline = pipeline cancel {1:RUN}
@@ -205,6 +205,9 @@ branch, checkout, commit, stash, cherry-pick, rebase, tag branch = show {1} | br
 rollout, rollout undo, rollback run = list runs {-}
 freshness, source freshness = list findings PIPELINE {-} | checks of data are expectations of a pipeline; this lists what they found
 seed = pipeline run {1:pipeline.yaml} | files are loaded by steps of a pipeline
+init = server start {-} | this begins a store in ./limnos-data, and serves it; 'limnos create' makes objects
+mb, make bucket = create fileset
+metastores current, metastore current, metastores summary, metastore summary = list metalakes {-}
 fmt, format = pipeline check {1:pipeline.yaml}
 debug = server check {-}
 rmi = delete
@@ -235,7 +238,7 @@ revert head = list {-} | there are no commits: engines roll a table back to a sn
 describe select = sql {-} | statements are run by 'limnos sql -c', in SQL++
 login as = login
 role grant reader = grant role
-alter user = set password {1:USER} | of a user only the password changes; roles are granted: 'limnos grant role ROLE --to USER'
+alter user = show user {1:USER} | of a user the state and the password change: 'limnos user disable USER', 'limnos set password USER'; roles are granted: 'limnos grant role ROLE --to USER'
 alter table add, alter table = set {1} --column NAME=DESCRIPTION | columns are added and changed by engines; this describes one
 use role = list {-} --as USER | roles are all active: --as USER runs a command with another user's
 use warehouse = list catalogs {-} | there is no warehouse to choose: engines have their own computers
@@ -297,6 +300,7 @@ _PROGRAMS: Final = frozenset(
         "system",
         "resource",
         "limnosctl",
+        "dbt",
     ]
 )
 """Names of other programs and their parts, which users type before a command."""
@@ -313,6 +317,8 @@ _OTHER_KINDS: Final = {
     "credential": "keys",
 }
 """Kinds of other catalogs, and the plural of ours."""
+_DEFINITIONS: Final = frozenset({"create", "drop", "use", "set", "let", "from", "describe", "analyze", "explain"})
+"""The first words of statements that `sentences` does not know."""
 _SQL_NOISE: Final = (("if", "not", "exists"), ("if", "exists"), ("or", "replace"))
 
 
@@ -414,11 +420,11 @@ def command_for(words: Sequence[str], *, least: int = 1) -> tuple[list[str], str
         phrase = " ".join(words[:length]).lower()
         if len(words) >= length and phrase in guess_table():
             command, note = guess_table()[phrase]
-            return _filled(command, words, rest=words[length:]), note
+            return _filled(command, words[length:]), note
     return None
 
 
-def _filled(command: str, words: Sequence[str], *, rest: Sequence[str]) -> list[str]:
+def _filled(command: str, rest: Sequence[str]) -> list[str]:
     """Return the words of a command with the typed arguments, without words that join them in a sentence."""
     arguments = [word for word in rest if word.lower() not in FILLERS]
     result: list[str] = []
@@ -426,17 +432,18 @@ def _filled(command: str, words: Sequence[str], *, rest: Sequence[str]) -> list[
         if word == "{}":
             result += arguments or ["PATH"]
         elif word != "{-}":
-            result.append(_PLACE.sub(lambda match: _argument(match, words, rest=rest, arguments=arguments), word))
+            result.append(_PLACE.sub(lambda match: _argument(match, rest=rest, arguments=arguments), word))
     return result if _PLACE.search(command) else [*result, *arguments]
 
 
-def _argument(match: re.Match[str], words: Sequence[str], *, rest: Sequence[str], arguments: Sequence[str]) -> str:
+def _argument(match: re.Match[str], *, rest: Sequence[str], arguments: Sequence[str]) -> str:
     """Return the text for a place in a command: one argument, the whole text, or the text after the phrase."""
     name, _, placeholder = match[1].partition(":")
-    if name == "q":
-        return f"{' '.join(words).rstrip(';')};"
+    if name == "q":  # `sentences` knows whole statements, so that this is none
+        return "STATEMENT"
     if name == "r":
-        return f"{' '.join(rest).rstrip(';') or 'select 1'};"
+        text = " ".join(rest).rstrip(";") or "select 1"
+        return f"{text};" if text.split()[0].lower() in {*_DEFINITIONS, "select"} else "STATEMENT"
     if name == "+":
         return " ".join(arguments[1:]) or placeholder
     at = int(name) - 1

@@ -12,7 +12,7 @@ import difflib
 import re
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from limnos.model.presets import PRESET_KINDS, PresetName, helpful_preset
 from limnos.names import display
@@ -78,7 +78,7 @@ def access_offer(action: str, *, kind: str, path: str) -> AccessOffer | None:
         with opener() as client:
             decision = client.access.explain(action, path, kind=kind or None).decision
             named = getattr(decision.target, "kind", "") or kind
-            preset = _preset_of(decision.factors)
+            preset = preset_of(decision.factors)
             if decision.allowed or preset is None or named not in _ASKED_FOR:
                 return None
             owner, owned = _nearest_owner(client, path)
@@ -87,7 +87,7 @@ def access_offer(action: str, *, kind: str, path: str) -> AccessOffer | None:
         return None
 
 
-def _preset_of(factors: Sequence[Factor]) -> PresetName | None:
+def preset_of(factors: Sequence[Factor]) -> PresetName | None:
     """Return the preset that gives all missing rights; None if a denial or a read restriction is among the reasons."""
     clauses: dict[int, set[str]] = {}
     for each in factors:
@@ -202,6 +202,20 @@ def metalake_names() -> tuple[str, ...]:
             return tuple(each.name for each in client.metalakes.list())
     except (ClientError, ArgumentError):
         return ()
+
+
+def exists(kind: Literal["user", "group"], name: str) -> bool:
+    """Return whether there is a user or group of a name that the caller may know."""
+    from limnos.client import ArgumentError, ClientError
+
+    if (opener := reopen.get()) is None:
+        return False
+    try:
+        with opener() as client:
+            _ = client.users.get(name) if kind == "user" else client.groups.get(name)
+    except (ClientError, ArgumentError, InvalidName):
+        return False
+    return True
 
 
 def other_metalake(name: str, lists_command: str) -> str | None:

@@ -54,7 +54,11 @@ def take_options(tokens: Sequence[str]) -> tuple[list[str], TableOptions]:
         if name == "--columns":
             names = value if sign else next(remaining, "")
             if not names or names.startswith("-"):
-                raise UsageError("--columns needs names of columns", hint="write for example --columns name,owner")
+                path = next((word for word in tokens[1:] if "." in word and not word.startswith("-")), "")
+                shows = f"; 'limnos show {path}' has the columns of the table" if path and "'" not in path else ""
+                raise UsageError(
+                    "--columns needs names of columns", hint=f"write for example --columns name,owner{shows}"
+                )
             columns += [each.strip() for each in names.split(",") if each.strip()]
         elif token == "--":  # noqa: S105 - the end of options
             rest += [token, *remaining]

@@ -14,7 +14,8 @@ from contextvars import ContextVar
 from typing import Final
 
 from limnos.cli.errors import UsageError
-from limnos.cli.flags import GUESSED_FLAGS, SWITCHES
+from limnos.cli.flags import GUESSED_FLAGS, SWITCHES, filled_value, spelled_duration
+from limnos.cli.foreign_flags import CHOICES, FILE
 from limnos.cli.guesses import FILLERS
 from limnos.cli.operations import KIND_WORDS, VERB_ALIASES, VERBS
 from limnos.cli.sentences import quoted
@@ -68,6 +69,7 @@ _KIND_NAMES: Final = frozenset({"ns", "db", "tbl", "serviceaccount", "privileges
 _NOISE: Final = frozenset({*KIND_WORDS, *FILLERS, *_KIND_NAMES, "exists", "get", "details", *VERBS, *VERB_ALIASES})
 _RELATIONS: Final = frozenset({"from", "of", "by", "in", "on", "to", "with"})
 """Words that relate two names: a deletion of one of both is another thing, so that none is proposed."""
+OUTPUTS: Final = ("table", "json", "csv")
 _depth: ContextVar[int] = ContextVar("depth", default=0)
 _DEPTH_MAX: Final = 3
 """A proposal that is wrong itself is replaced by what its own answer proposes, so often at the most."""
@@ -78,7 +80,7 @@ def proposed(tokens: Sequence[str], *, resolve: Callable[[Sequence[str]], list[s
 
     `resolve` reads a command line, as the grammar does. Flags that the command does not have are named after it.
     """
-    tokens = _filled(tokens)
+    tokens = _with_known_values(_filled(tokens))
     plain = quoted(tokens)
     if _depth.get() == _DEPTH_MAX or not tokens or tokens[0].startswith("-"):
         return plain
@@ -113,6 +115,27 @@ def _filled(tokens: Sequence[str]) -> list[str]:
             del result[start : start + 2]
             break
     return result
+
+
+def _with_known_values(tokens: Sequence[str]) -> list[str]:
+    """Return a command line in which formats and durations of other tools are ours, as `--output json` for yaml."""
+    result = list(tokens)
+    for at, (flag, sign, value) in enumerate([token.partition("=") for token in tokens]):
+        text = value if sign else "".join(tokens[at + 1 : at + 2])
+        known = _known_value(flag, text)
+        if known is not None and sign:
+            result[at] = f"{flag}={known}"
+        elif known is not None:
+            result[at + 1] = known
+    return result
+
+
+def _known_value(flag: str, text: str) -> str | None:
+    """Return our value of a flag for one of another tool; None for a value that is ours, or no other tool's."""
+    if flag == "--output" and text not in OUTPUTS:
+        word = text.lower()
+        return word if word in OUTPUTS else CHOICES.get(word) if CHOICES.get(word) in OUTPUTS else None
+    return spelled_duration(text) if flag == "--expires-in" else None
 
 
 def fitting_flag(flag: str, flags: frozenset[str]) -> str | None:
@@ -185,11 +208,13 @@ def _fitted_flags(flags: Sequence[str], arguments: list[str], *, signature: Sign
         fitting = fitting_flag(name, signature.flags)
         is_free = has_value and (signature.most is None or len(arguments) < signature.most)
         is_argument = is_free and signature.most is not None and name.replace("_", "-") in _AS_ARGUMENT
-        if is_argument and name.replace("_", "-") not in signature.flags:
+        if name == "-f" and _deletes(signature):  # of kubectl it names a file, of rm it asks nothing
+            arguments += [value] if is_free and "." in value and FILE.fullmatch(value) is None else []
+        elif is_argument and name.replace("_", "-") not in signature.flags:
             arguments.append(value)
         elif fitting in {"--to", "--on"} and fitting in own_flags:
             missing_flags.append(name)
-        elif fitting is not None:
+        elif fitting is not None and (value.isdigit() or ":{}" not in fitting):  # `-p` may be no port
             own_flags += with_value(fitting, value if has_value else None, sign=sign)
             if has_value and not sign and is_free and _is_switch(fitting):
                 arguments.append(value)
@@ -207,8 +232,9 @@ def _is_switch(flag: str) -> bool:
 
 def with_value(flag: str, value: str | None, *, sign: str = "") -> list[str]:
     """Return the words of a flag, or of its template, with a value."""
+    value = value and (_known_value(flag, value) or value)
     if "{}" in flag:
-        return [word.replace("{}", value or "VALUE") for word in flag.split()]
+        return [filled_value(word, value or "VALUE") for word in flag.split()]
     if value is None or _is_switch(flag):
         return flag.split()
     return [f"{flag}={value}"] if sign else [flag, value]

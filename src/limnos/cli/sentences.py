@@ -16,6 +16,8 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from limnos.cli.foreign_flags import PRIVILEGE_ACTIONS
+
 _LINES: Final = """
 remove|delete|drop|rm|kick [user] USER from [group] GROUP, group rm|delete|drop|del|kick GROUP USER = group remove GROUP USER
 add [user] USER to group GROUP = group add GROUP USER
@@ -111,19 +113,42 @@ access me|mine|list|show = access reach
 access user USER, access of USER = access what USER
 storage list|show|ls = list keys | locations belong to catalogs, and 'limnos show CATALOG' has each; this lists the keys of their secrets
 build|materialize FILE, pipeline build FILE, dbt build|run FILE = pipeline run FILE | this runs it; 'limnos pipeline check FILE' only checks it
-seed FILE = pipeline run pipeline.yaml | files such as FILE are sources, which the steps of a pipeline load
-pipeline retry|continue FILE = pipeline resume last | a run is resumed by its id, which 'limnos list runs' has; this resumes the newest
+seed FILE = pipeline run PIPELINE_FILE | files such as FILE are sources, which a step of a pipeline loads
+pipeline retry|continue FILE = pipeline resume last | a run is resumed by its id: 'limnos list runs' has those of FILE and the others; this resumes the newest
+alter user NAME set disabled [=] true|yes|on|1, alter user NAME set disabled=true|disabled=yes|disabled=on|disabled=1 = user disable NAME
+alter user NAME set enabled [=] false|no|off|0, alter user NAME set enabled=false|enabled=no|enabled=off|enabled=0 = user disable NAME
+alter user NAME set disabled [=] false|no|off|0, alter user NAME set disabled=false|disabled=no|disabled=off|disabled=0 = user enable NAME
+alter user NAME set enabled [=] true|yes|on|1, alter user NAME set enabled=true|enabled=yes|enabled=on|enabled=1 = user enable NAME
+alter user NAME [set|with] password [=] [SECRET], alter user NAME identified by SECRET = set password NAME | the new password is asked for, and is no argument
 alter user NAME set TEXT... = show user NAME | of a user the state and the password change: 'limnos user disable NAME', 'limnos user enable NAME', 'limnos set password NAME'
-truncate [table] PATH = show PATH | rows are deleted by engines, those of datasets by SQL++, and the table by 'limnos delete PATH'; this shows it
-copy into PATH TEXT... = show PATH | rows are written by engines, or loaded by a step of a pipeline; this shows the table
-ls|list|dir FOLDER = files FOLDER | files of a fileset are listed by this; a directory by 'limnos files PATH DIRECTORY'
-rm|delete|del|remove FOLDER = files FOLDER | files of a fileset are deleted by its clients (gvfs, S3); this lists them
-cat|less|more FOLDER = files FOLDER | 'limnos head PATH --file FILE' shows the beginning of a file; this lists the files
-cp|copy FOLDER PLACE = files FOLDER | files of a fileset are read by its clients (gvfs, S3); this lists them
-ls|list|dir STORE = list | files of a store are listed by its own tools, and those of a fileset by 'limnos files'; this lists the catalogs
-branch|checkout|commit|merge|stash WORD = list | branches of tables, and commits to them, are made by engines; a pipeline has environments by --env; this lists the catalogs
-auth can-i select_table PATH = access explain table_read PATH
-auth can-i modify_table PATH = access explain table_commit PATH
+copy into PATH from SOURCE [TEXT...] = show PATH | rows, such as those of SOURCE, are written by engines, or loaded by a step of a pipeline; this shows the table
+put|get STAGED STAGE, put|get STAGE [STAGED] = list filesets | a stage is a fileset here: its files are read and written by its clients (gvfs, S3); this lists the filesets
+grants|permissions|privileges update|set|patch [table|view|schema|namespace|database|catalog] PATH = grant --preset reader PATH --to NAME | rights are granted and revoked one by one; 'limnos access holders PATH' lists who has some
+dir|ll FOLDER = files FOLDER /FOLDER_REST | FOLDER_TYPED is in a fileset: the directory stands after the fileset's path
+rm|del|remove|rmdir FOLDER = files FOLDER | files of a fileset, such as FOLDER_TYPED, are deleted by its clients (gvfs, S3); this lists them
+cat|less|more|tail|preview FOLDER = head FOLDER --file FOLDER_REST | the file of a fileset is named by --file, and not in the path as FOLDER_TYPED
+cp|copy|download|fetch|pull FOLDER [PLACE] = files FOLDER | files of a fileset, such as FOLDER_TYPED, are copied by its clients (gvfs, S3); this lists them
+presign|sign FOLDER = files FOLDER | files of a fileset, such as FOLDER_TYPED, are read by its clients with credentials of the server; this lists them
+sync|rsync|mirror PLACE OBJECT, sync|rsync|mirror OBJECT PLACE = files OBJECT | files of a fileset are copied by its clients (gvfs, S3); this lists them
+dir|ll STORE, s3|gsutil ls STORE, aws|gcloud s3|storage ls STORE = list | files of a store are listed by its own tools, and those of a fileset by 'limnos files'; this lists the catalogs
+branch|checkout|commit|merge|stash WORD, merge WORD into|to|from TEXT... = list | branches of tables, and commits to them, are made by engines; a pipeline has environments by --env; this lists the catalogs
+insert|upsert|merge [into] PATH = show PATH | rows are written by engines, and by 'limnos sql -c STATEMENT' to datasets of SQL++; this shows the columns
+revert|rollback PATH [NUMBER], revert|rollback table PATH [NUMBER] = show PATH | engines roll a table back to a snapshot: this shows the current one; a deleted object is restored by 'limnos undrop PATH'
+[auth] can-i PRIVILEGE PATH = access explain PRIVILEGE PATH | PRIVILEGE_TYPED is a privilege: this explains an action that needs it
+[auth] can-i PRIVILEGE = access explain PRIVILEGE | PRIVILEGE_TYPED is a privilege: this explains an action that needs it
+logs|log RUN_PATH = show run RUN_PATH | RUN_PATH_TYPED is a run, which is shown with its steps and findings
+logs|log JOB_PATH = show job JOB_PATH | JOB_PATH_TYPED is a job
+move|relocate [table|view] OBJECT [to|into] NAMESPACE = rename OBJECT NAMESPACE.OBJECT_LAST | an object is moved by 'limnos rename', and its new path ends with its name
+create share NAME = create role NAME | there are no shares: a role has rights, and is granted to users and groups
+create volume PATH = create fileset PATH | a volume is a fileset here
+create external location NAME = set PATH --allowed-location URL | locations belong to catalogs, and have no names
+lineage add|create|set|link PATH TARGET, lineage add|create|set|link PATH to TARGET = show lineage PATH | lineage is written by pipelines, and by engines as OpenLineage events; this shows that of PATH, and 'limnos show lineage TARGET' that of TARGET
+label|classify PATH EQUATION = set PATH --tag EQUATION_KEY | a tag on an object has no value: 'limnos set PATH --property EQUATION' keeps one
+annotate PATH EQUATION = set PATH --property EQUATION
+label|classify|annotate PATH NAME, label|classify NAME PATH = set PATH --tag NAME
+untag|unlabel PATH NAME, untag|unlabel NAME PATH = set PATH --untag NAME
+pg_dump|mysqldump [NAME] = server backup FILE | an SQLite store is copied by this; PostgreSQL's by its own pg_dump
+scale [TEXT...] = list nodes | a node is added by 'limnos server start' with the same PostgreSQL database; this lists the nodes
 pipeline compile|debug|parse|render FILE = pipeline plan FILE
 pipeline backfill FILE = pipeline run FILE --backfill NAME=FIRST..LAST
 pipeline logs|log|history FILE = list runs | runs are listed for FILE and the others: 'limnos show run RUN' has the steps and findings of one
@@ -139,13 +164,13 @@ metrics, server metrics = list nodes | the server has its metrics at /metrics, f
 status, ping, health, healthcheck, health check, server status|ping|health = list nodes | this asks the running server for its nodes, 'limnos whoami' for your user; 'limnos server check' checks a server before its start
 who am i = whoami
 download|fetch|pull|get|cat PATH FILE = head PATH --file FILE | files of a fileset are read by its clients (gvfs, S3), and this shows the beginning of one
-download|fetch|pull PATH = head PATH --output csv --rows 200 | rows of a table are written as CSV; files of a fileset are read by its clients, and listed by 'limnos files PATH'
+download|fetch|pull PATH = head PATH --output csv --rows 200 | rows of a table are written as CSV; files of a fileset are read by its clients, and listed by 'limnos files'
 put|upload|push FILE PATH, upload|put FILE to PATH = files PATH | files of a fileset, such as FILE, are written by its clients (gvfs, S3); this lists them
 cp|copy|mv|put|upload LOCAL FOLDER = files FOLDER | files of a fileset, such as LOCAL, are written by its clients (gvfs, S3) to FOLDER_TYPED; this lists them
 cp|copy|mv|load|import LOCAL PATH = show PATH | files of a fileset are written by its clients (gvfs, S3), rows of a table, such as those of LOCAL, by engines; this shows PATH
 lance OBJECT, lance get|head OBJECT = show OBJECT | 'limnos lance' reads directories, and OBJECT is no directory's path: ./OBJECT is; this shows the object of the lake
 list|get maintenance [of|for] PATH, maintenance list PATH = show maintenance PATH
-create|link|register|add version|versions|model-version|modelversion|model_version [of|for] PATH [URI], link|link-version PATH [URI] = show PATH | versions of a model are linked by Gravitino's clients (link_model_version); this shows the model and its versions
+create|link|register|add version|versions|model-version|modelversion|model_version [of|for] PATH [URI], link|link-version PATH [URI] = show PATH | versions of a model are linked by limnos.client (models.link) and Gravitino's clients (link_model_version); this shows the model and its versions
 delete|unlink|drop|remove version|versions|model-version|modelversion|model_version [of|for] PATH [URI], delete|unlink|drop|remove PATH version NUMBER = show PATH | versions of a model are deleted by Gravitino's clients (delete_model_version); this shows the model and its versions
 alias|aliases PATH [URI], set|create|add alias|aliases [of|for] PATH [URI] = show PATH | aliases of a model's versions are set by limnos.client (models.set_aliases) and Gravitino's clients; this shows the versions with theirs
 load_dataset|load_table|read_table|open_table|load_model|read_parquet|read_csv|scan PATH = show PATH | this is a function of a client in Python; this shows the object
@@ -155,7 +180,7 @@ cp|copy|get|put SOURCE GVFS, cp|copy|get|put GVFS SOURCE = files CATALOG.NAMESPA
 model|models register PATH, register model PATH = create model PATH
 model|models register NAME, register model NAME = create model CATALOG.NAMESPACE.NAME
 list access requests, access requests = list requests
-history|snapshots|log|versions PATH, show|list history|snapshots|log|versions [of|for] PATH = show PATH | this command shows the current snapshot and their number, the console's page of the table lists them; 'limnos audit --path PATH' shows who changed it
+history|snapshots|log|versions PATH, show|list history|snapshots|log|versions [of|for] PATH = show PATH | 'limnos show' has the current snapshot and how many there are, and the console's page of the table lists them; 'limnos audit --path PATH' shows who changed it
 config get|show|list|view [KEY], get config [KEY] = server config | this lists the settings of a server on this machine, with the place where each is set
 top = list nodes | this lists the server's nodes; 'limnos list runs' has the runs of pipelines, 'limnos head TABLE' a table's first rows
 audit log|logs|trail|list|show = audit
@@ -194,7 +219,14 @@ _FORMS: Final = {
         r"(?:~|\.{1,2})?/.*|[^.`/:]+\.(?:avro|bin|csv|gz|h5|ipynb|jpe?g|jsonl?|npy|onnx|orc|parquet|pdf|pkl|png|pt"
         r"|py|safetensors|tar|tgz|tsv|txt|xlsx|ya?ml|zip)"
     ),
-    "FOLDER": re.compile(r"[^/:]+\.[^/:]+/.*"),
+    "FOLDER": re.compile(r"[^/:.`]+(?:\.[^/:.`]+){2,}/.*"),
+    "STAGE": re.compile(r"@.+"),
+    "STAGED": re.compile(r".+"),
+    "NAMESPACE": re.compile(r"[^./`]+\.[^./`]+"),
+    "PRIVILEGE": re.compile("|".join(PRIVILEGE_ACTIONS)),
+    "RUN_PATH": re.compile(r"run/[0-9a-f-]+"),
+    "JOB_PATH": re.compile(r"job/[0-9a-f-]+"),
+    "SECRET": re.compile(r".+"),
     "OBJECT": re.compile(r"[^./`]+(?:\.[^./`]+){2,}(?<!\.lance)"),
     "SLASHED": re.compile(r"[^/:.]+/[^/:.]+"),
     "URI": re.compile(r".+"),
@@ -208,9 +240,18 @@ _FORMS: Final = {
 """The form of some arguments."""
 _VALUES: Final[Mapping[str, Callable[[str], str]]] = {
     "FOLDER": lambda text: text.partition("/")[0],
+    "RUN_PATH": lambda text: text.partition("/")[2],
+    "JOB_PATH": lambda text: text.partition("/")[2],
+    "PRIVILEGE": PRIVILEGE_ACTIONS.__getitem__,
     "SLASHED": lambda text: text.rpartition("/")[2],
 }
-"""The part of some arguments that a command has."""
+"""The part of some arguments that a command has, or the word that it has instead."""
+_PARTS: Final[Mapping[str, Callable[[str], str]]] = {
+    "FOLDER_REST": lambda text: text.partition("/")[2],
+    "OBJECT_LAST": lambda text: text.rpartition(".")[2],
+    "EQUATION_KEY": lambda text: text.partition("=")[0],
+}
+"""Other parts of arguments."""
 _NO_NAMES: Final = frozenset(
     [
         "user",
@@ -242,7 +283,9 @@ _STATEMENTS: Final = frozenset({"query", "sql", "exec", "execute", "run"})
 """Words before a statement."""
 _PROFILED: Final = re.compile(r"\s*explain\s+(?:analyze|analyse|extended)\s+", re.IGNORECASE)
 _READS: Final = re.compile(r"\s*(?:explain\s+)?(?:select|with|values)\s.*", re.IGNORECASE | re.DOTALL)
-_WRITES: Final = re.compile(r"\s*(?:insert\s+into|upsert\s+into|update|delete\s+from)\s.*", re.IGNORECASE | re.DOTALL)
+_WRITES: Final = re.compile(
+    r"\s*(?:(?:insert|upsert)\s+into\s+\S+\s+.*|update\s.*\sset\s.*|delete\s+from\s.*)", re.IGNORECASE | re.DOTALL
+)
 _FROM: Final = re.compile(
     r"(?<![\w`'\"])(from|join|into|update)(\s+)((?:\w+|`[^`]+`)(?:\.(?:\w+|`[^`]+`))+)", re.IGNORECASE
 )
@@ -315,6 +358,7 @@ def _matches(line: Sequence[str], words: Sequence[str], *, values: dict[str, str
             return False
         values[first] = _VALUES[first](words[0]) if first in _VALUES else words[0]
         values[f"{first}_TYPED"] = words[0]
+        values |= {name: part(words[0]) for name, part in _PARTS.items() if name.rpartition("_")[0] == first}
         return True
     return words[0].lower() in first.split("|") and _matches(rest, words[1:], values=values)
 
@@ -326,10 +370,14 @@ def typed_lines() -> list[list[str]]:
     examples |= {"RUN": "1044", "NUMBER": "7", "EQUATION": "card=hash", "ACTION": "table_read"}
     examples |= {"SENTENCE": "for work", "TEXT...": "work"}
     examples |= {"LOCAL": "data.csv", "FOLDER": "main.raw.f/1", "OBJECT": "lance.shop.items", "SLASHED": "shop/items"}
-    examples |= {"GVFS": "gvfs://fileset/main/raw/f", "CATALOG": "finance"}
+    examples |= {"GVFS": "gvfs://fileset/main/raw/f", "CATALOG": "finance", "STORE": "s3://bucket/x"}
+    examples |= {"STAGE": "@stage", "NAMESPACE": "main.sales", "PRIVILEGE": "select_table"}
+    examples |= {"RUN_PATH": "run/1044", "JOB_PATH": "job/77"}
     return [
         [
-            examples.get(word, word.lower()) if word.isupper() else word.strip("[]").partition("|")[0]
+            examples.get(word.strip("[]"), word.strip("[]").lower())
+            if word.isupper()
+            else word.strip("[]").partition("|")[0]
             for word in line.words
         ]
         for line in _lines()
@@ -344,18 +392,25 @@ def _statement(words: Sequence[str]) -> Proposal | None:
     if words[0].lower() == "count" and len(words) == 2 and "." in words[1]:
         text = f"select count(*) from {words[1]}"  # noqa: S608 - proposed, not run
     text = _PROFILED.sub("explain ", text)
+    if words[0].lower() in {"truncate", "empty"} and "." in words[-1] and [*words[1:-1]] in ([], ["table"]):
+        return _truncation(words[-1])
     note = (
         "a statement stands after -c" if words[0].lower() == "sql" else "statements are run by 'limnos sql', in SQL++"
     )
-    if words[0].lower() == "truncate" and len(words) == 2 and "." in words[1]:
-        text = f"delete from {words[1]}"  # noqa: S608 - proposed, not run
-        note = "rows are deleted by engines and SQL++, the table by 'limnos delete'"
-    elif _WRITES.fullmatch(text) is not None:
+    if _WRITES.fullmatch(text) is not None:
         note = "rows are written by engines and SQL++"
     elif _READS.fullmatch(text) is None:
         return None
     text = f"{_FROM.sub(_dataset, text).strip().rstrip(';')};"
     return Proposal(("sql", "-c", text), note)
+
+
+def _truncation(path: str) -> Proposal:
+    """Return the answer to `truncate PATH`: SQL++ deletes rows of its datasets, and only an engine those of a table."""
+    statement = f"{_FROM.sub(_dataset, f'delete from {path}')};"  # noqa: S608 - proposed, not run
+    deletes = quoted(("delete", path))
+    note = f"rows of a table are deleted by engines, the table itself by {deletes}"
+    return Proposal(("show", path), note, f" shows it; if it is a dataset of SQL++: {quoted(('sql', '-c', statement))}")
 
 
 def _dataset(match: re.Match[str]) -> str:

@@ -23,9 +23,10 @@ from cyclopts.exceptions import (
 )
 
 from limnos.cli.errors import UsageError
-from limnos.cli.flags import GUESSED_FLAGS
+from limnos.cli.flags import GUESSED_FLAGS, filled_value
 from limnos.cli.foreign_flags import (
     CHOICES,
+    FILE,
     FIND_FILTERS,
     LIST_FILTERS,
     LISTED_TABLES,
@@ -41,7 +42,7 @@ from limnos.cli.guesses import FILLERS, command_for
 from limnos.cli.output import flag_values
 from limnos.cli.sentences import proposal_for, quoted
 from limnos.cli.signatures import COMMON
-from limnos.cli.token_words import take_words
+from limnos.cli.token_words import take_words, without_flag
 
 if TYPE_CHECKING:
     from cyclopts import App, Token
@@ -101,12 +102,14 @@ class _Command:
         """The command with its arguments, those that were typed as they are, and the flags that it needs."""
         words = [self.name]
         typed, _ = take_words(self.rest)
+        names = [argument.name for argument in self.arguments]
+        is_path = len(typed) == 1 and "." in typed[0] and names[:2] == ["NAME", "PATH"]
         for argument in self.arguments:
             if argument.name == "*":
                 continue
             if argument.name.startswith("-"):
                 words += [f"{argument.name} {_value_name(argument.name)}"] if argument.required else []
-            elif typed and not argument.token_count()[1]:
+            elif typed and not argument.token_count()[1] and not (is_path and argument.name == "NAME"):
                 words.append(shlex.quote(typed.pop(0)))
             else:
                 words.append(argument.name if argument.required else f"[{argument.name}]")
@@ -125,7 +128,7 @@ class _Command:
         for token in remaining:
             name, sign, value = token.partition("=")
             if name == before and "{}" in after:
-                rest += after.replace("{}", value if sign else next(remaining, "VALUE")).split()
+                rest += filled_value(after, value if sign else next(remaining, "VALUE")).split()
             elif before in {name, token}:
                 rest += [f"{after}={value}"] if sign and " " not in after else after.split()
             else:
@@ -167,6 +170,8 @@ def _too_many(extra: str, command: _Command) -> UsageError:
         hint = answers.propose([*(texts.get(word, word) for word in form.split()), *flags])
         if command.words[0] == "create" and len(command.words) == 2:
             message = f"{message}: each command creates one {command.words[1]}"
+        if command.words == ["group", "create"]:
+            hint += f", then {answers.propose(['group', 'add', *words])}"
         if command.words == ["role", "list"]:
             hint += f"; the roles of a user: {answers.propose(['show', 'user', last])}"
         if command.words == ["user", "list"]:
@@ -203,6 +208,9 @@ def _of_path(message: str, command: _Command, *, words: Sequence[str], flags: Se
         is_list = first.partition(".")[0] == rest[0].partition(".")[0]
         hint = each if is_list else f"{each}; a name with a space is typed {as_one}"
         return UsageError(f"{message}: one path at a time", hint=hint)
+    if "." not in joined and "`" not in joined and command.words[0] in {"show", "list", "tree", "head"}:
+        text = f"{message}: the parts of a path have dots between them"
+        return UsageError(text, hint=answers.propose([*command.words, ".".join(words), *flags]))
     if "." not in joined:
         return UsageError(message, hint=f"'{command.usage}'")
     text = f"{message}: a name with a space stands in back-quotes, and its path in single quotes"
@@ -257,6 +265,16 @@ def _unknown_flag(error: UnknownOptionError, command: _Command) -> UsageError:
         return UsageError(f"{message}: it does not ask", hint=answers.propose([*command.typed_name, *rest]))
     if command.words == ["login"] and typed in {"--username", "-u", "--name"}:
         return UsageError(message, hint=answers.propose(shlex.split(command.again(typed, "{}"))[1:]))
+    if command.words == ["access", "explain"] and typed == "--missing":
+        rest = [token for token in command.rest if token != typed]
+        text = f"{message}: it names the missing rights without one"
+        return UsageError(text, hint=answers.propose([*command.words, *rest]))
+    if command.words[0] == "server" and typed in _CONNECTION:
+        text = f"'{command.name}' is about this machine, and asks no server: it has no flag {typed}"
+        return UsageError(text, hint=answers.propose([*command.words, *without_flag(command.rest, typed)]))
+    if command.words == ["delete"] and typed == "-f":
+        text = f"{message}, and reads no file: an object is named by its path"
+        return UsageError(text, hint=answers.propose(["delete", *_deleted(command)]))
     if (hint := _said_elsewhere(typed, command)) is not None:
         return UsageError(message, hint=hint)
     with_argument = answers.propose(command.typed_tokens)
@@ -287,6 +305,13 @@ def _unknown_flag(error: UnknownOptionError, command: _Command) -> UsageError:
     return UsageError(message, hint=f"{listed}'{command.name} --help' explains all")
 
 
+def _deleted(command: _Command) -> list[str]:
+    """Return the arguments of `delete -f`: a path that was typed, never a name that kubectl would read as a file's."""
+    words, flags = take_words([word for word in command.rest if word != "-f"])
+    paths = [word for word in words if "." in word and not FILE.fullmatch(word)]
+    return [*(paths or ["PATH"]), *[flag for flag in flags if flag not in _CONFIRMED]]
+
+
 def _filtered_head(message: str, typed: str, *, command: _Command) -> UsageError:
     """Return the error for a condition on the rows of `head`, with the statement that has it."""
     path = next(iter(take_words(command.rest)[0]), "PATH")
@@ -300,7 +325,10 @@ def _filtered_head(message: str, typed: str, *, command: _Command) -> UsageError
 def _count(proposal: str, command: _Command) -> int:
     """Return the number of arguments of a proposed command line."""
     text = proposal.partition(" (it has no")[0]
-    words, _ = take_words(shlex.split(text[1:-1] if text.startswith("'") else text)[1:])
+    try:
+        words, _ = take_words(shlex.split(text[1:-1] if text.startswith("'") else text)[1:])
+    except ValueError:  # a quote in the text after the command
+        return 0
     return len(words) - len(command.typed_name)
 
 
@@ -316,7 +344,7 @@ def _near_flag(typed: str, known: Sequence[str]) -> str | None:
     """
     name = typed.replace("_", "-")
     own = [flag for flag in known if flag not in _CONNECTION and not flag.startswith("--no-")]
-    if near := close_words(name, own, cutoff=0.75):
+    if near := close_words(name, [*own, "--columns", "--wide"], cutoff=0.75):
         return near[0]
     for guessed in difflib.get_close_matches(name, list(GUESSED_FLAGS), n=3, cutoff=0.85):
         for guess in GUESSED_FLAGS[guessed].split("|"):
@@ -351,7 +379,28 @@ def _missing(error: MissingArgumentError, command: _Command) -> UsageError:
     if (named := _named_by_flag(command)) is not None:
         return named
     label = "an argument" if error.argument is None else error.argument.name
-    return UsageError(f"{label} is missing", hint=f"'{command.usage}'")
+    _, flags = take_words(command.rest)
+    typed = " ".join([command.usage, *map(shlex.quote, flags)]) if flags else command.usage
+    hint = f"'{typed}'" if "'" not in typed else typed
+    lists = _ID_LISTS.get(label)
+    if lists is not None:
+        words, _ = take_words(command.rest)
+        hint += f"; {quoted([*lists.split(), *(words[:1] if lists == 'list secrets' else [])])} has the ids"
+    if label == "PATH" and f"NAME {' '.join(map(shlex.quote, take_words(command.rest)[0]))}" in typed:
+        label = "NAME"
+    return UsageError(f"{label} is missing", hint=hint)
+
+
+_ID_LISTS: Final = {
+    "SECRET_ID": "list secrets",
+    "TOKEN_ID": "list tokens",
+    "RUN_ID": "list runs",
+    "TASK_ID": "list tasks",
+    "WEBHOOK_ID": "list webhooks",
+    "JOB": "list jobs",
+    "REQUEST": "list requests",
+}
+"""The list that has the ids of a missing argument."""
 
 
 def _without_value(name: str, command: _Command) -> UsageError:
@@ -383,7 +432,9 @@ def _wrong_value(error: CoercionError, token: Token, *, command: _Command) -> Us
     meant = CHOICES.get(token.value.lower(), "")
     if label == "--preset" and token.value.lower() in {"owner", "ownership", "own"}:
         return _owner_instead(command)
-    near = [meant] if meant in choices else close_words(token.value, choices, cutoff=0.7)
+    near = [meant] if meant in choices else close_words(token.value.lower(), choices, cutoff=0.7)
+    if not choices and error.target_type is int and label != "--snapshot" and label.startswith("-"):
+        near = ["10"]
     again = f"'{command.again(token.value, near[0])}'" if near else f"'{command.name} --help' explains its arguments"
     source = "" if token.source in {"", "cli"} else f" from {token.source}"
     return UsageError(f"{label} takes {takes}, not '{token.value}'{source}", hint=again)

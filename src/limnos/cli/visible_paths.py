@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from limnos.cli.hints.failed_calls import hint_for
-from limnos.cli.hints.typed_command import TypedCommand
-from limnos.cli.lookups import KnownPath, close_path, known_path, path_below_a_catalog
+from limnos.cli.hints.missing_objects import exchanged_arguments
+from limnos.cli.hints.typed_command import TypedCommand, path_parts
+from limnos.cli.lookups import KnownPath, close_path, known_path, metalake_names, path_below_a_catalog
 from limnos.cli.output import flag_values
 from limnos.cli.signatures import signature_of
 from limnos.client.errors import ClientError, DeniedError, NotFoundError
@@ -27,6 +28,9 @@ _TARGETS: Final = frozenset({"create", "undrop", "trash", "request", "access", "
 """Commands whose path is that of an object to be, of a deleted one, or one that is only asked about."""
 _READS: Final = {"files": ("fileset",), "list": ("catalog", "namespace"), "tree": ("catalog", "namespace")}
 """The kinds that some commands take."""
+
+_PARTS_OF_FILESETS: Final = 3
+"""The minimum number of parts of a fileset's path."""
 
 
 class PathAnswer(NamedTuple):
@@ -45,6 +49,8 @@ def path_answer(error: ClientError, typed: TypedCommand) -> PathAnswer | None:
     is_target = typed.words[0] in _TARGETS and _MISSING.match(error.message) is None
     if not path or is_target or not (is_missing or isinstance(error, DeniedError)):
         return None
+    if (file := _file_of(typed)) is not None:
+        return file
     if (known := known_path(path)) is None:
         return None
     if known.length == 0:
@@ -121,14 +127,58 @@ def _version_of(path: Sequence[str], *, typed: TypedCommand) -> PathAnswer | Non
     return PathAnswer(message, f"'{typed.command('show', display.render(model))}' shows the model and its versions")
 
 
+def _file_of(typed: TypedCommand) -> PathAnswer | None:
+    """Return the answer for a path such as `files.raw.scans/1/a.csv`, a fileset's with a file's; None for others."""
+    text = next((word for word in typed.words[1:] if "/" in word and "`" not in word and "://" not in word), "")
+    fileset, _, file = text.partition("/")
+    path = path_parts(fileset)
+    if len(path) < _PARTS_OF_FILESETS or (known := known_path(path)) is None or "fileset" not in known.kinds:
+        return None
+    if known.length < len(path):
+        return None
+    if typed.words[0] == "head":
+        again = typed.command("head", fileset, "--file", file)
+        return PathAnswer("the file of a fileset is named by --file", f"'{again}'")
+    message = f"'/{file}' is in the fileset {fileset}"
+    if typed.takes_away:
+        message += ": its clients (gvfs, S3) delete and rename files"
+    return PathAnswer(message, f"'{typed.command('files', fileset, f'/{file}')}' lists its files there")
+
+
+def _in_another_metalake(path: Sequence[str], *, typed: TypedCommand) -> PathAnswer | None:
+    """Return the answer for a path that begins with a metalake; None for others."""
+    if path[0] not in metalake_names() or path[0] == typed.metalake:
+        return None
+    message = f"{path[0]} is a metalake, and no catalog that you may know"
+    signature = signature_of(typed.words)
+    if len(path) > 1:
+        if typed.takes_away:
+            spelled = display.render(path[1:])
+            shows = typed.spell("show", spelled, "--metalake", path[0])
+            return PathAnswer(message, f"a metalake is chosen by --metalake: '{shows}' shows the object")
+        again = [display.render(path[1:]) if _is_path(token, path) else token for token in typed.tokens]
+        return PathAnswer(message, f"'{TypedCommand(again).again('--metalake', path[0])}'")
+    if typed.words[0] in {"list", "tree"}:
+        return PathAnswer(message, f"'{typed.spell(typed.words[0], '--metalake', path[0])}'")
+    if signature is None or "--kind" not in signature.flags or "--kind" in typed.tokens:
+        return None
+    return PathAnswer(message, f"'{typed.again('--kind', 'metalake')}'")
+
+
 def _without_catalog(path: Sequence[str], error: ClientError, *, typed: TypedCommand) -> PathAnswer:
     """Return the answer for a path that begins with no catalog that the caller may know."""
     message = f"there is no catalog '{path[0]}', or you may not know of it"
+    if (elsewhere := _in_another_metalake(path, typed=typed)) is not None:
+        return elsewhere
+    if len(path) == 1 and (swapped := exchanged_arguments(typed)) is not None:
+        return PathAnswer(f"{message}; the arguments are exchanged", f"'{swapped}'")
     if (near := _near_path(path)) is not None:
         begins = near[-len(path) :] == tuple(path) or near == tuple(path[1:])
         reason = " A path begins with its catalog" if begins else ""
         return PathAnswer(message, f"{meant(typed, near)}{reason}")
     lists = f"'{typed.command('list')}' lists the catalogs that you may know"
+    if typed.words[0] == "rename" and len(path) == 1:
+        message += "; users, groups and roles keep their names"
     if path[0] == typed.metalake:
         signature = signature_of(typed.words)
         has_kind = signature is not None and "--kind" in signature.flags and typed.words[0] not in {"list", "tree"}
@@ -143,6 +193,14 @@ def _without_catalog(path: Sequence[str], error: ClientError, *, typed: TypedCom
 def hint_for_name(typed: TypedCommand) -> str:
     """Return the next step after an illegal name: the path with dots, if it was typed with slashes."""
     path = typed.path
+    if any("://" in word for word in typed.words[1:]):
+        lists = f"'{typed.command('list')}' lists the catalogs, '{typed.command('find', 'kind:fileset')}' the filesets"
+        return f"a location is no path, and its files are listed by the store's tools: {lists}"
+    spaced = [re.sub(r" *\. *", ".", word.strip()) for word in typed.tokens if "`" not in word]
+    if not path and len(spaced) == len(typed.tokens) and spaced != list(typed.tokens):
+        return f"'{TypedCommand(spaced).again()}'"
+    if (file := _file_of(typed)) is not None:
+        return file.hint
     if any("/" in part for part in path):
         near = _near_path(path) or [part for each in path for part in each.split("/") if part]
         return f"a path has dots, not slashes: {with_path(typed, near)}"

@@ -158,7 +158,11 @@ def test_address_without_scheme_is_completed() -> None:
     address = hint_for_argument("'h:1' is not the address of a server; …", typed("list --uri h:1"))
     path = hint_for_argument("'main' is too short: give catalog.namespace", typed("create namespace main"))
 
-    assert (address, path) == ("'limnos list --uri http://h:1'", "'limnos create namespace main.NAME'")
+    assert address == "'limnos list --uri http://h:1'"
+    assert path == ("'limnos create catalog main' creates a catalog; in one: 'limnos create namespace CATALOG.main'")
+    assert hint_for_argument("'h' is not the address of a server; …", typed("list --uri h")) == (
+        "'limnos list --uri http://h:8090'"
+    )
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "nan", "inf"])

@@ -293,6 +293,15 @@ def test_local_login_sends_the_token_to_the_running_server_only(
     assert "as the user" not in str(done.error["hint"])
 
 
+def test_local_login_takes_no_other_address(fake: FakeServer, run: Run, local: Path) -> None:
+    """With `--uri` of another address nothing is sent, and the hint uses the admin's token there without a session."""
+    refused = run("login", "--local", "--data", str(local), "--uri", "http://localhost:1")
+
+    assert (refused.code, fake.asked) == (2, [])
+    assert f"--uri http://localhost:1 --token-file {local / 'admin.token'}" in str(refused.error["hint"])
+    assert run("login", "--local", "--data", str(local), "--uri", fake.uri).code == 0
+
+
 @pytest.mark.parametrize("words", [("ana", "--local"), ("--local", "--device"), ()])
 def test_several_ways_to_sign_in_are_refused(run: Run, words: tuple[str, ...]) -> None:
     """USER, `--device` and `--local` exclude each other."""

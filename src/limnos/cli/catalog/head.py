@@ -3,21 +3,30 @@
 
 from __future__ import annotations
 
+import difflib
+import re
 import shlex
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 from cyclopts import Parameter
 
+from limnos.cli.catalog.columns import column_names
+from limnos.cli.command_line import typed_tokens
 from limnos.cli.common import DEFAULTS, CommonFlags
 from limnos.cli.failures import UsageError
 from limnos.cli.output import Row, show_rows, to_json, visible
-from limnos.client.errors import NotFoundError, RefusedError
+from limnos.client.errors import ClientError, NotFoundError, RefusedError
 from limnos.client.values import PreviewColumn
 from limnos.names import display
 
+if TYPE_CHECKING:
+    from limnos.client import Client
+
+_NO_COLUMN: Final = "The table has no column "
+"""The server's message about a column that the table lacks."""
 _NO_NAMESPACE: Final = "as ?table=raw.trips"
 """The part of the server's message about a path that cannot be a table's."""
 _DOTS_OF_OBJECTS: Final = 2
@@ -60,9 +69,14 @@ def head(
     with common.client() as client:
         try:
             result = client.previews.head(
-                path, rows=rows, columns=[name for name in columns.split(",") if name], snapshot_id=snapshot
+                path,
+                rows=rows,
+                columns=[name.strip() for name in columns.split(",") if name.strip()],
+                snapshot_id=snapshot,
             )
         except RefusedError as error:
+            if _NO_COLUMN in error.message:
+                raise _missing_column(client, path, error) from error
             raise (_too_short(path) if _NO_NAMESPACE in error.message else error) from error
         except NotFoundError as error:
             raise _file_error(path) or error from error
@@ -73,6 +87,26 @@ def head(
         result.columns_left_out, is_complete=result.complete, is_restricted=result.restricted, masked=masked
     ):
         print(remark, file=sys.stderr)
+
+
+def _missing_column(client: Client, path: str, error: RefusedError) -> UsageError | RefusedError:
+    """Return the error for a column that the table lacks, with a near name; `error` itself if it has none."""
+    missing = error.message.rpartition(_NO_COLUMN)[2].strip("'")
+    try:
+        names = column_names(client, path)
+    except ClientError:
+        return error
+    near = next(iter(difflib.get_close_matches(missing, names, n=1, cutoff=0.6)), None)
+    if near is None:
+        return error
+    pattern = re.compile(rf"(^|[=,]) *{re.escape(missing)} *(?=,|$)")
+    tokens = typed_tokens.get()
+    flag = [at for at, token in enumerate(tokens) if token.startswith("--columns")]
+    again = [
+        pattern.sub(rf"\g<1>{near}", token) if at in flag or at - 1 in flag else token
+        for at, token in enumerate(tokens)
+    ]
+    return UsageError(f"{path} has no column '{missing}'", hint=f"'{shlex.join(['limnos', *again])}'")
 
 
 def _too_short(path: str) -> UsageError:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from limnos.cli.catalog.columns import column_names
 from limnos.cli.common import DEFAULTS, CommonFlags, Kind, pairs_of, properties_of
 from limnos.cli.failures import UsageError
 from limnos.cli.output import show_done
@@ -113,12 +114,9 @@ def _steps(client: Client, path: str, *, kind: str, changes: Changes) -> list[tu
 def _require_columns(client: Client, path: str, *, columns: list[str]) -> None:
     """Raise NotFoundError for the first column that an Iceberg table lacks. Other tables are checked by the server."""
     try:
-        metadata = client.tables.load(path, snapshots="refs").metadata
+        names = column_names(client, path)
     except ClientError:
         return
-    schemas = {schema["schema-id"]: schema for schema in cast("list[Json]", metadata.get("schemas", []))}
-    fields = schemas.get(metadata.get("current-schema-id"), {}).get("fields", [])
-    names = [str(field["name"]) for field in cast("list[Json]", fields)]
     for column in columns if names else []:
         if column not in names and column.split(".")[0] not in names:
             text = f"{path} has no column {column}: it has {', '.join(names)}"

@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from cyclopts import App, Parameter
 
+from limnos.cli.command_line import typed_tokens
 from limnos.cli.common import DEFAULTS, CommonFlags, KindFlag
 from limnos.cli.failures import UsageError
+from limnos.cli.identity.principals import find_holder
 from limnos.cli.output import Row, show_done, show_rows
+from limnos.cli.sentences import quoted
 from limnos.client import ClientError, NotFoundError
 from limnos.client.values import NamedPrincipals, ReadRestriction
 from limnos.model.row_filter_sql import sql_of
@@ -73,6 +76,7 @@ def set_(
             hint=f"'{typed} --filter CONDITION', or '{typed} --mask COLUMN=ACTION'",
         )
     with common.client() as client:
+        _require_kinds(client, (*to, *except_))
         result = kind or client.objects.kind(path)
         former = _own_restrictions(client, path, kind=result).get(name)
         client.restrictions.set(
@@ -176,6 +180,24 @@ def _masks(pairs: Iterable[str]) -> dict[str, str]:
             raise UsageError(f"'{pair}' is not COLUMN=ACTION", hint="write for example --mask ssn=show-last-4")
         results[column] = action
     return results
+
+
+def _require_kinds(client: Client, words: Iterable[str]) -> None:
+    """Raise UsageError for a name without a kind that one user, group or role alone has, with the kind."""
+    for each in words:
+        if ":" in each:
+            continue
+        try:
+            holder = find_holder(client, each)
+        except (UsageError, ClientError):
+            return
+        again = [
+            token
+            if token not in {each, f"--to={each}", f"--except={each}"}
+            else f"{token[: -len(each)]}{holder.kind}:{each}"
+            for token in typed_tokens.get()
+        ]
+        raise UsageError(f"'{each}' does not say that it is a {holder.kind}", hint=quoted(again))
 
 
 def _parse_principals(words: Iterable[str]) -> NamedPrincipals:

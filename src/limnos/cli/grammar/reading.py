@@ -15,6 +15,7 @@ from typing import Final
 
 from limnos.cli.errors import UsageError
 from limnos.cli.flags import SWITCHES, VALUED
+from limnos.cli.grammar.other_forms import other_form
 from limnos.cli.grammar.spelling import aliases_of, nearest, spelled
 from limnos.cli.grammar.wrong_words import SQL_WORDS, WrongWords
 from limnos.cli.guesses import FILLERS, OTHER_VERBS, command_for, guess_table, without_sql
@@ -58,6 +59,8 @@ def resolve(tokens: Sequence[str]) -> list[str]:
         return typed
     if (plain := without_sql(typed)) is not None:
         raise UsageError("'if exists', 'if not exists' and 'or replace' are of SQL", hint=answers.propose(plain))
+    if (other := other_form(typed)) is not None:
+        raise UsageError(other.message, hint=answers.propose(other.tokens))
     if any(token in HELP for token in _before_dashes(typed)) or typed[0] in _HELP_WORDS:
         rest = [token for token in typed[typed[0] in _HELP_WORDS :] if token not in HELP]
         return [*_command(rest, is_help=True), "--help"]
@@ -78,6 +81,8 @@ def _check_blanks(tokens: Sequence[str]) -> None:
 def check_sentence(tokens: Sequence[str]) -> None:
     """Raise UsageError for a whole line of another tool's habit, with the command to type."""
     words, flags = take_words(tokens)
+    if any(not body.startswith("-") for body in flag_values(flags, "--json")):
+        flags = without_flag(flags, "--json")  # the body of another tool's request
     if any(not uri.startswith("http") for uri in flag_values(flags, "--uri")):
         flags = without_flag(flags, "--uri")  # the URI of a model's version or of a table, not of a server
     if not _is_command(words) and (spoken := _with_spoken_flags(words, flags)) is not None:

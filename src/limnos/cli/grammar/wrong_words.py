@@ -115,6 +115,8 @@ class WrongWords:
     def guess_error(self, typed: str, guess: tuple[list[str], str], *, flags: Sequence[str]) -> UsageError:
         """Return the error for words that the table of guesses has; `guess` is what `command_for` returned."""
         command, note = guess
+        if command[:1] == ["set"] and len(command) == 2 and not flags:
+            command = [*command, "--comment", "TEXT"]
         message = note or f"there is no command '{typed}'"
         return UsageError(
             message,
@@ -158,6 +160,9 @@ class WrongWords:
         near = _same_command(lowered[1], commands) or nearest(lowered[1], [*commands, *aliases_of(group)])
         if near is None and group in ("tag", "policy") and "." in words[1] and len(words) > 2:
             typed = self.propose(["set", group, words[2], words[1], *flags])
+            return UsageError(f"the command is missing between '{group}' and '{words[1]}'", hint=typed)
+        if near is None and group in ("tag", "policy") and len(words) == 3 and "." in words[2]:
+            typed = self.propose(["set", group, words[1], words[2], *flags])
             return UsageError(f"the command is missing between '{group}' and '{words[1]}'", hint=typed)
         if near is None and (verb := _ELSEWHERE.get(f"{group} {lowered[1]}")) is not None:
             return UsageError(

@@ -12,6 +12,7 @@ from limnos.cli import profiles
 from limnos.cli.hints.denials import denied_hint
 from limnos.cli.hints.missing_objects import not_found_hint
 from limnos.cli.hints.typed_command import TypedCommand
+from limnos.cli.hints.values import hint_for_value
 from limnos.cli.lookups import needs_extra, used_server
 from limnos.cli.operations import KIND_WORDS
 from limnos.cli.output import flag_values
@@ -198,6 +199,8 @@ def _by_code(error: ClientError, typed: TypedCommand) -> str | None:
         again = TypedCommand([token for token in typed.tokens if token not in {"--yes", "-y"}]).again("--recursive")
         return f"{look}, or all with '{again}', which lists them and asks"
     if (instead := _of_values(error, typed, path=path)) is not None:
+        return instead
+    if (instead := hint_for_value(error.message, typed)) is not None:
         return instead
     return _PLAIN.get(error.code)
 

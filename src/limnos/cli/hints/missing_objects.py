@@ -7,7 +7,7 @@ import re
 import shlex
 
 from limnos.cli.hints.typed_command import PATHS, TypedCommand, path_parts
-from limnos.cli.lookups import close_path, known_path
+from limnos.cli.lookups import close_path, exists, known_path
 from limnos.cli.output import flag_values
 from limnos.cli.signatures import signature_of
 from limnos.client.errors import ClientError
@@ -73,13 +73,18 @@ def not_found_hint(error: ClientError, typed: TypedCommand) -> str:
     if kind == "user" and typed.words[:2] in (("grant", "role"), ("revoke", "role")):
         flag = "--to" if typed.words[0] == "grant" else "--from"
         names = [name for word in (flag, "--user") for name in flag_values(typed.tokens, word)]
+        lists = f"'{typed.command('list', 'users')}' lists the existing ones"
+        if any(name.startswith("user:") for name in names):
+            return lists
         group = f"{flag}-group {shlex.quote(names[0])}" if names else f"{flag}-group GROUP"
-        return f"'{typed.command('list', 'users')}' lists the existing ones; a group is named by {group}"
+        return f"{lists}; a group is named by {group}"
+    if (instead := _of_another_kind(kind, typed)) is not None:
+        return instead
     if kind == "catalog" and typed.path and "/" in typed.path[0]:
         dotted = display.render([part for part in typed.path[0].split("/") if part])
         spelled = [dotted if word in {typed.path[0], display.render(typed.path)} else word for word in typed.tokens]
         return f"a path has dots, not slashes: '{shlex.join(['limnos', *spelled])}'"
-    if kind == "catalog" and (swapped := _swapped(typed)) is not None:
+    if kind == "catalog" and (swapped := exchanged_arguments(typed)) is not None:
         return f"'{swapped}', if the order was wrong; '{typed.command('list')}' lists the existing objects"
     if kind in _OF_LISTS:
         return f"'{typed.command(*_OF_LISTS[kind].split())}' lists the existing ones"
@@ -92,6 +97,31 @@ def not_found_hint(error: ClientError, typed: TypedCommand) -> str:
         lists = f"'{typed.command('list', display.render(above))}' lists the existing objects"
         return f"{lists}{_dotted_name(typed, length=len(above)) if known is not None else ''}"
     return f"'{typed.command('list')}' lists the existing objects"
+
+
+def _of_another_kind(kind: str, typed: TypedCommand) -> str | None:
+    """Return the hint for a name that is probably one of another kind than the command takes; None for others."""
+    words = typed.words
+    if kind == "group" and words[:2] in {("group", "add"), ("group", "remove")} and len(words) == 4:
+        again = typed.command(*words[:2], words[3], words[2])
+        if exists("group", words[3]):
+            return f"'{again}': {words[3]} is a group, and stands first"
+    if kind == "catalog" and words[:2] in {("access", "who"), ("access", "holders")} and len(typed.path) == 1:
+        name = typed.path[0]
+        if exists("user", name):
+            return f"'{typed.command('access', 'what', name)}': {name} is a user, and no object"
+    if kind == "tag" and (tag := next((each for each in flag_values(typed.tokens, "--tag") if "=" in each), "")):
+        kept = TypedCommand([re.sub("^--tag(?==|$)", "--property", token) for token in typed.tokens])
+        plain = typed.command("set", display.render(typed.path), "--tag", tag.partition("=")[0])
+        return f"a tag on an object has no value, and a property has: '{kept.again()}', or '{plain}'"
+    if kind == "run" and words[0] == "job":
+        return f"'{typed.command('list', 'jobs')}' lists the existing ones"
+    if kind == "job template" and words[0] in {"pipeline", "schedule"}:
+        return f"'{typed.command('list', 'pipelines')}' lists the existing ones"
+    if kind == "job template" and words[:2] == ("job", "run"):
+        lists = f"'{typed.command('list', 'templates')}' lists the existing ones"
+        return f"{lists}; a pipeline is run by '{typed.command('pipeline', 'run', 'FILE')}'"
+    return None
 
 
 def _dotted_name(typed: TypedCommand, *, length: int) -> str:
@@ -138,7 +168,7 @@ def _without_lake(missing: re.Match[str], typed: TypedCommand) -> str | None:
     return f"'{typed.command('list')}' lists the catalogs: a path begins with one, as CATALOG.{path}"
 
 
-def _swapped(typed: TypedCommand) -> str | None:
+def exchanged_arguments(typed: TypedCommand) -> str | None:
     """Return the command with its two arguments exchanged, if the one in the place of the path has no dot."""
     signature = signature_of(typed.words)
     if signature is None or len(typed.words) != len(signature.words) + 2 or not PATHS & {*signature.arguments}:

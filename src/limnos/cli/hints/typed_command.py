@@ -52,6 +52,8 @@ class TypedCommand:
         signature = signature_of(self.words)
         if signature is None:
             return ()
+        if signature.words in {("grant",), ("revoke",)}:
+            return path_parts(next((word for word in self.words[1:] if "." in word), ""))
         arguments = self.words[len(signature.words) :]
         is_new = signature.words[0] == "create" and signature.arguments[:1] == ("NAME",)
         at = 0 if is_new else next((at for at, name in enumerate(signature.arguments) if name in PATHS), len(arguments))

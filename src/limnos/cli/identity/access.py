@@ -25,6 +25,7 @@ from limnos.cli.identity.comparisons import (
     show_missing,
     show_note,
 )
+from limnos.cli.lookups import preset_of
 from limnos.cli.output import Row, show_done, show_rows, visible
 from limnos.client.errors import DeniedError, NotFoundError
 from limnos.client.identity.access import AccessHolder
@@ -92,7 +93,7 @@ def explain(
     if common.output_format == "json":
         show_done("", _document(explanation), output_format="json")
     else:
-        _print(explanation)
+        _print(explanation, grants=_preset_grant(explanation.decision, path, user=for_))
     return int(ExitCode.OK if explanation.decision.allowed else ExitCode.REFUSED)
 
 
@@ -416,7 +417,16 @@ def _is_alternative(decision: Decision, index: int) -> bool:
     return index > 0 and factor.kind == above.kind == "missing" and factor.clause == above.clause
 
 
-def _print(explanation: Explanation) -> None:
+def _preset_grant(decision: Decision, path: str | None, *, user: str | None) -> str | None:
+    """Return the command that grants all that a refused user lacks; None if no preset has it."""
+    preset = None if decision.allowed or path is None else preset_of(decision.factors)
+    if preset is None or path is None:
+        return None
+    holder = f"user:{user or decision.user or 'NAME'}"
+    return shlex.join(["limnos", "grant", "--preset", preset, path, "--to", holder])
+
+
+def _print(explanation: Explanation, *, grants: str | None) -> None:
     decision = explanation.decision
     print(visible(f"{_verdict(decision)}: {decision.sentence or decision.action}"))
     if decision.factors:
@@ -430,3 +440,5 @@ def _print(explanation: Explanation) -> None:
         print("\nnote:" if decision.allowed else "\nwhat would change it:")
         for suggestion in explanation.suggestions:
             print(visible(f"  {suggestion}"))
+        if grants is not None:
+            print(visible(f"  All of it: '{grants}'"))

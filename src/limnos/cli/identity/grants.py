@@ -169,6 +169,11 @@ def _execute_preset(command: _GrantCommand, preset: PresetName, *, common: Commo
         raise UsageError("a preset is allowed, never denied: --deny is for privileges")
     paths = [*command.names, *([command.on] if command.on is not None else [])]
     is_one = len(paths) + command.on_metalake == 1
+    named = [each for each in paths if "." not in each]
+    if len(paths) == 2 and len(named) == 1 and command.holder is None and command.group is None:
+        path = next(each for each in paths if each != named[0])
+        typed = command.spelled("--preset", preset, path, f"--{command.preposition}", named[0])
+        raise UsageError(f"the holder of a preset is an option, --{command.preposition}", hint=f"'{typed}'")
     if (command.holder is None) == (command.group is None):
         raise UsageError(
             f"name one holder of the preset: --{command.preposition} user:NAME, group:NAME or role:NAME",
@@ -321,6 +326,9 @@ def _privilege(text: str, command: _GrantCommand) -> str:
     if word in known or word in ALIASES:
         return word
     flag = f"--{command.preposition}"
+    if text.startswith("role:") and len(text) > len("role:"):
+        typed = command.spelled("role", text.removeprefix("role:"), flag, command.holder or "USER")
+        raise UsageError(f"a role is named after the word role, not as '{text}'", hint=f"'{typed}'")
     paths = [command.on] if command.on else [name for name in command.names if "." in name]
     if word == "secret":
         number = next((name for name in command.names if name.isdigit()), "ID")
@@ -338,7 +346,12 @@ def _privilege(text: str, command: _GrantCommand) -> str:
         raise UsageError(f"'{text}' is no privilege: the preset {preset} has what one needs", hint=f"'{typed}'")
     if (meant := SQL_PRIVILEGES.get(word)) is not None:
         typed = command.spelled(meant, "--on", command.on or "PATH", flag, command.holder or "ROLE")
-        raise UsageError(f"'{text}' is not a privilege", hint=f"'{typed}'")
+        whole = {"read": "reader", "write": "writer"}.get(word)
+        also = ""
+        if whole is not None and command.on and command.holder and not command.deny:
+            with_preset = command.spelled("--preset", whole, command.on, flag, command.holder)
+            also = f"; with all that a {whole} needs above it: '{with_preset}'"
+        raise UsageError(f"'{text}' is not a privilege", hint=f"'{typed}'{also}")
     if command.on is None and len(command.names) <= 2 and "." not in text:
         role, holder = command.names[0], command.holder or (command.names[1:] or ("USER",))[0]
         typed = command.spelled("role", role, flag, holder)

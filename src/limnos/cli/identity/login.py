@@ -18,12 +18,14 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from limnos.cli import profiles
+from limnos.cli.command_line import typed_tokens
 from limnos.cli.common import DEFAULTS, CommonFlags, open_client, renew_profile
 from limnos.cli.failures import StoppedError, UsageError
 from limnos.cli.identity.tokens import lifetime_of, note_earlier_end
-from limnos.cli.output import show_done, show_rows, visible
+from limnos.cli.output import flag_values, show_done, show_rows, visible
 from limnos.cli.profiles import ExternalIssuer, Profile
 from limnos.client import ClientError
+from limnos.client.errors import UnavailableError
 from limnos.client.values import LoginResult
 
 app = App(name="profile")
@@ -122,8 +124,12 @@ def _by_data_directory(data: Path | None, common: CommonFlags, *, lifetime_s: in
         default = f": without it, it is {directory}" if data is None else ""
         other = "run it as the user who started 'limnos server start', with its --data; in a container: 'docker exec'"
         raise StoppedError(str(error), hint=here + default if error.is_absent else other) from None
+    _require_own_address(uri, directory, common)
     with open_client(uri, token=token, ca_file=common.ca_file, timeout_s=common.timeout) as client:
-        user = client.whoami()
+        try:
+            user = client.whoami()
+        except UnavailableError as error:
+            raise _unreachable(error, uri=uri, directory=directory) from error
         created = client.tokens.create(name="login --local", expires_in_s=lifetime_s)
     return Profile(
         uri=uri,
@@ -133,6 +139,32 @@ def _by_data_directory(data: Path | None, common: CommonFlags, *, lifetime_s: in
         refresh_token=None,
         ca_file=common.ca_file,
     )
+
+
+def _require_own_address(uri: str, directory: Path, common: CommonFlags) -> None:
+    """Raise UsageError if `--uri` was typed with another address than that of the server in the directory: its token
+    would go to whatever listens there.
+    """
+    typed = next(iter(flag_values(typed_tokens.get(), "--uri")), None)
+    if typed is not None and typed.rstrip("/") != uri:
+        raise UsageError(
+            f"--local signs in at the server of the data directory, {uri}: --uri is of no use",
+            hint=f"leave out --uri; or without a session: {_with_admin_token(typed, directory, common.ca_file)}",
+        )
+
+
+def _unreachable(error: UnavailableError, *, uri: str, directory: Path) -> StoppedError:
+    """Return the error for the server of a data directory that does not answer at the address that it has of itself."""
+    again = _with_admin_token("URI", directory, None)
+    hint = f"this machine must reach the server there (server.hosts, or --host-name of its start); else {again}"
+    return StoppedError(f"{error.message}: {uri} is the server's own address", code="unavailable", hint=hint)
+
+
+def _with_admin_token(uri: str, directory: Path, ca_file: str | None) -> str:
+    """Return a command that uses the admin's token at another address of the server."""
+    ca = ["--ca-file", ca_file] if ca_file is not None else []
+    words = ["limnos", "whoami", "--uri", uri, "--token-file", str(directory / "admin.token"), *ca]
+    return f"'{shlex.join(words)}'"
 
 
 def _by_device(common: CommonFlags) -> Profile:

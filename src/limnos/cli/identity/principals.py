@@ -48,12 +48,17 @@ def find_holder(client: Client, text: str) -> Holder:
         "group": client.groups.get,
         "role": client.roles.get,
     }
-    kinds = [kind for kind, read in reads.items() if _exists(read, text)]
+    known = {kind: _exists(read, text) for kind, read in reads.items()}
+    kinds = [kind for kind, is_known in known.items() if is_known]
     if len(kinds) == 1:
         return Holder(kinds[0], text)
     if not kinds:
         creates = shlex.join(["limnos", "create", "user", text])
         spellings = " or ".join(f"{kind}:{text}" for kind in _KINDS)
+        if None in known.values():
+            raise UsageError(
+                f"there is no user, group or role '{text}' that you may see", hint=f"for a hidden one write {spellings}"
+            )
         raise UsageError(
             f"there is no user, group or role '{text}' that you may see",
             hint=f"'{creates}' creates a user; for a hidden one write {spellings}",
@@ -63,9 +68,12 @@ def find_holder(client: Client, text: str) -> Holder:
     raise UsageError(f"'{text}' is not one user, group or role: {reason}", hint=f"write {spellings}")
 
 
-def _exists(read: Callable[[str], object], name: str) -> bool:
+def _exists(read: Callable[[str], object], name: str) -> bool | None:
+    """Return whether a holder exists; None if the caller may not know."""
     try:
         read(name)
-    except (DeniedError, NotFoundError):
+    except NotFoundError:
         return False
+    except DeniedError:
+        return None
     return True

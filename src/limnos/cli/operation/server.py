@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
+from limnos.cli.command_line import typed_tokens
 from limnos.cli.extras import import_extra
 from limnos.cli.failures import UsageError
 from limnos.cli.grammar.spelling import nearest
@@ -172,6 +174,9 @@ def migrate(
 @app.command
 def backup(file: Path, /, *, flags: ServerFlags = NO_FLAGS) -> None:
     """Back up an SQLite store to FILE, also while a server runs. An existing file is not overwritten."""
+    if not file.parent.is_dir():
+        again = [file.name if token == str(file) else token for token in typed_tokens.get()]
+        raise UsageError(f"there is no directory '{file.parent}'", hint=f"'{shlex.join(['limnos', *again])}'")
     settings = flags.load().settings
     copy: Callable[..., str] = import_extra(BACKUPS, extra="server").backup
     print(copy(settings, file))

@@ -78,6 +78,9 @@ def _filter_remarks(words: Sequence[str]) -> list[str]:
             remarks.append(
                 f"'{match[1]}:' is no filter, and was searched as text: the filters are {', '.join(FILTERS)}"
             )
+        elif match is not None and match[1] in {"tag", "owner"}:
+            kind = "tag" if match[1] == "tag" else "user"
+            remarks.append(f"is there a {kind} '{match[2]}'? 'limnos list {kind}s' lists them")
         elif match is not None and match[1] == "in":
             above = match[2].rpartition(".")[0]
             typed = shlex.join(["limnos", "list", *([above] if above else [])])

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Command lines in the form of other tools, turned to this one: `-h HOST -p PORT`, `git tag -a`, kubectl's `KIND/NAME`.
+
+Unlike a line of `sentences`, these have flags, or one word that is two here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from limnos.cli.flags import PORT
+from limnos.cli.guesses import OTHER_VERBS
+from limnos.cli.operations import BY_VERB_AND_KIND, KIND_WORDS, VERB_ALIASES, VERBS
+from limnos.cli.output import flag_values
+from limnos.cli.token_words import take_words, without_flag
+
+_HOST_FLAGS: Final = ("-h", "--host")
+_PORT_FLAGS: Final = ("-p", "--port")
+_CLIENTS: Final = (["psql"], ["mysql"], ["trino"], ["beeline"], ["duckdb"])
+_HOST: Final = re.compile(
+    r"localhost|\d{1,3}(?:\.\d{1,3}){3}|[A-Za-z][\w-]*(?:\.[\w-]+)+|\[?[0-9a-fA-F]*:[0-9a-fA-F:]+\]?"
+)
+"""Names and addresses of hosts; a name alone may be a command, as in `-h list`."""
+_SLASHED: Final = re.compile(r"([A-Za-z_-]+)/([^/]+)")
+
+
+class OtherForm(NamedTuple):
+    """What is wrong with a line in the form of another tool, and the line to type."""
+
+    message: str
+    tokens: tuple[str, ...]
+
+
+def other_form(tokens: Sequence[str]) -> OtherForm | None:
+    """Return the line to type for one in the form of another tool; None for other lines."""
+    return _with_host(tokens) or _annotated_tag(tokens) or _with_slash(tokens)
+
+
+def _with_host(tokens: Sequence[str]) -> OtherForm | None:
+    """Return the line for `-h HOST -p PORT COMMAND`, as database clients have it; `-h` alone asks for help."""
+    host = next((value for flag in _HOST_FLAGS for value in flag_values(tokens, flag)), "")
+    port = next((value for flag in _PORT_FLAGS for value in flag_values(tokens, flag)), "")
+    if _HOST.fullmatch(host) is None or (not port.isdigit() and "-h" not in tokens):
+        return None
+    rest = list(tokens)
+    for flag in (*_HOST_FLAGS, *(_PORT_FLAGS if port.isdigit() else ())):
+        rest = without_flag(rest, flag)
+    words, _ = take_words(rest)
+    if words[:1] in _CLIENTS:
+        return OtherForm(
+            "'limnos sql' is a shell for SQL++; the console's page Connect has the settings of other clients", ("sql",)
+        )
+    address = f"{host}:{port if port.isdigit() else PORT}"
+    if words[:1] == ["server"]:
+        return OtherForm("a server listens at --listen", (*rest, "--listen", address))
+    return OtherForm(
+        "the server is named by --uri", (*([] if words else ["list"]), *rest, "--uri", f"http://{address}")
+    )
+
+
+def _annotated_tag(tokens: Sequence[str]) -> OtherForm | None:
+    """Return the line for `tag -a NAME PATH`, as git has it."""
+    words, flags = take_words(tokens)
+    name = next((value for flag in ("-a", "--annotate") for value in flag_values(flags, flag)), "")
+    if words[:1] != ["tag"] or not name or len(words) > 2:
+        return None
+    note = "a tag is attached to an object, and has no message: 'limnos create tag NAME' makes one first"
+    return OtherForm(note.replace("NAME", name), ("set", "tag", name, words[1] if len(words) > 1 else "PATH"))
+
+
+def _with_slash(tokens: Sequence[str]) -> OtherForm | None:
+    """Return the line for `VERB KIND/NAME`, as kubectl has it."""
+    words, flags = take_words(tokens)
+    match = _SLASHED.fullmatch(words[1]) if len(words) == 2 else None
+    kind = KIND_WORDS.get(match[1].lower()) if match is not None else None
+    if match is None or kind is None:
+        return None
+    first = words[0].lower()
+    verb = VERB_ALIASES.get(first, first if first in VERBS else OTHER_VERBS.get(first, ""))
+    operation = BY_VERB_AND_KIND.get((verb, kind))
+    if operation is None:
+        return None
+    message = f"'{words[1]}' is two words here, the kind and the name"
+    is_path = operation.arguments.startswith("PATH") and kind not in {"catalog", "metalake"}
+    if is_path and "." not in match[2]:
+        return OtherForm(f"{message}; a {kind} has a path, which begins with a catalog", ("find", match[2]))
+    return OtherForm(message, (verb, kind, match[2], *flags))
