@@ -289,7 +289,7 @@ def test_word_of_sql_as_an_action_is_answered_by_the_action(typed: Typed) -> Non
         ("ls hintfiles.a.f/1", "limnos files hintfiles.a.f /1"),
         ("delete hintfiles.a.f/1/model.bin", "limnos files hintfiles.a.f /1/model.bin"),
         ("show 'hints. a'", "limnos show hints.a"),
-        ("grant --preset reader hints.a.tt --to eve", "limnos grant --preset reader hints.a.t --to eve"),
+        ("grant --preset reader hintz.a.t --to eve", "limnos grant --preset reader hints.a.t --to eve"),
         ("access explain select_table hints.a.t", "limnos access explain table_read hints.a.t"),
         ("head hints.a.t --rows 500", "limnos head hints.a.t --rows 200"),
         ("set hints.a.t --tag hinting=yes", "limnos set hints.a.t --property hinting=yes"),

@@ -243,38 +243,8 @@ def _unknown_flag(error: UnknownOptionError, command: _Command) -> UsageError:
     message = f"'{command.name}' has no flag {typed}"
     known = [*command.flags, *(["-r"] if "--recursive" in command.flags else [])]
     known += ["-l"] if "--long" in command.flags else []
-    if command.words == ["find"] and typed in {"--table", "--dataset", "--index"}:
-        text = " ".join(take_words(command.rest)[0][:1])
-        return UsageError(
-            f"{message}: it searches names and words of objects, and LanceDB's clients search rows",
-            hint=answers.propose(["find", text or "WORDS"]),
-        )
-    if command.words == ["head"] and typed in {"--where", "--filter", "-w"}:
-        return _filtered_head(message, typed, command=command)
-    if command.words == ["find"] and typed.startswith("--"):
-        return UsageError(f"{message}: filters are words", hint=f"'{command.again(typed, f'{typed[2:]}:{{}}')}'")
-    if command.words == ["list"] and typed in FIND_FILTERS:
-        value = _typed_value(command.rest, typed)
-        return UsageError(f"{message}: find has filters", hint=f"'limnos find {FIND_FILTERS[typed]}:{value}'")
-    if command.words == ["access", "explain"] and typed == "--action":
-        value = next(iter(flag_values(command.rest, typed)), "ACTION")
-        rest = [token for token in command.rest if token not in {typed, value, f"{typed}={value}"}]
-        return UsageError(f"{message}: the action comes first", hint=answers.propose([*command.words, value, *rest]))
-    if typed in _CONFIRMED and "--yes" not in known:
-        rest = [token for token in command.rest if token != typed]
-        return UsageError(f"{message}: it does not ask", hint=answers.propose([*command.typed_name, *rest]))
-    if command.words == ["login"] and typed in {"--username", "-u", "--name"}:
-        return UsageError(message, hint=answers.propose(shlex.split(command.again(typed, "{}"))[1:]))
-    if command.words == ["access", "explain"] and typed == "--missing":
-        rest = [token for token in command.rest if token != typed]
-        text = f"{message}: it names the missing rights without one"
-        return UsageError(text, hint=answers.propose([*command.words, *rest]))
-    if command.words[0] == "server" and typed in _CONNECTION:
-        text = f"'{command.name}' is about this machine, and asks no server: it has no flag {typed}"
-        return UsageError(text, hint=answers.propose([*command.words, *without_flag(command.rest, typed)]))
-    if command.words == ["delete"] and typed == "-f":
-        text = f"{message}, and reads no file: an object is named by its path"
-        return UsageError(text, hint=answers.propose(["delete", *_deleted(command)]))
+    if (error_of_command := _of_one_command(typed, command, message=message, has_yes="--yes" in known)) is not None:
+        return error_of_command
     if (hint := _said_elsewhere(typed, command)) is not None:
         return UsageError(message, hint=hint)
     with_argument = answers.propose(command.typed_tokens)
@@ -303,6 +273,45 @@ def _unknown_flag(error: UnknownOptionError, command: _Command) -> UsageError:
     own = [flag for flag in known if flag not in _CONNECTION and not flag.startswith("--no-")]
     listed = f"its own flags are {', '.join(own)}; " if own else "it has no flags of its own; "
     return UsageError(message, hint=f"{listed}'{command.name} --help' explains all")
+
+
+def _of_one_command(typed: str, command: _Command, *, message: str, has_yes: bool) -> UsageError | None:
+    """Return the error for a flag that one command, or one group of commands, answers in its own way; None for other
+    flags.
+    """
+    if command.words == ["find"] and typed in {"--table", "--dataset", "--index"}:
+        text = " ".join(take_words(command.rest)[0][:1])
+        return UsageError(
+            f"{message}: it searches names and words of objects, and LanceDB's clients search rows",
+            hint=answers.propose(["find", text or "WORDS"]),
+        )
+    if command.words == ["head"] and typed in {"--where", "--filter", "-w"}:
+        return _filtered_head(message, typed, command=command)
+    if command.words == ["find"] and typed.startswith("--"):
+        return UsageError(f"{message}: filters are words", hint=f"'{command.again(typed, f'{typed[2:]}:{{}}')}'")
+    if command.words == ["list"] and typed in FIND_FILTERS:
+        value = _typed_value(command.rest, typed)
+        return UsageError(f"{message}: find has filters", hint=f"'limnos find {FIND_FILTERS[typed]}:{value}'")
+    if command.words == ["access", "explain"] and typed == "--action":
+        value = next(iter(flag_values(command.rest, typed)), "ACTION")
+        rest = [token for token in command.rest if token not in {typed, value, f"{typed}={value}"}]
+        return UsageError(f"{message}: the action comes first", hint=answers.propose([*command.words, value, *rest]))
+    if typed in _CONFIRMED and not has_yes:
+        rest = [token for token in command.rest if token != typed]
+        return UsageError(f"{message}: it does not ask", hint=answers.propose([*command.typed_name, *rest]))
+    if command.words == ["login"] and typed in {"--username", "-u", "--name"}:
+        return UsageError(message, hint=answers.propose(shlex.split(command.again(typed, "{}"))[1:]))
+    if command.words == ["access", "explain"] and typed == "--missing":
+        rest = [token for token in command.rest if token != typed]
+        text = f"{message}: it names the missing rights without one"
+        return UsageError(text, hint=answers.propose([*command.words, *rest]))
+    if command.words[0] == "server" and typed in _CONNECTION:
+        text = f"'{command.name}' is about this machine, and asks no server: it has no flag {typed}"
+        return UsageError(text, hint=answers.propose([*command.words, *without_flag(command.rest, typed)]))
+    if command.words == ["delete"] and typed == "-f":
+        text = f"{message}, and reads no file: an object is named by its path"
+        return UsageError(text, hint=answers.propose(["delete", *_deleted(command)]))
+    return None
 
 
 def _deleted(command: _Command) -> list[str]:

@@ -76,7 +76,7 @@ def head(
             )
         except RefusedError as error:
             if _NO_COLUMN in error.message:
-                raise _missing_column(client, path, error) from error
+                raise _missing_column(client, path, error=error) from error
             raise (_too_short(path) if _NO_NAMESPACE in error.message else error) from error
         except NotFoundError as error:
             raise _file_error(path) or error from error
@@ -89,7 +89,7 @@ def head(
         print(remark, file=sys.stderr)
 
 
-def _missing_column(client: Client, path: str, error: RefusedError) -> UsageError | RefusedError:
+def _missing_column(client: Client, path: str, *, error: RefusedError) -> UsageError | RefusedError:
     """Return the error for a column that the table lacks, with a near name; `error` itself if it has none."""
     missing = error.message.rpartition(_NO_COLUMN)[2].strip("'")
     try:

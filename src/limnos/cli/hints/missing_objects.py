@@ -65,19 +65,8 @@ def not_found_hint(error: ClientError, typed: TypedCommand) -> str:
         return f"'{typed.command('show', table)}' shows its columns"
     named = _NAMED.match(error.message)
     kind = named[1].lower() if named else ""
-    if kind == "role" and typed.words[0] == "grant" and typed.words[1:2] != ("role",):
-        command, text = typed.command("create", "role", "ROLE"), typed.command("grant", "role", "ROLE", "--to", "USER")
-        return (
-            f"privileges are given to roles, and roles to users: '{command}', repeat this with --to ROLE, then '{text}'"
-        )
-    if kind == "user" and typed.words[:2] in (("grant", "role"), ("revoke", "role")):
-        flag = "--to" if typed.words[0] == "grant" else "--from"
-        names = [name for word in (flag, "--user") for name in flag_values(typed.tokens, word)]
-        lists = f"'{typed.command('list', 'users')}' lists the existing ones"
-        if any(name.startswith("user:") for name in names):
-            return lists
-        group = f"{flag}-group {shlex.quote(names[0])}" if names else f"{flag}-group GROUP"
-        return f"{lists}; a group is named by {group}"
+    if (instead := _of_grants(kind, typed)) is not None:
+        return instead
     if (instead := _of_another_kind(kind, typed)) is not None:
         return instead
     if kind == "catalog" and typed.path and "/" in typed.path[0]:
@@ -99,6 +88,24 @@ def not_found_hint(error: ClientError, typed: TypedCommand) -> str:
     return f"'{typed.command('list')}' lists the existing objects"
 
 
+def _of_grants(kind: str, typed: TypedCommand) -> str | None:
+    """Return the hint for a grant to a role or a user that does not exist; None for others."""
+    if kind == "role" and typed.words[0] == "grant" and typed.words[1:2] != ("role",):
+        command, text = typed.command("create", "role", "ROLE"), typed.command("grant", "role", "ROLE", "--to", "USER")
+        return (
+            f"privileges are given to roles, and roles to users: '{command}', repeat this with --to ROLE, then '{text}'"
+        )
+    if kind == "user" and typed.words[:2] in (("grant", "role"), ("revoke", "role")):
+        flag = "--to" if typed.words[0] == "grant" else "--from"
+        names = [name for word in (flag, "--user") for name in flag_values(typed.tokens, word)]
+        lists = f"'{typed.command('list', 'users')}' lists the existing ones"
+        if any(name.startswith("user:") for name in names):
+            return lists
+        group = f"{flag}-group {shlex.quote(names[0])}" if names else f"{flag}-group GROUP"
+        return f"{lists}; a group is named by {group}"
+    return None
+
+
 def _of_another_kind(kind: str, typed: TypedCommand) -> str | None:
     """Return the hint for a name that is probably one of another kind than the command takes; None for others."""
     words = typed.words
@@ -111,9 +118,9 @@ def _of_another_kind(kind: str, typed: TypedCommand) -> str | None:
         if exists("user", name):
             return f"'{typed.command('access', 'what', name)}': {name} is a user, and no object"
     if kind == "tag" and (tag := next((each for each in flag_values(typed.tokens, "--tag") if "=" in each), "")):
-        kept = TypedCommand([re.sub("^--tag(?==|$)", "--property", token) for token in typed.tokens])
+        with_property = TypedCommand([re.sub("^--tag(?==|$)", "--property", token) for token in typed.tokens])
         plain = typed.command("set", display.render(typed.path), "--tag", tag.partition("=")[0])
-        return f"a tag on an object has no value, and a property has: '{kept.again()}', or '{plain}'"
+        return f"a tag on an object has no value, and a property has: '{with_property.again()}', or '{plain}'"
     if kind == "run" and words[0] == "job":
         return f"'{typed.command('list', 'jobs')}' lists the existing ones"
     if kind == "job template" and words[0] in {"pipeline", "schedule"}:

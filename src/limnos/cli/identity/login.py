@@ -124,7 +124,7 @@ def _by_data_directory(data: Path | None, common: CommonFlags, *, lifetime_s: in
         default = f": without it, it is {directory}" if data is None else ""
         other = "run it as the user who started 'limnos server start', with its --data; in a container: 'docker exec'"
         raise StoppedError(str(error), hint=here + default if error.is_absent else other) from None
-    _require_own_address(uri, directory, common)
+    _require_own_address(uri, directory, common=common)
     with open_client(uri, token=token, ca_file=common.ca_file, timeout_s=common.timeout) as client:
         try:
             user = client.whoami()
@@ -141,26 +141,27 @@ def _by_data_directory(data: Path | None, common: CommonFlags, *, lifetime_s: in
     )
 
 
-def _require_own_address(uri: str, directory: Path, common: CommonFlags) -> None:
+def _require_own_address(uri: str, directory: Path, *, common: CommonFlags) -> None:
     """Raise UsageError if `--uri` was typed with another address than that of the server in the directory: its token
     would go to whatever listens there.
     """
     typed = next(iter(flag_values(typed_tokens.get(), "--uri")), None)
     if typed is not None and typed.rstrip("/") != uri:
+        instead = _with_admin_token(typed, directory, ca_file=common.ca_file)
         raise UsageError(
             f"--local signs in at the server of the data directory, {uri}: --uri is of no use",
-            hint=f"leave out --uri; or without a session: {_with_admin_token(typed, directory, common.ca_file)}",
+            hint=f"leave out --uri; or without a session: {instead}",
         )
 
 
 def _unreachable(error: UnavailableError, *, uri: str, directory: Path) -> StoppedError:
     """Return the error for the server of a data directory that does not answer at the address that it has of itself."""
-    again = _with_admin_token("URI", directory, None)
+    again = _with_admin_token("URI", directory, ca_file=None)
     hint = f"this machine must reach the server there (server.hosts, or --host-name of its start); else {again}"
     return StoppedError(f"{error.message}: {uri} is the server's own address", code="unavailable", hint=hint)
 
 
-def _with_admin_token(uri: str, directory: Path, ca_file: str | None) -> str:
+def _with_admin_token(uri: str, directory: Path, *, ca_file: str | None) -> str:
     """Return a command that uses the admin's token at another address of the server."""
     ca = ["--ca-file", ca_file] if ca_file is not None else []
     words = ["limnos", "whoami", "--uri", uri, "--token-file", str(directory / "admin.token"), *ca]
