@@ -17,7 +17,7 @@ from limnos.model.kinds import GENERIC_PROVIDER
 from limnos.pipeline.declaration import Parts, Pipeline, StepDeclaration, WriteMode
 from limnos.pipeline.problems import InvalidPipeline, Problem
 
-LANCE_MODES = frozenset({WriteMode.REPLACE, WriteMode.APPEND})
+LANCE_MODES = frozenset({WriteMode.REPLACE, WriteMode.APPEND, WriteMode.MERGE})
 """The write modes of Lance tables."""
 STORAGE_MANAGED = (
     "is a Lance table whose versions its storage keeps, so the server cannot commit them together with a run's other "

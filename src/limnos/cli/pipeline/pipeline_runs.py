@@ -312,7 +312,7 @@ def diff(
             print(
                 visible(
                     f"\n{each.table}: {len(each.sample)} of"
-                    f" {(each.added or 0) + (each.removed or 0) + 2 * (each.changed or 0)} rows that differ"
+                    f" {each.added + each.removed + 2 * (each.changed or 0)} rows that differ"
                 )
             )
             show_rows(each.sample, list(each.sample[0]), output_format="table", verbatim=True)

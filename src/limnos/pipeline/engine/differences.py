@@ -15,7 +15,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DataType, MapType, StructType
 
 from limnos.names import engine
-from limnos.pipeline.outcomes import StepBranch
+from limnos.pipeline.engine.pinned_reads import branch_pin
+from limnos.pipeline.outcomes import LanceState, ReadPin, StepBranch
 
 _SIDE = "_side"
 _TIMES = "_times"
@@ -29,9 +30,8 @@ class BranchDifference:
     """
 
     table: str
-    added: int | None
-    removed: int | None
-    """None, as `added`, for a Lance table: nothing reads its staged versions."""
+    added: int
+    removed: int
     changed: int | None
     columns_added: tuple[str, ...] = ()
     columns_removed: tuple[str, ...] = ()
@@ -39,17 +39,15 @@ class BranchDifference:
 
 
 def difference(spark: SparkSession, branch: StepBranch, *, keys: Sequence[str] = (), rows: int = 0) -> BranchDifference:
-    """Compare the branch's head with its base, the head of `main` when the run began. Lance tables are not compared.
+    """Compare the branch's head with its base, the head of `main` when the run began: of a Lance table the newest
+    staged version with the version where the step began.
 
-    The sample has at most `rows` of the differing rows.
+    The sample has at most `rows` of the differing rows. Raises NotFound if a staged version is gone.
     """
-    if branch.staged is not None:
-        return BranchDifference(table=".".join(branch.table), added=None, removed=None, changed=None)
-    name = engine.render_spark(branch.table)
     if branch.head is None or branch.head == branch.base:
         return BranchDifference(table=".".join(branch.table), added=0, removed=0, changed=0 if keys else None)
-    new = spark.sql(f"SELECT * FROM {name} VERSION AS OF {branch.head}")
-    old = new.limit(0) if branch.base is None else spark.sql(f"SELECT * FROM {name} VERSION AS OF {branch.base}")
+    new = _rows_at(spark, branch, at=branch.head)
+    old = new.limit(0) if branch.base is None else _rows_at(spark, branch, at=branch.base)
     shared = [column for column in new.columns if column in set(old.columns)]
     unequal = _unequal(new, old, shared=shared)
     added, removed, changed = _counts(unequal, keys=keys)
@@ -62,6 +60,16 @@ def difference(spark: SparkSession, branch: StepBranch, *, keys: Sequence[str] =
         columns_removed=tuple(column for column in old.columns if column not in set(new.columns)),
         sample=_sample(unequal, rows),
     )
+
+
+def _rows_at(spark: SparkSession, branch: StepBranch, *, at: int) -> DataFrame:
+    """Return the table's rows at its branch's head or base."""
+    if branch.staged is None:
+        return spark.sql(f"SELECT * FROM {engine.render_spark(branch.table)} VERSION AS OF {at}")
+    from limnos.pipeline.engine.lance.reading import lance_read  # noqa: PLC0415 - loads Lance's library
+
+    base = ReadPin(name=".".join(branch.table), table=branch.table, snapshot=at, lance=LanceState())
+    return lance_read(spark, branch_pin(branch) if at == branch.head else base)[0]
 
 
 def _unequal(new: DataFrame, old: DataFrame, *, shared: Sequence[str]) -> DataFrame:

@@ -22,8 +22,8 @@ from limnos.pipeline.engine.session import temporary_view
 from limnos.pipeline.engine.staging import staged_rows
 from limnos.pipeline.outcomes import StepBranch
 
-_DELETE = "_limnos_delete"
-_KEEP = "_limnos_keep"
+DELETE_COLUMN = "_limnos_delete"
+KEEP_COLUMN = "_limnos_keep"
 
 
 def merge(
@@ -44,33 +44,33 @@ def merge(
     column = (
         f.lit(False) if step.write.delete_when is None else f.coalesce(f.expr(step.write.delete_when), f.lit(False))
     )
-    rows = frame.select(*fitted_columns(frame, schema), column.alias(_DELETE))
+    rows = frame.select(*fitted_columns(frame, schema), column.alias(DELETE_COLUMN))
     distinct = are_distinct(rows, step.write.keys)
     with (
         staged_rows(rows) as source,
-        temporary_view(_with_kept_keys(step, source, excluded=excluded, schema=schema)) as view,
+        temporary_view(with_kept_keys(step, source, excluded=excluded, schema=schema)) as view,
     ):
         require_keys(source, step.write.keys, step=step.name, distinct=distinct)
         if branch.base is None:  # the table has no rows yet, so nothing can match
-            insert(source.where(~f.col(_DELETE)).drop(_DELETE), branch=branch, kind=WriteKind.APPEND)
+            insert(source.where(~f.col(DELETE_COLUMN)).drop(DELETE_COLUMN), branch=branch, kind=WriteKind.APPEND)
             return
         statement = _statement(step, schema, branch=branch, view=view)
         # Spark plans a merge that only inserts as an append.
         run_on_branch(spark, statement, branch=branch, kinds=MERGES | {WriteKind.APPEND})
 
 
-def _with_kept_keys(
+def with_kept_keys(
     step: StepDeclaration, source: DataFrame, *, excluded: DataFrame | None, schema: StructType
 ) -> DataFrame:
     """Add a row for each key that only excluded rows have, which the statement matches and leaves alone."""
-    rows = source.withColumn(_KEEP, f.lit(False))
+    rows = source.withColumn(KEEP_COLUMN, f.lit(False))
     if excluded is None or not step.write.delete_missing:
         return rows
     keys = {each.lower() for each in step.write.keys}
     struct_type = StructType([each for each in schema.fields if each.name.lower() in keys])
     others = excluded.select(*fitted_columns(excluded, struct_type)).distinct()
     others = others.join(source, struct_type.names, "left_anti").withColumns(
-        {_DELETE: f.lit(False), _KEEP: f.lit(True)}
+        {DELETE_COLUMN: f.lit(False), KEEP_COLUMN: f.lit(True)}
     )
     return rows.unionByName(others, allowMissingColumns=True)
 
@@ -101,13 +101,15 @@ def _statement(step: StepDeclaration, schema: StructType, *, branch: StepBranch,
     match = " AND ".join(f"t.{quote_column(each)} = s.{quote_column(each)}" for each in write.keys)
     clauses = [f"MERGE INTO {branch_identifier(branch)} AS t USING {view} AS s ON {match}"]
     if write.delete_when is not None:
-        clauses.append(f"WHEN MATCHED AND s.{_DELETE} THEN DELETE")
+        clauses.append(f"WHEN MATCHED AND s.{DELETE_COLUMN} THEN DELETE")
     if others:
         settings = ", ".join(f"{quote_column(each)} = s.{quote_column(each)}" for each in others)
-        clauses.append(f"WHEN MATCHED AND NOT s.{_KEEP} AND {differs(others, schema)} THEN UPDATE SET {settings}")
+        clauses.append(f"WHEN MATCHED AND NOT s.{KEEP_COLUMN} AND {differs(others, schema)} THEN UPDATE SET {settings}")
     names = ", ".join(map(quote_column, schema.names))
     values = ", ".join(f"s.{quote_column(each)}" for each in schema.names)
-    clauses.append(f"WHEN NOT MATCHED AND NOT s.{_DELETE} AND NOT s.{_KEEP} THEN INSERT ({names}) VALUES ({values})")
+    clauses.append(
+        f"WHEN NOT MATCHED AND NOT s.{DELETE_COLUMN} AND NOT s.{KEEP_COLUMN} THEN INSERT ({names}) VALUES ({values})"
+    )
     if write.delete_missing:
         clauses.append("WHEN NOT MATCHED BY SOURCE THEN DELETE")
     return " ".join(clauses)

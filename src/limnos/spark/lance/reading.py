@@ -14,6 +14,7 @@ import lance
 from lance_namespace import LanceNamespace
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import LongType
 
 from limnos.model.errors import BadRequest, InvalidTable, NotFound
 from limnos.names.hidden_segments import has_foreign_path
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 _TASKS_MAX: Final = 1000
 _TABLE: Final = ("table",)
+ADDRESS: Final = "_rowaddr"
+"""The column with the address of a row: the number of its fragment, and in the lower 32 bits its place there."""
 _ROWS: Final = 8192
 
 
@@ -135,7 +138,8 @@ def columns_of(files: LanceTableFiles, options: LanceOptions) -> StructType:
         if name not in schema.names:
             raise BadRequest(f"{options.name} has no column {name}: it has {', '.join(schema.names)}")
     requested = [schema.field(name) for name in options.columns] if options.columns is not None else list(schema)
-    return spark_schema_of(requested)
+    result = spark_schema_of(requested)
+    return result.add(ADDRESS, LongType(), nullable=False) if options.addresses else result
 
 
 class LanceReader(DataSourceReader):
@@ -144,7 +148,8 @@ class LanceReader(DataSourceReader):
     def __init__(self, files: LanceTableFiles, schema: StructType, *, fragments: frozenset[int] | None = None) -> None:
         self._files = files
         self._fragments = fragments
-        self._names = schema.fieldNames()
+        self._addresses = ADDRESS in schema.fieldNames()
+        self._names = [each for each in schema.fieldNames() if each != ADDRESS]
         self._schema = to_arrow_schema(schema, timestamp_utc=True)
         self._filters: list[str] = []
 
@@ -179,6 +184,7 @@ class LanceReader(DataSourceReader):
             fragments=fragments,
             batch_size=_ROWS,
             prefilter=True,
+            with_row_address=self._addresses,
         )
         for batch in scanner.to_batches():
             if batch.num_rows:

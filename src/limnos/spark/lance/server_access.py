@@ -26,8 +26,8 @@ SOURCE: Final = "limnos.lance"
 """The source's name for Spark's `format`."""
 KNOWN: Final = frozenset({"path", "columns", "version", "tag", "vectors"})
 """Options of the source. Spark passes their names in lower case."""
-OF_RUNS: Final = frozenset({"staged", "manifest", "fragments"})
-"""Options by which a run of a pipeline reads a version that is not committed, or some fragments of a version."""
+OF_RUNS: Final = frozenset({"staged", "manifest", "fragments", "addresses"})
+"""Options by which a run of a pipeline reads a version that is not committed, some fragments, or addresses of rows."""
 TIMEOUT_S: Final = 120.0
 
 
@@ -79,6 +79,8 @@ class LanceOptions:
     manifest: str | None = None
     fragments: frozenset[int] | None = None
     """The numbers of the fragments to read; None for all."""
+    addresses: bool = False
+    """Whether the rows have their addresses."""
     vectors: tuple[tuple[str, int], ...] = ()
 
     def load(self, client: Client) -> LanceTable:
@@ -116,6 +118,7 @@ def lance_options_of(options: Mapping[str, str]) -> LanceOptions:
         staged=_number(arguments, "staged"),
         manifest=arguments.get("manifest"),
         fragments=_fragments(arguments.get("fragments")),
+        addresses="addresses" in arguments,
         vectors=_vectors(arguments.get("vectors", "")),
     )
 

@@ -13,15 +13,25 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from limnos.names import display
-from limnos.pipeline.declaration import EmbeddingDeclaration, Expectation, ExpectationAction, RuleKind, StepDeclaration
+from limnos.pipeline.declaration import (
+    EmbeddingDeclaration,
+    Expectation,
+    ExpectationAction,
+    RuleKind,
+    StepDeclaration,
+    WriteMode,
+)
 from limnos.pipeline.engine.changes import quote_column
 from limnos.pipeline.engine.expectations import RowRules, table_findings
 from limnos.pipeline.engine.inputs import StepInputs, actual_table, table_texts
 from limnos.pipeline.engine.lance.embedding import ERROR_COLUMN, embedded
 from limnos.pipeline.engine.lance.failures import lance_errors
-from limnos.pipeline.engine.lance.fragments import write_frame
+from limnos.pipeline.engine.lance.fragments import WrittenFragments, write_frame
 from limnos.pipeline.engine.lance.indexes import update_indexes
+from limnos.pipeline.engine.lance.merging import merge
+from limnos.pipeline.engine.lance.reading import lance_read
 from limnos.pipeline.engine.lance.tables import LanceTarget, prepare_target
+from limnos.pipeline.engine.pinned_reads import branch_pin
 from limnos.pipeline.engine.session import temporary_view
 from limnos.pipeline.engine.staging import release, stage
 from limnos.pipeline.engine.steps import StepExecution
@@ -93,20 +103,29 @@ class LanceStepExecution(StepExecution):
         branch, _ = self._begin(step, frame)
         target = self._targets[step.table]
         table = target.table
+        is_merge = step.write.mode is WriteMode.MERGE
         with self._phase("writing"):
-            written = write_frame(
-                frame, schema=target.schema, location=table.location, mode=target.mode, options=table.options
-            )
-            self.context.check()
-            if target.replaces:
-                table.overwrite(target.schema, written.fragments)
+            if is_merge:
+                written = merge(step, frame, target=target, excluded=excluded, check=self.context.check)
             else:
-                table.append(written.fragments)
+                written = self._write_fragments(frame, target=target)
         self.branches[-1] = replace(branch, head=table.head, staged=table.staged)
         if step is self.step:
-            self.rows, self._written = written.rows, frame
+            self.rows, self._written = written.rows, None if is_merge else frame
         self.bytes += written.bytes
         return WriteResult(head=table.head or 0, rows=written.rows, bytes=written.bytes)
+
+    def _write_fragments(self, frame: DataFrame, *, target: LanceTarget) -> WrittenFragments:
+        table = target.table
+        written = write_frame(
+            frame, schema=target.schema, location=table.location, mode=target.mode, options=table.options
+        )
+        self.context.check()
+        if target.replaces:
+            table.overwrite(target.schema, written.fragments)
+        else:
+            table.append(written.fragments)
+        return written
 
     def _begin(self, step: StepDeclaration, frame: DataFrame) -> tuple[StepBranch, StructType | None]:
         """Prepare the table. The branch of a Lance table has a name only, and staged versions once rows are written."""
@@ -200,6 +219,8 @@ class LanceStepExecution(StepExecution):
         """Return the rows that the table has when the run is published; None for a table without data."""
         target = self._targets[self.step.table]
         base = target.table.base
+        if self._written is None and target.table.staged:
+            return lance_read(self.spark, branch_pin(self.branches[0]))[0]
         if self._written is None:
             return None if base is None else self._published(base)
         if target.replaces or base is None:

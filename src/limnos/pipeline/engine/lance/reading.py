@@ -165,8 +165,8 @@ def _staged_files(table: LanceTable, staged: StagedVersion) -> LanceTableFiles:
                 session.download_file(f"{VERSIONS}/{name}", file)
             except OSError as error:
                 raise NotFound(
-                    f"The version of {display.render(table.path)} that this run has staged no longer exists: run the"
-                    " pipeline again.",
+                    f"The version of {display.render(table.path)} that this run has staged is gone: it was published,"
+                    " or deleted because of its age. Run the pipeline again.",
                     kind="version",
                 ) from error
             session.upload_file(file, copy)

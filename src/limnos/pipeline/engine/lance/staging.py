@@ -135,6 +135,16 @@ class StagedTable:
         if fragments and self.dataset is not None:
             self._commit(self.dataset, lance.LanceOperation.Append(fragments))
 
+    def update(self, fragments: list[FragmentMetadata], *, updated: list[FragmentMetadata], removed: list[int]) -> None:
+        """Stage a version with the rows of `fragments` in addition, with `updated` in place of fragments of the same
+        numbers, and without the fragments `removed`.
+        """
+        if self.dataset is not None:
+            operation = lance.LanceOperation.Update(
+                removed_fragment_ids=removed, updated_fragments=updated, new_fragments=fragments
+            )
+            self._commit(self.dataset, operation)
+
     def _commit(self, dataset: lance.LanceDataset, operation: lance.LanceOperation.BaseOperation) -> None:
         # Without retries: nobody else commits to this namespace.
         self.dataset = lance.LanceDataset.commit(

@@ -84,7 +84,7 @@ def prepare_target(
     if staged.dataset is None:
         return LanceTarget(table=staged, schema=arrow_schema_of(columns, vectors=vectors), mode=_CREATE, is_new=is_new)
     schema = staged.dataset.schema
-    if step.write.mode is WriteMode.APPEND:
+    if step.write.mode in (WriteMode.APPEND, WriteMode.MERGE):
         return LanceTarget(table=staged, schema=check_append(columns, schema), mode=_APPEND, is_new=is_new)
     _require_allowed(step, have=spark_schema_of(schema), columns=columns)
     return LanceTarget(table=staged, schema=arrow_schema_of(columns, vectors=vectors), mode=_OVERWRITE, is_new=is_new)
