@@ -185,8 +185,8 @@ def test_check_warns_of_catalogs_outside_of_the_allowed_roots(tmp_path: Path) ->
 
     assert isinstance(warning, StartWarning)
     assert f"{needed}/main" in warning.message
-    assert f"--allow-root {needed}," in warning.advice
-    assert check(settings_of(second, allowed_roots=needed)) == check(settings_of(first)) == []
+    assert f"--warehouse {needed}," in warning.advice
+    assert check(settings_of(second, warehouse=needed)) == check(settings_of(first)) == []
 
 
 @pytest.mark.integration

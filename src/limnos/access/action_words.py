@@ -59,7 +59,13 @@ def parse_action(text: str) -> Action:
             f"Unknown action '{escape_percent(text)}'; did you mean {_MEANINGS[word].word}? 'limnos access explain"
             " --actions' lists all"
         )
-    near = get_close_matches(word, [a.word for a in Action], n=4, cutoff=0.65) or ["table_load", "namespace_create"]
+    words = [action.word for action in Action]
+    if (swapped := "_".join(reversed(word.split("_")))) in words:  # drop_table
+        raise BadRequest(
+            f"Unknown action '{escape_percent(text)}'; did you mean {swapped}? 'limnos access explain --actions' lists"
+            " all"
+        )
+    near = get_close_matches(word, words, n=4, cutoff=0.65) or ["table_load", "namespace_create"]
     raise BadRequest(
         f"Unknown action '{escape_percent(text)}'; did you mean {', '.join(near)}? 'limnos access explain --actions'"
         " lists all"

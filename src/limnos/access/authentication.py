@@ -294,8 +294,9 @@ def _check_token(view: StoreView, credential: Credential, trusts: frozenset[Toke
         )
     if token.purpose is TokenPurpose.CLIENT:
         raise AuthenticationFailed(
-            "This is a service account's secret, which does not authenticate requests: set credential=USER:SECRET, and"
-            " the client fetches tokens with it"
+            "This is a service account's secret, which does not authenticate requests: engines fetch tokens with it by"
+            " their setting credential=USER:SECRET; programs that call 'limnos' use an API token, which an"
+            " administrator creates by 'limnos create token --for USER'"
         )
     if token.trust not in trusts:
         raise AuthenticationFailed(

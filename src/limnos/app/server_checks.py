@@ -164,10 +164,19 @@ def _location_warnings(settings: Settings) -> list[StartWarning]:
     return [*map(_location_warning, entries), *_released_warnings(released), *_root_warnings(settings, roots)]
 
 
-def _root_warnings(settings: Settings, roots: Sequence[str]) -> list[StartWarning]:
-    """Return a warning if the server does not allow roots of catalogs, as after a restore into another directory."""
-    allowed = allowed_of(settings).roots
-    outside = [root for root in roots if not is_within(root, allowed)]
+def _root_warnings(settings: Settings, roots: Sequence[tuple[str, int]]) -> list[StartWarning]:
+    """Return a warning if the server does not allow roots of catalogs, as after a restore into another directory.
+
+    A catalog without a location of its own has the directory of its id in the server's warehouse. If the warehouse was
+    another one, an allowed root is not enough for its tables.
+    """
+    storage = allowed_of(settings)
+    own = (storage.roots[0], *storage.open_within)  # the warehouse is the first root
+    outside = [
+        root
+        for root, catalog_id in roots
+        if not is_within(root, storage.roots) or (root.endswith(f"/{catalog_id}") and not is_within(root, own))
+    ]
     if not outside:
         return []
     return [
@@ -181,10 +190,11 @@ def _root_warnings(settings: Settings, roots: Sequence[str]) -> list[StartWarnin
 
 
 def _allow_flags(roots: Sequence[str]) -> str:
-    """Return the flags that allow roots: one for a directory `warehouse` that has all of them, else one for each."""
+    """Return the flags that allow roots: the former warehouse if it has all of them, else a flag for each."""
     above = {root.rpartition("/")[0] for root in roots}
-    named = above if len(above) == 1 and all(each.endswith("/warehouse") for each in above) else roots
-    return " ".join(f"--allow-root {shlex.quote(each)}" for each in named)
+    if len(above) == 1 and (former := above.pop()).endswith("/warehouse"):
+        return f"--warehouse {shlex.quote(former)}"
+    return " ".join(f"--allow-root {shlex.quote(each)}" for each in roots)
 
 
 def _released_warnings(locations: ReleasedLocations) -> list[StartWarning]:

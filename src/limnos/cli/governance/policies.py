@@ -22,7 +22,16 @@ if TYPE_CHECKING:
     from limnos.client.governance.policies import Policy
 
 app = App(name="policy")
-TypeFlag = Annotated[str, Parameter(name="--type", help="The policy's type; `custom` has any content.")]
+TypeFlag = Annotated[
+    str,
+    Parameter(
+        name="--type",
+        help=(
+            'The policy\'s type; the content of `custom` has rules of any form: {"customRules": {"keep": "1y"},'
+            ' "supportedObjectTypes": ["TABLE"]}.'
+        ),
+    ),
+]
 ContentFlag = Annotated[
     str | None, Parameter(name="--content", help="The content as JSON, `@FILE` for a file, or `-` for standard input.")
 ]

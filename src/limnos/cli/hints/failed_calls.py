@@ -58,8 +58,8 @@ def hint_for(error: ClientError, typed: TypedCommand) -> str | None:
             return "have the server's administrator install it where the server runs, then start the server again"
         if "CERTIFICATE_VERIFY_FAILED" in error.message:
             return (
-                "'--ca-file FILE' names the PEM file of the server's certificate or of its authority, which 'limnos"
-                " login' keeps; a name that the certificate lacks is corrected in --uri"
+                "'--ca-file FILE' names the PEM file of the authority that signed the server's certificate (a"
+                " self-signed one is its own), which 'limnos login' keeps; a name that the certificate lacks is corrected in --uri"
             )
         if "Name or service not known" in error.message or "nodename nor servname" in error.message:
             return "check the name of the host in --uri or LIMNOS_URI"

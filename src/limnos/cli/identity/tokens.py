@@ -116,7 +116,8 @@ def note_earlier_end(expires_at: object, *, asked_s: int | None, what: str = "to
         print(
             f"note: the {what} ends at {expires_at}, with the session or token that created it"
             f"{'' if asked_s is None else ', and not as late as you asked'};"
-            " a token without an end can create later ones: --token-file admin.token, in the server's data directory",
+            " an administrator can create one that ends later: 'limnos create token --for USER' with a token without an"
+            " end, such as admin.token in the server's data directory",
             file=sys.stderr,
         )
     return lifetime_s

@@ -76,7 +76,8 @@ def audit(
         Before this time, in the same formats.
     action
         Only this action (`table_create`), change (`drop`, `late`), operation (`load-table`), or a family: `access`,
-        `grant`, `revoke`, `membership`, `restriction`, `owner`, `attachment`, `protection`, `read`, `change`.
+        `grant`, `revoke`, `request`, `membership`, `restriction`, `owner`, `attachment`, `protection`, `read`,
+        `change`.
     outcome
         Only actions with this outcome.
     request

@@ -15,7 +15,7 @@ from limnos.formats.iceberg.json_types import Json, preview_value
 from limnos.model.errors import BadRequest
 from limnos.model.quiet_hours import parse_quiet_hours
 
-Content = TypeVar("Content")
+Content = TypeVar("Content", bound=msgspec.Struct)
 CUSTOM: Final = "custom"
 COMPACTION: Final = "system_iceberg_compaction"
 SNAPSHOT_EXPIRATION: Final = "system_iceberg_snapshot_expiration"
@@ -179,7 +179,8 @@ def _read(content: Json, shape: type[Content]) -> Content:
     try:
         return msgspec.convert(content, shape)
     except msgspec.ValidationError as error:
-        raise BadRequest(f"Field content does not fit the policy's type: {error}") from None
+        names = ", ".join(field.encode_name for field in msgspec.structs.fields(shape))
+        raise BadRequest(f"Field content does not fit the policy's type: {error}. Its fields are {names}") from None
 
 
 def _custom(content: CustomContent) -> CustomContent:

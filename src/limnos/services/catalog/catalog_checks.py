@@ -86,7 +86,9 @@ def catalog_check(
     known = PROVIDERS | further_providers()
     if provider is None or provider not in known:
         what = "needs a provider" if provider is None else f"cannot have the provider {provider}"
-        raise BadRequest(f"Catalog {name} {what}: use one of {', '.join(known)}")
+        raise BadRequest(
+            f"Catalog {name} {what}: use one of {', '.join(known)}; Lance tables are in catalogs of lakehouse-generic"
+        )
     expected = known[provider]
     if requested not in (None, expected):
         words = {current: word.lower() for word, current in _TYPES.items()}

@@ -83,6 +83,7 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
     "attachment": ("attach", "detach"),
     "protection": ("protect", "unprotect"),
     "membership": _MEMBERSHIPS,
+    "request": ("request-access", "answer-access-request", "withdraw-access-request"),
     "read": _READS,
     "change": _OBJECT_CHANGES,
     "access": (

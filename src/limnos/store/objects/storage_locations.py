@@ -168,7 +168,7 @@ MARK = Sql("UPDATE place SET conflicting = :conflicting WHERE owner_id = :id AND
 IS_OWNER = Sql("SELECT 1 FROM owner WHERE object_id = :id AND principal_id = :actor")
 NAMED = Sql("SELECT parent_id, name FROM node WHERE id = :id")
 CATALOG_ROOTS = Sql(
-    "SELECT p.location FROM node m CROSS JOIN node n CROSS JOIN place p WHERE m.parent_id = 0 AND m.name_space ="
+    "SELECT p.location, n.id FROM node m CROSS JOIN node n CROSS JOIN place p WHERE m.parent_id = 0 AND m.name_space ="
     " 'metalake' AND m.deleted = 0 AND n.parent_id = m.id AND n.name_space = 'catalog' AND n.deleted = 0 AND"
     f" p.owner_id = n.id AND p.kind IN ({', '.join(str(int(kind)) for kind in sorted(ROOTS))}) ORDER BY p.location"
 )
@@ -441,9 +441,9 @@ class LocationWrites(Writes):
             node_id = rows[0][0]
         return ".".join(reversed(names))
 
-    def catalog_roots(self) -> list[str]:
-        """Read the warehouses and other roots of all catalogs, sorted."""
-        return [row[0] for row in self.tx.rows(CATALOG_ROOTS, {})]
+    def catalog_roots(self) -> list[tuple[str, int]]:
+        """Read the warehouses and other roots of all catalogs, each with its catalog's id, sorted by location."""
+        return [(row[0], row[1]) for row in self.tx.rows(CATALOG_ROOTS, {})]
 
     def is_unsettled(self) -> bool:
         """Return whether the register is incomplete, as after the upgrade of a store from an earlier release."""
