@@ -59,7 +59,8 @@ def hint_for(error: ClientError, typed: TypedCommand) -> str | None:
         if "CERTIFICATE_VERIFY_FAILED" in error.message:
             return (
                 "'--ca-file FILE' names the PEM file of the authority that signed the server's certificate (a"
-                " self-signed one is its own), which 'limnos login' keeps; a name that the certificate lacks is corrected in --uri"
+                " self-signed one is its own), which 'limnos login' keeps; correct a name that the certificate lacks in"
+                " --uri"
             )
         if "Name or service not known" in error.message or "nodename nor servname" in error.message:
             return "check the name of the host in --uri or LIMNOS_URI"

@@ -250,8 +250,8 @@ def what(
     kind: KindFlag = None,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """List the objects that a user may read, write, create in, drop or grant on. Of other users it needs the privilege to
-    manage grants.
+    """List the objects that a user may read, write, create in, drop or grant on. For other users it needs the privilege
+    to manage grants.
 
     `limnos access what ana main.raw` · `limnos access what ana main.raw.nyc --missing writer`
 
