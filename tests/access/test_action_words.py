@@ -17,6 +17,12 @@ def test_case_and_dashes_of_action_names_are_ignored(text: str) -> None:
     assert parse_action(text) is Action.TABLE_LOAD
 
 
+def test_exchanged_words_suggest_the_action_of_both() -> None:
+    """An action with its words exchanged suggests that action alone."""
+    with pytest.raises(BadRequest, match=r"did you mean table_drop\?"):
+        parse_action("drop_table")
+
+
 def test_unknown_action_suggests_similar_ones() -> None:
     """The refusal of an unknown action suggests similar ones."""
     with pytest.raises(BadRequest, match=r"did you mean .*table_load"):

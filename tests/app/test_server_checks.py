@@ -171,6 +171,25 @@ def test_check_warns_of_more_workers_than_cores(tmp_path: Path, monkeypatch: pyt
     )
 
 
+def test_allowed_root_is_not_enough_for_catalogs_of_the_former_warehouse(tmp_path: Path) -> None:
+    """A catalog without a location of its own has the directory of its id in the warehouse, which `--allow-root` does
+    not change: the check still names `--warehouse`.
+    """
+    first, second = tmp_path / "first", tmp_path / "second"
+    with node_at(first) as node:
+        sales = {"name": "sales", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "properties": {}}
+        node.done("POST", "/api/metalakes/lake/catalogs", sales)
+    shutil.copytree(first, second)
+    former = f"file://{first}/warehouse"
+
+    (warning,) = check(settings_of(second, allowed_roots=former))
+
+    assert isinstance(warning, StartWarning)
+    assert "/main" not in warning.message
+    assert f"--warehouse {former}," in warning.advice
+    assert check(settings_of(second, warehouse=former)) == []
+
+
 def test_check_warns_of_catalogs_outside_of_the_allowed_roots(tmp_path: Path) -> None:
     """A store that was moved to another data directory is reported with the root that its catalogs need. With this root
     allowed, and in its own directory, nothing is reported.

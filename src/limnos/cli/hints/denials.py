@@ -29,7 +29,7 @@ def denied_hint(error: DeniedError, typed: TypedCommand) -> str:
         return f"an admin of the metalake adds you with '{added}'"
     if not action:
         return f"'{typed.command('whoami')}' shows who you are"
-    whole = kind == "metalake" or action in _IN_METALAKE
+    whole = kind in {"metalake", "server"} or action in _IN_METALAKE
     words = ["access", "explain", action, *([] if whole or not target else [target])]
     words += ["--kind", kind] if kind and not whole else []
     shows = f"'{typed.command(*words)}' shows what is missing"

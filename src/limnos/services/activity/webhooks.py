@@ -48,7 +48,8 @@ DECODINGS_MAX: Final = 4
 WEBHOOKS_MAX: Final = 100
 """The maximum number of webhooks of one metalake, so that each metalake gets its share of a node."""
 _URL = re.compile(r"https?://[!-~]+")
-OPERATIONS: Final = tuple(word for word in CHANGES if word != OTHER)
+_IN_AUDIT_ONLY: Final = frozenset({"grant", "revoke", OTHER})
+OPERATIONS: Final = tuple(word for word in CHANGES if word not in _IN_AUDIT_ONLY)
 """The operations of changes in the feed."""
 
 
@@ -95,6 +96,11 @@ def url_check(url: str, allowed: tuple[str, ...]) -> None:
 def operations_check(operations: Sequence[str]) -> tuple[str, ...]:
     """Return the operations of a webhook, each once. Raises BadRequest for one that no change has."""
     for word in operations:
+        if word in {"grant", "revoke"}:
+            raise BadRequest(
+                f"No change has the operation '{word}': privileges of a role change by alter, roles are assigned by"
+                " give and removed by take"
+            )
         if word not in OPERATIONS:
             near = get_close_matches(word.lower()[:100], OPERATIONS, n=1, cutoff=0.5)
             hint = f": did you mean {near[0]}?" if near else f": they are {', '.join(OPERATIONS)}"

@@ -46,6 +46,15 @@ READING_CHANGES: Final = (AddColumns, CreateIndex, Delete, Merge, Update)
 NO_DATA_MESSAGE: Final = "The table was declared and has no data yet: insert some first"
 
 
+def no_data(table: LanceTable) -> NotFound:
+    """Return the error for a table without data.
+
+    Raises OutsideRoots for a location that is not allowed: the server does not look there, so the data may be there.
+    """
+    table.place.check(table.location)
+    return NotFound(NO_DATA_MESSAGE, kind="table")
+
+
 async def rows_read_confirmed(
     ctx: Context,
     scope: RequestScope,
@@ -65,7 +74,7 @@ async def rows_read_confirmed(
         check_version(at)
         state = await state_of(ctx, table, at=at)
         if state is None:
-            raise NotFound(NO_DATA_MESSAGE, kind="table")
+            raise no_data(table)
         return await work(table, state)
 
     return await table_read_confirmed(ctx, scope, levels=levels, work=read, action=action)
@@ -183,7 +192,7 @@ async def change_files(
     table = await ctx.read(scope, decide)
     check_version(at)
     if not await has_table_data(ctx, table):
-        raise NotFound(NO_DATA_MESSAGE, kind="table")
+        raise no_data(table)
     worker_task = await _change(
         ctx, scope, table=table, levels=levels, question=bind_question(table, question, at=at), decide=decide
     )

@@ -122,8 +122,8 @@ class CatalogStorage(NamedTuple):
             raise BadRequest(
                 f"Location {location} is reserved for rewritten files of restricted tables: choose another"
             )
-        if not self.roots:
-            self.allowed.check_root(self.warehouse or "/")
+        if not self.roots and self.warehouse:
+            self.allowed.check_root(self.warehouse)
         try:
             check_within(location, self.roots)
         except OutsideRoots as error:

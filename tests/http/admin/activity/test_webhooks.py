@@ -46,9 +46,12 @@ def test_operations_of_a_webhook_are_stored(node: DriverNode) -> None:
     """A webhook for some operations lists each once. A word that no change has is refused with the nearest one."""
     node.done("POST", HOOKS, {"url": URL, "operations": ["fail", "late", "fail"]})
     refused = node.post(HOOKS, {"url": URL, "operations": ["failed"]})
+    of_audit = node.post(HOOKS, {"url": URL, "operations": ["grant"]})
 
     (listed,) = node.get(HOOKS).json()["webhooks"]
 
+    assert of_audit.status == 400
+    assert "roles are assigned by give" in of_audit.text
     assert listed["operations"] == ["fail", "late"]
     assert "did you mean fail?" in str(refused.json())
 
