@@ -56,7 +56,8 @@ def test_cli_session_is_valid_and_ended_at_both_nodes(tmp_path: Path) -> None:
         disabled = (limnos(ana, "ls").returncode, at_two())
         limnos(root, "user", "enable", "ana", *admin)
         enabled = at_two()
-        again = limnos(ana, "login", "ana", "--uri", one.uri, *believed, typed=f"{WORDS}\n")
+        # The server and its authority are those of the profile in use, and the new profile keeps both.
+        again = limnos(ana, "login", "ana", typed=f"{WORDS}\n")
         token = ana.read_text().split('"token": "')[1].split('"')[0]
         signed_again = (again.returncode, at_two())
         limnos(root, "user", "password", "ana", *admin, typed="another few words\n")

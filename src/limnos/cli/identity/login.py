@@ -307,5 +307,5 @@ def _profile(result: LoginResult, common: CommonFlags) -> Profile:
         token=result.token,
         ends_at=time.time() + result.expires_in_s,
         refresh_token=result.refresh_token,
-        ca_file=common.ca_file,
+        ca_file=common.ca_path,
     )

@@ -190,7 +190,7 @@ def from_(
                 timeout_s=common.timeout,
             )
         if step.plan:
-            _print_locations(move, client.catalogs.get(to).properties, catalog=to)
+            _print_locations(move, client.catalogs.get(to).properties, catalog=to, metalake=common.metalake)
     _finish(move)
 
 
@@ -274,12 +274,13 @@ def _print_line(line: Line) -> None:
     print(msgspec.json.encode({"path": list(line.path), "state": line.word, "text": line.text}).decode())
 
 
-def _print_locations(move: Move, properties: dict[str, str], *, catalog: str) -> None:
+def _print_locations(move: Move, properties: dict[str, str], *, catalog: str, metalake: str) -> None:
     """Print the command that allows the locations of the source's tables, if some are not allowed yet."""
     allowed = [properties.get("warehouse", ""), *properties.get("allowed-locations", "").split(",")]
     needed = move.locations.needed([each.strip() for each in allowed if each.strip()])
     if needed:
         flags = " ".join(f"--allowed-location {quote(each)}" for each in needed)
+        flags += "" if metalake == DEFAULTS.metalake else f" --metalake {quote(metalake)}"
         note = (
             f"the tables lie below locations that catalog {catalog} may not use yet. Run:\n"
             f"  limnos set {quote(catalog)} {flags}\n"

@@ -51,7 +51,7 @@ def test_operations_of_a_webhook_are_stored(node: DriverNode) -> None:
     (listed,) = node.get(HOOKS).json()["webhooks"]
 
     assert of_audit.status == 400
-    assert "roles are assigned by give" in of_audit.text
+    assert "roles are assigned by give" in str(of_audit.json())
     assert listed["operations"] == ["fail", "late"]
     assert "did you mean fail?" in str(refused.json())
 
