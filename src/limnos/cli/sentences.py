@@ -77,7 +77,17 @@ alter table|view|schema|namespace|database PATH [set] owner to [user] NAME, alte
 alter table|view|schema|namespace|database PATH [set] owner to role|group NAME = set PATH --owner group:NAME
 alter catalog CATALOG [set] owner to [user] NAME = set CATALOG --owner NAME
 alter table|view|schema|namespace|database PATH rename to NAME = rename PATH NAME
+alter table|view PATH set tags|tag EQUATION = set PATH --tag EQUATION_KEY | a tag is attached by its name, without a value
 alter table|view PATH set tags|tag NAME = set PATH --tag NAME
+schema|schemas|namespace|namespaces create NAME CATALOG = create namespace CATALOG.NAME
+get|describe pods|pod = list nodes | the servers of Limnos are nodes
+get|describe ns = list namespaces
+createdb NAME = create catalog NAME | a database at the top is a catalog; below one it is a namespace: 'limnos create namespace CATALOG.NAME'
+config current-context|get-contexts|use-context [NAME] = list profiles | a context is a profile, which 'limnos set profile NAME' chooses
+docs generate|build|serve [FILE] = pipeline docs PIPELINE_FILE --out DIRECTORY | this writes pages about a pipeline's tables; the documentation of Limnos is in the console, at /docs
+diff REVISION PATH = show PATH | versions of a table are its snapshots, which engines compare; this shows the table
+ls|list STAGE = list filesets | a stage is a fileset here: this lists the filesets
+clean = list trash | a run leaves no files to clean; this lists the dropped objects, and 'limnos maintenance run PATH --kind orphans' deletes unreferenced files of a table
 revoke all [privileges] from [user] NAME = show user NAME | there is no revoke of everything: this shows the roles, and 'limnos revoke role ROLE --from NAME' takes one away
 [show] grants for|to|of|on user NAME, [show] grants for|to|of NAME, list grants|privileges|permissions for|of|to NAME = access what NAME
 show grants for|to|of|on role NAME, list grants of role NAME = show role NAME
@@ -221,6 +231,7 @@ _FORMS: Final = {
     ),
     "FOLDER": re.compile(r"[^/:.`]+(?:\.[^/:.`]+){2,}/.*"),
     "STAGE": re.compile(r"@.+"),
+    "REVISION": re.compile(r"HEAD.*|.*[~^][0-9]*"),
     "STAGED": re.compile(r".+"),
     "NAMESPACE": re.compile(r"[^./`]+\.[^./`]+"),
     "PRIVILEGE": re.compile("|".join(PRIVILEGE_ACTIONS)),
@@ -281,6 +292,7 @@ _EXPANDED: Final = re.compile(r'["$`!\\]')
 """Characters that a shell does not leave alone in double quotes."""
 _STATEMENTS: Final = frozenset({"query", "sql", "exec", "execute", "run"})
 """Words before a statement."""
+_CALLER: Final = re.compile(r"\s*select\s+(?:current_user|session_user|user)(?:\s*\(\s*\))?\s*;?\s*", re.IGNORECASE)
 _PROFILED: Final = re.compile(r"\s*explain\s+(?:analyze|analyse|extended)\s+", re.IGNORECASE)
 _READS: Final = re.compile(r"\s*(?:explain\s+)?(?:select|with|values)\s.*", re.IGNORECASE | re.DOTALL)
 _WRITES: Final = re.compile(
@@ -372,6 +384,7 @@ def typed_lines() -> list[list[str]]:
     examples |= {"LOCAL": "data.csv", "FOLDER": "main.raw.f/1", "OBJECT": "lance.shop.items", "SLASHED": "shop/items"}
     examples |= {"GVFS": "gvfs://fileset/main/raw/f", "CATALOG": "finance", "STORE": "s3://bucket/x"}
     examples |= {"STAGE": "@stage", "NAMESPACE": "main.sales", "PRIVILEGE": "select_table"}
+    examples |= {"REVISION": "HEAD~1"}
     examples |= {"RUN_PATH": "run/1044", "JOB_PATH": "job/77"}
     return [
         [
@@ -389,6 +402,8 @@ def _statement(words: Sequence[str]) -> Proposal | None:
     if not words:
         return None
     text = " ".join(words[1:] if words[0].lower() in _STATEMENTS and len(words) > 1 else words)
+    if _CALLER.fullmatch(text) is not None:
+        return Proposal(("whoami",), "this shows the user of the command")
     if words[0].lower() == "count" and len(words) == 2 and "." in words[1]:
         text = f"select count(*) from {words[1]}"  # noqa: S608 - proposed, not run
     text = _PROFILED.sub("explain ", text)

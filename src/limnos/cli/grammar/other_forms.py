@@ -61,8 +61,10 @@ def _with_host(tokens: Sequence[str]) -> OtherForm | None:
 
 
 def _annotated_tag(tokens: Sequence[str]) -> OtherForm | None:
-    """Return the line for `tag -a NAME PATH`, as git has it."""
+    """Return the line for `tag -a NAME PATH` or `tag -d NAME`, as git has it."""
     words, flags = take_words(tokens)
+    if words[:1] == ["tag"] and (deleted := next(iter(flag_values(flags, "-d")), "")):
+        return OtherForm("tags are deleted by 'limnos delete tag'", ("delete", "tag", deleted))
     name = next((value for flag in ("-a", "--annotate") for value in flag_values(flags, flag)), "")
     if words[:1] != ["tag"] or not name or len(words) > 2:
         return None

@@ -52,6 +52,8 @@ def find_holder(client: Client, text: str) -> Holder:
     kinds = [kind for kind, is_known in known.items() if is_known]
     if len(kinds) == 1:
         return Holder(kinds[0], text)
+    if not kinds and "," in text:
+        raise UsageError(f"'{text}' is not one user, group or role", hint="give one, and repeat the command for others")
     if not kinds:
         creates = shlex.join(["limnos", "create", "user", text])
         spellings = " or ".join(f"{kind}:{text}" for kind in _KINDS)
