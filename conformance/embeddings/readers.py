@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 TEXTS: Final = ("main", "docs", "texts")
 VECTORS: Final = ("lance", "docs", "vectors")
-_PAUSE_S: Final = 0.3
+_PAUSE_S: Final = 1.0
 """Between two reads of one reader: four readers without a pause would take the cores that the runs need."""
 _GRAVITINO_READER: Final = Path(__file__).with_name("gravitino_reader.py")
 

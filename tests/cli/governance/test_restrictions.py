@@ -78,3 +78,12 @@ def test_empty_list_of_a_namespace_names_restrictions_of_its_tables(fake: FakeSe
     namespace = limnos("list", "restrictions", "main.sales", "--kind", "namespace", "--output", "table")
 
     assert namespace.out + namespace.err == "no restrictions; its tables may have restrictions of their own\n"
+
+
+def test_removal_takes_the_answer_of_a_script(restricted: FakeServer, limnos: Run) -> None:
+    """`--yes` answers the question whether readers shall see what the restriction hides."""
+    restricted.on("DELETE", f"{URL}/eu-only", {"removed": True})
+
+    done = limnos("restriction", "remove", "eu-only", "main.sales.orders", "--kind", "table", "--yes")
+
+    assert (done.code, done.err) == (0, "")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 from cyclopts import App, Parameter
 
 from limnos.cli.command_line import typed_tokens
-from limnos.cli.common import DEFAULTS, CommonFlags, KindFlag
+from limnos.cli.common import DEFAULTS, CommonFlags, KindFlag, YesFlag, confirm
 from limnos.cli.failures import UsageError
 from limnos.cli.identity.principals import find_holder
 from limnos.cli.output import Row, show_done, show_rows
@@ -120,8 +120,10 @@ def show(path: str, /, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS)
 
 
 @app.command
-def remove(name: str, path: str, /, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS) -> None:
-    """Remove a restriction from its object.
+def remove(
+    name: str, path: str, /, *, kind: KindFlag = None, yes: YesFlag = False, common: CommonFlags = DEFAULTS
+) -> None:
+    """Remove a restriction from its object: readers see the rows and values that it hid.
 
     Parameters
     ----------
@@ -130,6 +132,7 @@ def remove(name: str, path: str, /, *, kind: KindFlag = None, common: CommonFlag
     path
         The table or namespace, as `main.sales.orders`.
     """
+    confirm(f"Remove restriction {name} from {path}, so that readers see what it hides?", yes=yes)
     with common.client() as client:
         result = kind or client.objects.kind(path)
         if not client.restrictions.remove(name, path, kind=result):
