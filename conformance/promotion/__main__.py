@@ -21,15 +21,13 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from conformance.tpch.__main__ import settings
 from conformance.tpch.data import deliveries
 from conformance.tpch.result_cache import expected_tables
-from conformance.tpch.trial import Trial
+from conformance.tpch.trial import Trial, running_spark
 from limnos import pipeline
 from limnos.client import Client
 from limnos.pipeline.run.options import RunOptions
 from limnos.pipeline.run.refs import heads_of
-from limnos.spark import session
 from tests.integration.live import LiveServer, serving
 from tests.pipeline.run.test_kills import Driver
 
@@ -150,19 +148,13 @@ def main() -> int:
         place = Path(temporary).resolve()
         data = place / "deliveries"
         deliveries(data, scale=options.scale, days=1)
-        with serving(place / "server", "--allow-root", str(place)) as server:
-            spark = session(
-                server.uri,
-                token=server.token,
-                master="local[2]",
-                config=settings(options.scale, options.memory),
-            )
-            try:
-                trial = Trial(place, spark, deliveries=data)
-                trial.file.write_text(trial.file.read_text() + _ENVIRONMENT)
-                faults = play(trial, server, data=data)
-            finally:
-                spark.stop()
+        with (
+            serving(place / "server", "--allow-root", str(place)) as server,
+            running_spark(server, scale=options.scale, memory=options.memory) as spark,
+        ):
+            trial = Trial(place, spark, deliveries=data)
+            trial.file.write_text(trial.file.read_text() + _ENVIRONMENT)
+            faults = play(trial, server, data=data)
     print("nothing computed again, nothing partial, all tables equal" if not faults else f"{faults} faults")
     return 1 if faults else 0
 

@@ -17,24 +17,8 @@ from pathlib import Path
 
 from conformance.tpch.data import deliveries
 from conformance.tpch.result_cache import computed
-from conformance.tpch.trial import Trial
-from limnos.spark import session
+from conformance.tpch.trial import Trial, running_spark
 from tests.integration.live import serving
-
-_SHUFFLE_AT_SCALE_1 = 24
-"""About 30 MB per task; Spark's default of 200 gives 200 empty tasks for two cores."""
-
-
-def settings(scale: float, memory: str) -> dict[str, str]:
-    """Return the settings of Spark for data of this scale."""
-    return {
-        "spark.driver.memory": memory,
-        "spark.log.level": "ERROR",
-        "spark.scheduler.mode": "FAIR",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": str(max(4, round(_SHUFFLE_AT_SCALE_1 * scale))),
-        "spark.ui.enabled": "false",
-    }
 
 
 def main() -> int:
@@ -53,21 +37,15 @@ def main() -> int:
         trial = Path(temporary).resolve()
         data_folder = (options.directory or trial).resolve()
         deliveries(data_folder / "deliveries", scale=options.scale, days=options.days)
-        with serving(trial / "server", "--allow-root", str(trial)) as server:
-            spark = session(
-                server.uri,
-                token=server.token,
-                master="local[2]",
-                config=settings(options.scale, options.memory),
+        with (
+            serving(trial / "server", "--allow-root", str(trial)) as server,
+            running_spark(server, scale=options.scale, memory=options.memory) as spark,
+        ):
+            return _days(
+                Trial(trial, spark, deliveries=data_folder / "deliveries"),
+                data_folder=data_folder,
+                days=options.days,
             )
-            try:
-                return _days(
-                    Trial(trial, spark, deliveries=data_folder / "deliveries"),
-                    data_folder=data_folder,
-                    days=options.days,
-                )
-            finally:
-                spark.stop()
 
 
 def _days(trial: Trial, *, data_folder: Path, days: int) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,11 +18,36 @@ from conformance.tpch.data import CHANGING, TABLES
 from conformance.tpch.plain import checksum
 from conformance.tpch.result_cache import ExpectedTable, expected_tables
 from limnos import pipeline
+from limnos.spark import session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from tests.integration.live import LiveServer
+
 FILE = Path(__file__).parents[2] / "examples" / "tpch" / "pipeline.yaml"
+
+
+_SHUFFLE_AT_SCALE_1 = 24
+"""About 30 MB per task; Spark's default of 200 gives 200 empty tasks for two cores."""
+
+
+@contextmanager
+def running_spark(server: LiveServer, *, scale: float, memory: str) -> Iterator[SparkSession]:
+    """Run Spark at a server, with two cores and settings for data of a scale, for the body of a `with`."""
+    settings = {
+        "spark.driver.memory": memory,
+        "spark.log.level": "ERROR",
+        "spark.scheduler.mode": "FAIR",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": str(max(4, round(_SHUFFLE_AT_SCALE_1 * scale))),
+        "spark.ui.enabled": "false",
+    }
+    spark = session(server.uri, token=server.token, master="local[2]", config=settings)
+    try:
+        yield spark
+    finally:
+        spark.stop()
 
 
 @dataclass(frozen=True, slots=True)

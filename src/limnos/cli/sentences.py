@@ -77,7 +77,7 @@ alter table|view|schema|namespace|database PATH [set] owner to [user] NAME, alte
 alter table|view|schema|namespace|database PATH [set] owner to role|group NAME = set PATH --owner group:NAME
 alter catalog CATALOG [set] owner to [user] NAME = set CATALOG --owner NAME
 alter table|view|schema|namespace|database PATH rename to NAME = rename PATH NAME
-alter table|view PATH set tags|tag EQUATION = set PATH --tag EQUATION_KEY | a tag is attached by its name, without a value
+alter table|view PATH set tags|tag EQUATION = set PATH --tag EQUATION_KEY | a tag on an object has no value: 'limnos set PATH --property EQUATION' keeps one
 alter table|view PATH set tags|tag NAME = set PATH --tag NAME
 schema|schemas|namespace|namespaces create NAME CATALOG = create namespace CATALOG.NAME
 get|describe pods|pod = list nodes | the servers of Limnos are nodes

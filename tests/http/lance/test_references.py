@@ -52,6 +52,8 @@ def test_tags_are_created_listed_moved_and_deleted(node: DriverNode, path: str) 
     assert node.done("POST", f"{AT}/describe", {"tag": "v1"})["version"] == 2
     assert failure_of(node.post(f"{AT}/tags/create", {"tag": "v1", "version": 1})) == (409, 9)
     assert failure_of(node.post(f"{AT}/tags/update", {"tag": "none", "version": 1})) == (404, 8)
+    missing = node.post(f"{AT}/tags/version", {"tag": "none"}).json()
+    assert (missing["error"], missing["detail"]) == ("none", "Tag does not exist: none")
     assert failure_of(node.post(f"{AT}/tags/create", {"tag": "x", "version": 9})) == (404, 11)
     assert failure_of(node.post(f"{AT}/tags/create", {"tag": "x", "version": 1, "branch": "none"})) == (404, 22)
     assert failure_of(node.post(f"{AT}/tags/create", {"tag": "../x", "version": 1})) == (400, 13)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -14,7 +14,7 @@ from cyclopts import App, Parameter
 
 from limnos.cli.common import DEFAULTS, CommonFlags
 from limnos.cli.failures import UsageError
-from limnos.cli.output import Format, TableOptions, show_done, show_rows, table_options
+from limnos.cli.output import Format, Row, TableOptions, show_done, show_rows, table_options
 from limnos.client.values import AuditLine, AuditPage
 from limnos.model.audit import OTHER
 from limnos.names import display
@@ -113,12 +113,21 @@ def audit(
         print(f"note: the newest {limit} records; --limit NUMBER{earlier} shows others", file=sys.stderr)
     lines = sorted(newest[:limit], key=lambda line: line.at, reverse=True)
     rows = [_row(line, common.output_format) for line in lines]  # refusals are recorded before changes
+    is_plain = common.output_format == "table" and table_options.get() == TableOptions()
+    columns = _columns(rows, action=action, omits_path=what is not None and is_plain)
+    show_rows(rows, columns, output_format=common.output_format, empty="no lines")
+
+
+def _columns(rows: Sequence[Row], *, action: str | None, omits_path: bool) -> list[str]:
+    """Return the columns: receiver and privileges first for grants. `omits_path`: leave out kind and path if all rows
+    have the same.
+    """
     columns = ["at", "user", "outcome", "did", "kind", "path", "detail", "right", "client", "request_id"]
     if action in _GRANTS:
         columns = [*_GRANT_FIRST, *(each for each in columns if each not in {*_GRANT_FIRST, "did", "detail"})]
-    if what is not None and common.output_format == "table" and table_options.get() == TableOptions():
+    if omits_path:
         columns = [each for each in columns if each not in {"kind", "path"} or len({row[each] for row in rows}) > 1]
-    show_rows(rows, columns, output_format=common.output_format, empty="no lines")
+    return columns
 
 
 def _notes(page: AuditPage, *, who: str | None, action: str | None) -> Iterator[str]:

@@ -70,10 +70,12 @@ _TABLE: Final[tuple[tuple[type[LimnosError], int, int], ...]] = (
     (errors.ServiceUnavailable, 503, UNAVAILABLE),
 )
 _BEGINS: Final = re.compile(
-    r"(?:Namespace|Table|View|Tag|Branch)(?: with same name)? (?:does not exist|already exists): "
+    r"(?:Namespace|Table|View)(?: with same name)? (?:does not exist|already exists): "
     r"|Catalog (?=.* (?:does not exist|already exists))"
 )
 """The text that clients put before the message themselves, by code."""
+_NAMED_ALONE: Final = {"tag": "Tag", "branch": "Branch"}
+"""Kinds of missing objects whose errors have the name as their message."""
 _SPACES: Final = frozenset({"lance-create-namespace", "lance-create-namespace-root"})
 
 
@@ -82,7 +84,10 @@ def error_response(failure: LimnosError, *, request_id: str, operation: str) -> 
     error = AuthenticationFailed(_MISSING) if lacks_credential(failure) else hidden_metalake(failure)
     status, code = classify(error, operation)
     message = unescape_percent(str(error))
-    body = {"error": _BEGINS.sub("", message, count=1), "code": code, "detail": message, "instance": request_id}
+    detail = message
+    if isinstance(error, errors.NotFound) and error.kind in _NAMED_ALONE:
+        detail = f"{_NAMED_ALONE[error.kind]} does not exist: {message}"
+    body = {"error": _BEGINS.sub("", message, count=1), "code": code, "detail": detail, "instance": request_id}
     headers: tuple[tuple[bytes, bytes], ...] = ()
     if status in (429, 503):
         headers = ((b"retry-after", b"%d" % getattr(error, "retry_after_s", STORAGE_RETRY_AFTER_S)),)

@@ -48,8 +48,9 @@ DECODINGS_MAX: Final = 4
 WEBHOOKS_MAX: Final = 100
 """The maximum number of webhooks of one metalake, so that each metalake gets its share of a node."""
 _URL = re.compile(r"https?://[!-~]+")
-_IN_AUDIT_ONLY: Final = frozenset({"grant", "revoke", OTHER})
-OPERATIONS: Final = tuple(word for word in CHANGES if word not in _IN_AUDIT_ONLY)
+_OF_GRANTS: Final = frozenset({"grant", "revoke"})
+"""Words that only the audit has: in the feed, a role is altered, given and taken."""
+OPERATIONS: Final = tuple(word for word in CHANGES if word not in {*_OF_GRANTS, OTHER})
 """The operations of changes in the feed."""
 
 
@@ -96,7 +97,7 @@ def url_check(url: str, allowed: tuple[str, ...]) -> None:
 def operations_check(operations: Sequence[str]) -> tuple[str, ...]:
     """Return the operations of a webhook, each once. Raises BadRequest for one that no change has."""
     for word in operations:
-        if word in {"grant", "revoke"}:
+        if word in _OF_GRANTS:
             raise BadRequest(
                 f"No change has the operation '{word}': privileges of a role change by alter, roles are assigned by"
                 " give and removed by take"

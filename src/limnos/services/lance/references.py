@@ -20,7 +20,6 @@ from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, BadRequest, NotFound
 from limnos.model.lance import LanceVersion
 from limnos.model.permits import Permit
-from limnos.model.privileges import escape_percent
 from limnos.names.path import Levels
 from limnos.services.lance.catalog_directories import table_read_confirmed
 from limnos.services.lance.commits import FinalCheck
@@ -60,7 +59,7 @@ async def tag_find(ctx: Context, scope: RequestScope, *, levels: Levels, name: s
     """Return the branch and version to which a tag refers. Raises NotFound, PermissionDenied, InvalidTable."""
     reference = (await references_list(ctx, scope, levels=levels)).tags.get(name)
     if reference is None:
-        raise NotFound(f"Tag does not exist: {escape_percent(name)}", kind="tag")
+        raise NotFound(name, kind="tag")
     return reference
 
 
@@ -159,7 +158,7 @@ async def branch_drop(ctx: Context, scope: RequestScope, *, levels: Levels, name
         return
     async with ctx.services.lines.turn(table.node.id):
         if await latest_version(ctx, table, branch=name) is None:
-            raise NotFound(f"Branch does not exist: {escape_percent(name)}", kind="branch")
+            raise NotFound(name, kind="branch")
         look = await _change(
             ctx, scope, levels=levels, table=table, question=questions.BranchDrop(location="", options={}, name=name)
         )

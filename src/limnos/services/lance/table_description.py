@@ -14,7 +14,6 @@ from limnos.access.actions import Action
 from limnos.formats.lance_manifests import check_branch
 from limnos.model.errors import BadRequest, NotFound
 from limnos.model.lance import LanceVersion
-from limnos.model.privileges import escape_percent
 from limnos.names.path import Levels
 from limnos.services.lance.catalog_directories import (
     CatalogDirectory,
@@ -224,7 +223,7 @@ async def _resolve_tag(ctx: Context, table: LanceTable, *, at: VersionReference)
         raise BadRequest("A tag determines version and branch: leave out version and branch, or the tag")
     reference = (await references_of(ctx, table)).tags.get(cast("str", at.tag))
     if reference is None:
-        raise NotFound(f"Tag does not exist: {escape_percent(cast('str', at.tag))}", kind="tag")
+        raise NotFound(cast("str", at.tag), kind="tag")
     return VersionReference(reference.version, branch=reference.branch)
 
 

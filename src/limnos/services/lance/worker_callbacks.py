@@ -11,7 +11,6 @@ from __future__ import annotations
 import msgspec
 
 from limnos.model.errors import CommitConflict, LimnosError, NotFound
-from limnos.model.privileges import escape_percent
 from limnos.names.path import Levels
 from limnos.services.lance.commits import NewVersion, version_create
 from limnos.services.lance.tables import LanceTable
@@ -119,5 +118,5 @@ async def newest_versions_of(
         if top is not None:
             versions[name] = library_version_of(version_view_of(manifests_for(ctx, table, branch=name), top))
         elif name:
-            raise NotFound(f"Branch does not exist: {escape_percent(name)}", kind="branch")
+            raise NotFound(name, kind="branch")
     return versions
