@@ -29,6 +29,12 @@ class CommandResult:
         return json.loads(self.out)
 
     @property
+    def rows(self) -> list[dict[str, object]]:
+        """The rows of a list, from standard output as JSON."""
+        rows: list[dict[str, object]] = json.loads(self.out)
+        return rows
+
+    @property
     def error(self) -> dict[str, object]:
         """The error that was written to standard error as JSON."""
         document: dict[str, dict[str, object]] = json.loads(self.err)

@@ -444,6 +444,7 @@ def test_as_runs_with_a_token_of_the_user(fake: FakeServer, run: Run) -> None:
     assert [(each.method, each.headers["Authorization"]) for each in fake.asked] == [
         ("POST", "Bearer lim_admin"),
         ("GET", "Bearer lim_of_ana"),
+        ("GET", "Bearer lim_of_ana"),
         ("DELETE", "Bearer lim_admin"),
     ]
     assert fake.asked[0].body == {"user": "ana", "name": "limnos --as", "expires_in_s": 900}

@@ -7,6 +7,7 @@ A test compares the flags without a value with those of the commands.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 _SWITCHES: Final = """
@@ -123,6 +124,18 @@ def spelled_duration(text: str) -> str | None:
         return None
     unit = next(each for start, each in _UNITS.items() if match[2].startswith(start))
     return f"{int(match[1]) * int(unit[:-1])}{unit[-1]}"
+
+
+def with_joined_durations(tokens: Sequence[str]) -> list[str]:
+    """Return a command line in which a duration of two words, such as `30 days`, is one: `30d`."""
+    result: list[str] = []
+    for token in tokens:
+        duration = spelled_duration(f"{result[-1]} {token}") if result and result[-1].isdigit() else None
+        if duration is not None:
+            result[-1] = duration
+        else:
+            result.append(token)
+    return result
 
 
 def takes_value(flag: str) -> bool:

@@ -23,6 +23,12 @@ _OTHER_COMMANDS: Final = (
         "filters are of restrictions",
         "'limnos create restriction {0} PATH --filter CONDITION'",
     ),
+    (
+        "list|show",
+        "--select|--models|--exclude|-s|-m",
+        "steps of a pipeline are selected by commands of its file",
+        "'limnos pipeline plan FILE --select {value}'",
+    ),
     ("list", "--tree", "a tree is another command", "'limnos tree {0}'"),
     (
         "logout",
@@ -154,7 +160,6 @@ CHOICES: Final = {
 """Others' words for the choices of a flag."""
 FIND_FILTERS: Final = {"--owner": "owner", "--owned-by": "owner", "--tag": "tag"}
 """Filters of `find`, by flags that are typed for `list`."""
-TIME_UNITS: Final = frozenset({"day", "hour", "hr", "minute", "min", "second", "sec", "week"})
 SHORT_KINDS: Final = {"ns": "namespace", "db": "namespace", "cat": "catalog", "tbl": "table", "t": "table"}
 """Short kinds of other tools, which a catalog may be called too."""
 FILE: Final = re.compile(r".*\.(?:ya?ml|json|toml|tf|sql)|.*/.*|-")

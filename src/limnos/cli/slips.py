@@ -23,7 +23,7 @@ from cyclopts.exceptions import (
 )
 
 from limnos.cli.errors import UsageError
-from limnos.cli.flags import GUESSED_FLAGS, filled_value
+from limnos.cli.flags import GUESSED_FLAGS, filled_value, with_joined_durations
 from limnos.cli.foreign_flags import (
     CHOICES,
     FILE,
@@ -34,7 +34,6 @@ from limnos.cli.foreign_flags import (
     PLACES,
     SECOND_COMMANDS,
     SHORT_KINDS,
-    TIME_UNITS,
 )
 from limnos.cli.grammar.reading import answers
 from limnos.cli.grammar.spelling import close_words, typed_as
@@ -148,10 +147,9 @@ def _too_many(extra: str, command: _Command) -> UsageError:
     if command.words[0] in {"protect", "unprotect", "undrop"} and words and words[0].lower() in _PRINCIPALS:
         text = f"'limnos {command.words[0]}' is for objects, not for a {words[0].lower()}"
         return UsageError(text, hint=f"'{shlex.join(['limnos', 'show', words[0].lower(), extra])}' shows it")
-    if before.isdigit() and extra.rstrip("s") in TIME_UNITS:
-        return UsageError(
-            message, hint=answers.propose([*command.tokens[: at - 1], before + extra[0], *command.tokens[at + 1 :]])
-        )
+    if (rest := with_joined_durations(command.rest)) != command.rest:
+        text = "a duration is one word, such as 30d"
+        return UsageError(text, hint=answers.propose([*command.typed_name, *rest]))
     plain = [word for word in words if word.lower() not in FILLERS]
     if len(plain) < len(words) and command.words[0] in {"list", "show", "tree", "head", "files"}:
         joins = next(word for word in words if word.lower() in FILLERS)

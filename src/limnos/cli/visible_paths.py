@@ -108,7 +108,10 @@ def _in_part(path: Sequence[str], known: KnownPath, *, typed: TypedCommand) -> P
     if not _CONTAINERS & {*known.kinds}:
         message = f"{display.render(above)} is {_with_article(known.kinds[0])}: no object is below it"
         if typed.words[:2] in {("set", "tag"), ("tag", "add")} and "table" in known.kinds:
-            message += "; a column's tags are set in the console and over Gravitino REST"
+            column = display.render(path[known.length :])
+            tag = typed.words[2] if len(typed.words) > 2 else "TAG"
+            again = typed.command("set", "tag", tag, display.render(above), "--column", column)
+            return PathAnswer(message, f"'{again}'")
         return PathAnswer(message, _shows(above, known.kinds, typed=typed))
     if (version := _version_of(path, typed=typed)) is not None:
         return version
@@ -199,6 +202,8 @@ def hint_for_name(typed: TypedCommand) -> str:
     spaced = [re.sub(r" *\. *", ".", word.strip()) for word in typed.tokens if "`" not in word]
     if not path and len(spaced) == len(typed.tokens) and spaced != list(typed.tokens):
         return f"'{TypedCommand(spaced).again()}'"
+    if any(word.startswith("@") for word in typed.words[1:]):
+        return f"'{typed.command('list', 'filesets')}': a stage is a fileset here"
     if (file := _file_of(typed)) is not None:
         return file.hint
     if any("/" in part for part in path):

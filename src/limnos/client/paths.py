@@ -119,12 +119,14 @@ def view_url(metalake: str, parts: Parts) -> str:
     return f"{namespace_url(metalake, parts[:-1])}/views/{iceberg.encode_name(parts[-1])}"
 
 
-def full_name(parts: Parts, kind: str, *, separator: str) -> str:
-    """Return Gravitino's `fullName` of an object in a catalog: `catalog.a:b.table`, quoted where ambiguous."""
+def full_name(parts: Parts, kind: str, *, separator: str, column: str | None = None) -> str:
+    """Return Gravitino's `fullName` of an object in a catalog, or of a column of it: `catalog.a:b.table`, quoted where
+    ambiguous.
+    """
     leaf = parts[-1] if kind in LEAVES else None
     levels = parts[1:-1] if kind in LEAVES else parts[1:]
     codec = LogicalCodec(separator, policy="unrestricted")
-    return render_quoted(FullName(parts[0], levels, leaf), codec=codec)
+    return render_quoted(FullName(parts[0], levels, name=leaf, column=column), codec=codec)
 
 
 def parts_of_full_name(text: str, kind: str, *, separator: str) -> Parts | None:

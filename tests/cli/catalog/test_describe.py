@@ -33,15 +33,12 @@ def test_tag_path_is_refused_with_the_tag_command(fake: FakeServer, limnos: Run,
     assert fake.calls == []
 
 
-@pytest.mark.parametrize("kind", ["table", "view", "tag"])
-def test_ls_refuses_kinds_without_children(fake: FakeServer, limnos: Run, kind: str) -> None:
-    """`--kind` states the kind of the path and is not a filter: `ls` refuses kinds without children before it sends a
-    request.
-    """
-    done = limnos("ls", "main.raw", "--kind", kind)
+def test_list_of_a_tag_is_refused(fake: FakeServer, limnos: Run) -> None:
+    """A tag has no content: `list` with `--kind tag` is refused before it sends a request."""
+    done = limnos("ls", "main.raw", "--kind", "tag")
 
     assert (done.code, fake.calls) == (2, [])
-    assert f"a {kind} has no content to list" in str(done.error["message"])
+    assert "a tag has no content to list" in str(done.error["message"])
 
 
 def test_restricted_table_is_shown_without_its_closed_location(fake: FakeServer, limnos: Run) -> None:

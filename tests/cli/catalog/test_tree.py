@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.cli.conftest import Run
 from tests.client.fake import FakeServer
 
@@ -130,6 +132,18 @@ def test_describe_refuses_unsupported_kinds(fake: FakeServer, limnos: Run) -> No
 
 
 CHILDREN = "/api/limnos/v1/metalakes/lake/catalogs/main/children"
+
+
+@pytest.mark.parametrize("flag", ["--kind", "--only"])
+def test_kind_without_content_selects_what_is_listed(fake: FakeServer, limnos: Run, flag: str) -> None:
+    """A table has no content, so that `--kind table` of a list, as `--only table`, lists the tables below the path."""
+    children = [{"kind": kind, "name": kind[0], "path": ["main", "raw", kind[0]]} for kind in ("table", "view")]
+    fake.on("GET", f"{CHILDREN}?path=raw&limit=500", {"children": children, "after": None})
+
+    done = limnos("list", "main.raw", flag, "table")
+
+    assert done.code == 0
+    assert [row["name"] for row in done.rows] == ["main.raw.t"]
 
 
 def test_ls_long_shows_every_kind_with_details(fake: FakeServer, limnos: Run) -> None:

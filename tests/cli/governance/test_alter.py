@@ -108,3 +108,15 @@ def test_changes_that_the_kind_lacks_are_usage_errors(
 
     assert (done.code, fake.asked) == (2, [])
     assert done.error["message"] == message
+
+
+def test_removal_of_a_missing_property_names_the_existing_ones(fake: FakeServer, limnos: Run) -> None:
+    """A property that the object lacks is refused with those that it has, and nothing is changed."""
+    space = {"namespace": ["raw"], "properties": {"team": "log"}}
+    fake.on("GET", "/iceberg/v1/lake.main/namespaces/raw", space)
+
+    done = limnos("set", "namespace", "main.raw", "--remove-property", "tema", "--comment", "x")
+
+    assert done.code == 3
+    assert done.error["message"] == "namespace main.raw has no property tema: it has team"
+    assert {each.method for each in fake.asked} == {"GET"}

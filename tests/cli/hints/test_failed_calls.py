@@ -15,6 +15,7 @@ from limnos.cli.hints.typed_command import TypedCommand
 from limnos.cli.lookups import UsedServer, used_server
 from limnos.cli.profiles import Profile
 from limnos.client.errors import ConflictError, DeniedError, NotFoundError, RefusedError, UnavailableError
+from limnos.model.restrictions import CLOSED_TO
 
 
 def test_hint_repeats_server_metalake_and_caller() -> None:
@@ -270,3 +271,18 @@ def test_owner_who_may_not_grant_above_gets_another_way() -> None:
     assert "'limnos request access main.clinic.wards'" in preset
     assert "a privilege on main, above the object that you own" in request
     assert "'limnos request grant 4de6'" in request
+
+
+def test_restricted_user_is_pointed_to_the_rows_that_are_left() -> None:
+    """A refusal by a read restriction proposes `head`, which reads what the user may see, and no access to explain."""
+    message = (
+        "User 'ana' is not authorized to perform operation 'table_load' on metadata 'main.raw.t': restriction r of"
+        f" main.raw.t ({CLOSED_TO})"
+    )
+    error = DeniedError(message, status=403, code="denied")
+
+    hint = hint_for(error, TypedCommand(["lineage", "up", "main.raw.t"]))
+
+    assert hint is not None
+    assert "'limnos head main.raw.t' shows those that are left to you" in hint
+    assert "access explain" not in hint

@@ -104,8 +104,9 @@ def test_expiring_token_is_refreshed_before_the_request(fake: FakeServer, run: R
 
     assert run("whoami").code == 0
 
-    assert fake.asked[-2].body == {"refresh_token": "lim_2_b"}
-    assert fake.asked[-1].headers["Authorization"] == "Bearer lim_3_c"
+    refresh, *later = fake.asked[-3:]
+    assert refresh.body == {"refresh_token": "lim_2_b"}
+    assert {each.headers["Authorization"] for each in later} == {"Bearer lim_3_c"}
     profile = json.loads(file.read_text())["profiles"][name]
     assert (profile["token"], profile["refresh_token"]) == ("lim_3_c", "lim_2_b")
 
@@ -205,6 +206,34 @@ def test_whoami_without_a_credential_fails_with_the_commands_to_sign_in(fake: Fa
     assert "you are not signed in" in str(nobody.error["message"])
     assert "'limnos login --local'" in str(nobody.error["hint"])
     assert console.error["hint"] == nobody.error["hint"]
+
+
+def test_whoami_notes_that_the_metalake_refuses_the_user(fake: FakeServer, run: Run) -> None:
+    """A user who is disabled, or no member of the metalake, is named with a note that says so."""
+    fake.on("GET", WHO, {"user": "ana"})
+    refusal = {"code": 1004, "type": "ForbiddenException", "message": "User ana is disabled in metalake lake"}
+    fake.on("GET", "/api/metalakes/lake", refusal, status=403)
+
+    done = run("whoami", "--uri", fake.uri, "--user", "ana", "--output", "table")
+
+    assert (done.code, done.out) == (0, f"ana at {fake.uri}\n")
+    assert done.err == "note: User ana is disabled in metalake lake\n"
+
+
+def test_password_for_an_unknown_user_prints_a_note(
+    fake: FakeServer, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Passwords belong to the server: one is set for any name, with a note if the metalake has no such user."""
+    fake.on("GET", WHO, {"user": "admin"})
+    fake.on("PUT", "/api/limnos/v1/users/eve/password", {"replaced": False})
+    missing = {"code": 1003, "type": "NoSuchUserException", "message": "User eve does not exist in metalake lake"}
+    fake.on("GET", "/api/metalakes/lake/users/eve", missing, status=404)
+    monkeypatch.setattr("sys.stdin", io.StringIO("a few long words\n"))
+
+    done = run("set", "password", "eve", "--uri", fake.uri, "--user", "admin", "--output", "table")
+
+    assert (done.code, done.out) == (0, "set the password of user eve\n")
+    assert done.err.endswith("note: metalake lake has no user eve: 'limnos create user eve' adds it\n")
 
 
 TOKENS = "/api/limnos/v1/tokens"

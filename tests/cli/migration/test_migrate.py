@@ -73,6 +73,19 @@ def moved(limnos: Run, source: FakeServer, *flags: str) -> tuple[CommandResult, 
     return done, lines[-1]["counts"], {".".join(line["path"]): line["state"] for line in lines[:-1]}
 
 
+def test_plan_prints_text_and_a_note_on_a_terminal(fake: FakeServer, limnos: Run, source: FakeServer) -> None:
+    """With tables as the output format the counts are text, and a note says that a plan changes nothing."""
+    tables(source, t="s3://b/x/t")
+
+    with here(fake):
+        done = limnos("migrate", "from", "iceberg-rest", source.uri, "--to", "main", "--plan", "--output", "table")
+
+    assert "1 new" in done.out
+    assert "{" not in done.out
+    assert "note: a plan; nothing was changed." in done.err
+    assert [each for each in fake.asked if each.method == "POST"] == []
+
+
 def test_plan_names_new_tables_and_conflicts(fake: FakeServer, limnos: Run, source: FakeServer) -> None:
     """A plan names twins by case, names that do not fit, two tables at one place, and tables that cannot be read."""
     tables(

@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal, cast, get_args
 
 import msgspec
 from cyclopts import Parameter
@@ -62,6 +62,8 @@ def ls(
     recursive
         List everything below, not only the next level; at most 10,000 objects.
     """
+    if kind in get_args(ListedKind) and kind != "namespace":  # it has no content, so it is the kind of what is listed
+        kind, only = None, only or cast("ListedKind", kind)
     if kind not in {None, "metalake", "catalog", "namespace", "job_template"}:
         hint = "'limnos list tags'" if kind == "tag" else "--kind is the kind of PATH: give a catalog or namespace"
         raise UsageError(f"a {kind} has no content to list", hint=hint)
@@ -177,6 +179,7 @@ def whoami(*, common: CommonFlags = DEFAULTS) -> None:
     """
     with common.client() as client:
         user = client.whoami()
+        refusal = _refusal_of(client, common.metalake)
     if user == ANONYMOUS and common.credential_source(os.environ) is None and common.as_user is None:
         raise StoppedError(
             f"you are not signed in to {common.server_url}: this command sent no credential, and is {ANONYMOUS}",
@@ -184,7 +187,20 @@ def whoami(*, common: CommonFlags = DEFAULTS) -> None:
             hint=SIGN_IN,
         )
     server = common.server_url
+    if refusal is not None:
+        print(visible(f"note: {refusal.message}"), file=sys.stderr)
     show_done(f"{user} at {server}", {"user": user, "server": server}, output_format=common.output_format)
+
+
+def _refusal_of(client: Client, metalake: str) -> DeniedError | None:
+    """Return the error by which a metalake refuses all requests of the caller, such as a disabled user, or None."""
+    try:
+        client.metalakes.get(metalake)
+    except DeniedError as error:
+        return error
+    except (ClientError, ArgumentError):
+        return None
+    return None
 
 
 def _long_rows(client: Client, children: Sequence[ChildInfo], *, is_long: bool) -> list[Row]:

@@ -7,17 +7,18 @@ the caller's rights. Columns are looked up first. A refusal names what was chang
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 from cyclopts import Parameter
 
-from limnos.cli.catalog.columns import column_names
+from limnos.cli.catalog.columns import require_columns
 from limnos.cli.common import DEFAULTS, CommonFlags, Kind, pairs_of, properties_of
-from limnos.cli.failures import UsageError
+from limnos.cli.failures import StoppedError, UsageError
 from limnos.cli.output import show_done
-from limnos.client import ClientError, NotFoundError
+from limnos.client import ClientError
 from limnos.client.values import Json
 
 if TYPE_CHECKING:
@@ -68,6 +69,12 @@ def set_(
             "nothing to change is given",
             hint=f"'limnos set {f'{kind} ' if kind else ''}{path} --comment TEXT', or --owner, --tag, --property",
         )
+    column = next((each for each in changes.column if "=" not in each), None)
+    if column is not None and changes.tag:
+        tagged = shlex.join(["limnos", "set", "tag", changes.tag[0], path, "--column", column])
+        raise UsageError(
+            f"'{column}' is not KEY=VALUE", hint=f"'{tagged}' tags the column, --column {column}=TEXT describes it"
+        )
     with common.client() as client:
         word = kind or client.objects.kind(path)
         steps = _steps(client, path, kind=word, changes=changes)
@@ -91,8 +98,10 @@ def _steps(client: Client, path: str, *, kind: str, changes: Changes) -> list[tu
     """Return the calls that change an object, with the names of what they change."""
     steps: list[tuple[str, Callable[[], None]]] = []
     updates, names = _updates(kind, changes)
+    if changes.remove_property:
+        _require_properties(client, path, kind=kind, keys=changes.remove_property)
     if changes.column and (changes.tag or changes.untag):
-        _require_columns(client, path, columns=list(pairs_of(changes.column, flag="--column fare='in dollars'")))
+        require_columns(client, path, columns=list(_descriptions(changes)))
     if changes.tag or changes.untag:
 
         def change_tags() -> None:
@@ -111,16 +120,36 @@ def _steps(client: Client, path: str, *, kind: str, changes: Changes) -> list[tu
     return steps
 
 
-def _require_columns(client: Client, path: str, *, columns: list[str]) -> None:
-    """Raise NotFoundError for the first column that an Iceberg table lacks. Other tables are checked by the server."""
+def _descriptions(changes: Changes) -> dict[str, str]:
+    """Return the descriptions of columns. Raises UsageError for a column without one."""
+    return pairs_of(changes.column, flag="--column fare='in dollars'")
+
+
+def _require_properties(client: Client, path: str, *, kind: str, keys: Sequence[str]) -> None:
+    """Raise NotFoundError for the first property that an object lacks. Objects whose properties the caller cannot load
+    are checked by the server.
+    """
     try:
-        names = column_names(client, path)
+        properties = _properties(client, path, kind=kind)
     except ClientError:
         return
-    for column in columns if names else []:
-        if column not in names and column.split(".")[0] not in names:
-            text = f"{path} has no column {column}: it has {', '.join(names)}"
-            raise NotFoundError(text, status=404, code="not-found")
+    for key in keys:
+        if properties is not None and key not in properties:
+            known = f"it has {', '.join(sorted(properties))}" if properties else "it has no properties"
+            text = f"{kind} {path} has no property {key}: {known}"
+            raise StoppedError(text, code="not-found", hint=f"'limnos show {shlex.quote(path)}' shows its properties")
+
+
+def _properties(client: Client, path: str, *, kind: str) -> Mapping[str, object] | None:
+    """Load the properties of a catalog, a namespace or an Iceberg table; None for other kinds."""
+    if kind == "catalog":
+        return client.catalogs.get(path).properties
+    if kind == "namespace":
+        return client.namespaces.load(path).properties
+    if kind != "table":
+        return None
+    metadata = client.tables.load(path, snapshots="refs").metadata
+    return cast("Mapping[str, object]", metadata.get("properties") or {})
 
 
 def _updates(kind: str, changes: Changes) -> tuple[list[Json], str]:
@@ -138,7 +167,7 @@ def _updates(kind: str, changes: Changes) -> tuple[list[Json], str]:
     if changes.comment is not None:
         updates.append({"@type": "updateComment", "newComment": changes.comment})
         names.append("comment")
-    for column, text in pairs_of(changes.column, flag="--column fare='in dollars'").items():
+    for column, text in _descriptions(changes).items():
         updates.append({"@type": "updateColumnComment", "fieldName": column.split("."), "newComment": text})
         names.append(f"column {column}")
     pairs = properties_of(changes.property)

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import App
+from cyclopts import App, Parameter
 
+from limnos.cli.catalog.columns import require_columns
 from limnos.cli.catalog.tree import require
 from limnos.cli.common import DEFAULTS, Comment, CommonFlags, KindFlag, Property, YesFlag, confirm, properties_of
+from limnos.cli.failures import UsageError
 from limnos.cli.output import Row, show_done, show_rows
 from limnos.client.values import MetadataObject, Tag
 
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from limnos.client import Client
 
 app = App(name="tag")
+ColumnFlag = Annotated[str | None, Parameter(help="A column of the table PATH, instead of the table itself.")]
 
 
 @app.command
@@ -48,7 +51,14 @@ def delete(name: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS
 
 
 @app.command(name="list")
-def list_tags(path: str | None = None, /, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS) -> None:
+def list_tags(
+    path: str | None = None,
+    /,
+    *,
+    column: ColumnFlag = None,
+    kind: KindFlag = None,
+    common: CommonFlags = DEFAULTS,
+) -> None:
     """List the tags you may use; with a path, the tags of an object, including inherited tags.
 
     Parameters
@@ -56,11 +66,13 @@ def list_tags(path: str | None = None, /, *, kind: KindFlag = None, common: Comm
     path
         A catalog, namespace or table, as `main.raw.nyc`.
     """
+    if path is None and column is not None:
+        raise UsageError("--column needs the table of the column", hint=f"'limnos list tags PATH --column {column}'")
     with common.client() as client:
         if path is None:
             rows, columns = [_row(tag) for tag in client.tags.list()], ["name", "comment"]
         else:
-            tags = client.tags.on(path, kind=kind or client.objects.kind(path))
+            tags = client.tags.on(path, kind=kind or client.objects.kind(path), column=column)
             rows, columns = (
                 [{**_row(tag), "inherited": tag.inherited} for tag in tags],
                 ["name", "inherited", "comment"],
@@ -92,8 +104,16 @@ def describe(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
 
 
 @app.command
-def add(name: str, path: str, /, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS) -> None:
-    """Attach a tag to an object, such as a catalog, namespace or table. Objects below inherit it.
+def add(
+    name: str,
+    path: str,
+    /,
+    *,
+    column: ColumnFlag = None,
+    kind: KindFlag = None,
+    common: CommonFlags = DEFAULTS,
+) -> None:
+    """Attach a tag to an object, such as a catalog, namespace or table, or to a column. Objects below inherit it.
 
     Parameters
     ----------
@@ -103,13 +123,24 @@ def add(name: str, path: str, /, *, kind: KindFlag = None, common: CommonFlags =
         The object, as `main.raw.nyc`.
     """
     with common.client() as client:
-        names = client.tags.change(path, kind=kind or client.objects.kind(path), adds=(name,))
-    show_done(f"tag {name} is on {path}", {"object": path, "tags": list(names)}, output_format=common.output_format)
+        if column is not None:
+            require_columns(client, path, columns=[column])
+        names = client.tags.change(path, kind=kind or client.objects.kind(path), column=column, adds=(name,))
+    result = {"object": path, "column": column, "tags": list(names)}
+    show_done(f"tag {name} is on {_spelled(path, column)}", result, output_format=common.output_format)
 
 
 @app.command
-def remove(name: str, path: str, /, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS) -> None:
-    """Detach a tag from an object, such as a catalog, namespace or table.
+def remove(
+    name: str,
+    path: str,
+    /,
+    *,
+    column: ColumnFlag = None,
+    kind: KindFlag = None,
+    common: CommonFlags = DEFAULTS,
+) -> None:
+    """Detach a tag from an object, such as a catalog, namespace or table, or from a column.
 
     Parameters
     ----------
@@ -119,10 +150,13 @@ def remove(name: str, path: str, /, *, kind: KindFlag = None, common: CommonFlag
         The object, as `main.raw.nyc`.
     """
     with common.client() as client:
-        names = client.tags.change(path, kind=kind or client.objects.kind(path), removes=(name,))
-    show_done(
-        f"removed tag {name} from {path}", {"object": path, "tags": list(names)}, output_format=common.output_format
-    )
+        names = client.tags.change(path, kind=kind or client.objects.kind(path), column=column, removes=(name,))
+    result = {"object": path, "column": column, "tags": list(names)}
+    show_done(f"removed tag {name} from {_spelled(path, column)}", result, output_format=common.output_format)
+
+
+def _spelled(path: str, column: str | None) -> str:
+    return path if column is None else f"column {column} of {path}"
 
 
 def _row(tag: Tag) -> Row:

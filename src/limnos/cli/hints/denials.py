@@ -8,6 +8,7 @@ import re
 from limnos.cli.hints.typed_command import TypedCommand, path_parts
 from limnos.cli.lookups import AccessOffer, access_offer, other_metalake
 from limnos.client.errors import DeniedError
+from limnos.model.restrictions import CLOSED_TO
 
 _DECISION = re.compile(r"perform operation '(\w+)' on metadata '(.+?)': ", re.DOTALL)
 """The position of the decision in an error message of Iceberg REST, which has no separate field for it."""
@@ -33,6 +34,9 @@ def denied_hint(error: DeniedError, typed: TypedCommand) -> str:
     words = ["access", "explain", action, *([] if whole or not target else [target])]
     words += ["--kind", kind] if kind and not whole else []
     shows = f"'{typed.command(*words)}' shows what is missing"
+    if CLOSED_TO in error.message:
+        reads = typed.command("head", target or "PATH")
+        return f"restricted users may only read the table's rows: '{reads}' shows those that are left to you"
     if (instead := _of_grants(action, target, typed=typed)) is not None:
         return f"{instead}; {shows}"
     offer = None if whole else access_offer(action, kind=kind, path=target)

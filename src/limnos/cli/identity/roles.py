@@ -12,7 +12,8 @@ from cyclopts import App
 
 from limnos.cli.catalog.tree import require
 from limnos.cli.common import DEFAULTS, CommonFlags, Property, YesFlag, confirm, properties_of
-from limnos.cli.output import Row, show_done, show_rows
+from limnos.cli.output import Row, show_done, show_rows, visible
+from limnos.client import ClientError
 from limnos.client.values import Role
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def list_roles(*, common: CommonFlags = DEFAULTS) -> None:
 
 @app.command
 def describe(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
-    """Show a role's privileges.
+    """Show a role's privileges, and the users and groups that have the role, as far as you may list these.
 
     Parameters
     ----------
@@ -70,15 +71,27 @@ def describe(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     with common.client() as client:
         role = client.roles.get(name)
         grants = grants_of(client, role)
+        holders = _holders_of(client, name)
     if common.output_format == "json":
         show_done(
             "",
-            {"name": role.name, "properties": role.properties or {}, "grants": grants},
+            {"name": role.name, "properties": role.properties or {}, "grants": grants, "holders": holders},
             output_format="json",
         )
     else:
         columns = ["privilege", "condition", "kind", "object"]
         show_rows(grants, columns, output_format="table", empty=f"role {role.name} grants nothing")
+        if holders is not None:
+            print(visible(f"\ngranted to {', '.join(holders) or 'no user and no group'}, as far as you may list them"))
+
+
+def _holders_of(client: Client, role: str) -> list[str] | None:
+    """Return the users and groups that have a role, such as `user:ana`; None if the caller may not list them."""
+    try:
+        users = [f"user:{user.name}" for user in client.users.list() if role in user.roles]
+        return users + [f"group:{group.name}" for group in client.groups.list() if role in group.roles]
+    except ClientError:
+        return None
 
 
 def grants_of(client: Client, role: Role) -> list[Row]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from typing import TYPE_CHECKING, Final
 
@@ -13,7 +14,7 @@ from limnos.cli.common import DEFAULTS, CommonFlags, YesFlag, confirm
 from limnos.cli.identity import secrets
 from limnos.cli.identity.login import ask_password
 from limnos.cli.output import Row, show_done, show_fields, show_rows, visible
-from limnos.client import ArgumentError, ClientError
+from limnos.client import ArgumentError, ClientError, NotFoundError
 from limnos.client.values import User
 from limnos.names import display
 
@@ -124,9 +125,21 @@ def password(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     with common.client() as client:
         old = ask_password("Old password, if any: ", required=False) if client.whoami() == name else None
         replaced = client.logins.set_password(name, ask_password("New password: "), old=old)
+        _note_missing(client, name, metalake=common.metalake)
     show_done(
         f"set the password of user {name}", {"user": name, "replaced": replaced}, output_format=common.output_format
     )
+
+
+def _note_missing(client: Client, name: str, *, metalake: str) -> None:
+    """Print a note if the metalake does not have a user: passwords belong to the server, users to a metalake."""
+    try:
+        client.users.get(name)
+    except NotFoundError:
+        text = f"note: metalake {metalake} has no user {name}: 'limnos create user {shlex.quote(name)}' adds it"
+        print(visible(text), file=sys.stderr)
+    except (ClientError, ArgumentError):
+        return
 
 
 def _note_owned(client: Client, name: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from shlex import quote
@@ -177,7 +177,7 @@ def from_(
         ) as source,
         closing(_own_catalog(common, to)) as own,
     ):
-        move = Move(source, LimnosTarget(client, to, catalog=own), says=_print_line, only=step.levels)
+        move = Move(source, LimnosTarget(client, to, catalog=own), says=_printer(common), only=step.levels)
         _run(move, step, to=f"{common.server_url}/iceberg {to}")
         if kind == "gravitino" and warehouse is not None and step.is_move:
             _bring_access(
@@ -191,7 +191,7 @@ def from_(
             )
         if step.plan:
             _print_locations(move, client.catalogs.get(to).properties, catalog=to, metalake=common.metalake)
-    _finish(move)
+    _finish(move, step, common=common)
 
 
 @app.command(name="to")
@@ -229,9 +229,9 @@ def to_(
         closing(open_catalog(uri, token=target_token, warehouse=warehouse, timeout_s=common.timeout)) as target,
         closing(_own_catalog(common, source)) as own,
     ):
-        move = Move(own, RestTarget(target), says=_print_line, only=step.levels)
+        move = Move(own, RestTarget(target), says=_printer(common), only=step.levels)
         _run(move, step, to=uri)
-    _finish(move)
+    _finish(move, step, common=common)
 
 
 def _bring_access(
@@ -268,10 +268,18 @@ def _run(move: Move, step: StepFlags, *, to: str) -> None:
         move.run(plans=step.plan)
 
 
-def _print_line(line: Line) -> None:
-    if line.word in _QUIET and not line.text:
-        return
-    print(msgspec.json.encode({"path": list(line.path), "state": line.word, "text": line.text}).decode())
+def _printer(common: CommonFlags) -> Callable[[Line], None]:
+    """Return the function that prints what is said of an object: as text on a terminal, else as a line of JSON."""
+
+    def print_line(line: Line) -> None:
+        if line.word in _QUIET and not line.text:
+            return
+        if common.output_format == "table":
+            print(visible(f"{line.word}  {display.render(line.path)}{'  ' if line.text else ''}{line.text}"))
+        else:
+            print(msgspec.json.encode({"path": list(line.path), "state": line.word, "text": line.text}).decode())
+
+    return print_line
 
 
 def _print_locations(move: Move, properties: dict[str, str], *, catalog: str, metalake: str) -> None:
@@ -289,11 +297,18 @@ def _print_locations(move: Move, properties: dict[str, str], *, catalog: str, me
         print(visible(note), file=sys.stderr)
 
 
-def _finish(move: Move) -> None:
-    print(msgspec.json.encode({"counts": dict(sorted(move.counts.items()))}).decode())
+def _finish(move: Move, step: StepFlags, *, common: CommonFlags) -> None:
+    counts = dict(sorted(move.counts.items()))
+    if common.output_format == "table":
+        print(", ".join(f"{count:,} {word}" for word, count in counts.items()) or "no objects")
+    else:
+        print(msgspec.json.encode({"counts": counts}).decode())
+    if step.plan:
+        print("note: a plan; nothing was changed. The same command without --plan moves the objects", file=sys.stderr)
     bad = sum(count for word, count in move.counts.items() if word not in _FINE)
     if bad:
-        raise StoppedError(f"{bad} objects need a look: see the lines above", hint="docs/guides/moving-in.md")
+        what = "1 object needs" if bad == 1 else f"{bad:,} objects need"
+        raise StoppedError(f"{what} a look: see the lines above", hint="docs/guides/moving-in.md")
 
 
 def open_catalog(

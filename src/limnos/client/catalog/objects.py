@@ -62,8 +62,12 @@ def known_objects(scope: ClientScope, path: Parts) -> Flow[KnownObjects]:
     return (yield from call("GET", url, answer=KnownObjects, query={"path": display.render(path)}))
 
 
-def object_name(scope: ClientScope, path: str | Sequence[str], *, kind: str) -> Flow[str]:
-    """Return Gravitino's `fullName` of an object. The separator is requested only if it is needed."""
+def object_name(scope: ClientScope, path: str | Sequence[str], *, kind: str, column: str | None = None) -> Flow[str]:
+    """Return Gravitino's `fullName` of an object, or of a column of it. The separator is requested only if it is
+    needed. Raises ArgumentError for a column of anything but a table.
+    """
+    if column is not None and kind != "table":
+        raise ArgumentError(f"a {kind} has no columns with tags: give the path of a table")
     if kind == "metalake" or kind in APART_WORDS:
         return path if isinstance(path, str) else path[-1]
     if kind == "catalog":
@@ -71,7 +75,7 @@ def object_name(scope: ClientScope, path: str | Sequence[str], *, kind: str) -> 
     parts = table_parts(path) if kind == "table" else parts_of(path, least=2 if kind == "namespace" else 3)
     levels = len(parts) - (2 if kind in LEAVES else 1)
     glue = (yield from separator(scope)) if levels > 1 else DEFAULT_SEPARATOR
-    return full_name(parts, kind, separator=glue)
+    return full_name(parts, kind, separator=glue, column=column)
 
 
 class Objects(Resource[S]):

@@ -53,21 +53,27 @@ class Tags(Resource[S]):
         return call("GET", url, answer=tuple[MetadataObject, ...], field="metadataObjects", query={"value": value})
 
     @verb
-    def on(self, path: str | Sequence[str], *, kind: str) -> Flow[tuple[Tag, ...]]:
-        """List the tags of an object, including inherited tags; `kind` as in `Roles.allow`."""
-        name = yield from object_name(self.scope, path, kind=kind)
-        url = self.gravitino_url("objects", TYPES[kind], name, "tags")
+    def on(self, path: str | Sequence[str], *, kind: str, column: str | None = None) -> Flow[tuple[Tag, ...]]:
+        """List the tags of an object, or of a column of a table, including inherited tags; `kind` as in
+        `Roles.allow`.
+        """
+        url = yield from self._tags_url(path, kind=kind, column=column)
         return (yield from call("GET", f"{url}?details=true", answer=tuple[Tag, ...], field="tags"))
 
     @verb
     def change(
-        self, path: str | Sequence[str], *, kind: str, adds: Iterable[str] = (), removes: Iterable[str] = ()
+        self,
+        path: str | Sequence[str],
+        *,
+        kind: str,
+        column: str | None = None,
+        adds: Iterable[str] = (),
+        removes: Iterable[str] = (),
     ) -> Flow[tuple[str, ...]]:
-        """Attach the tags `adds` to an object, and detach the tags `removes`. Returns the names of its tags
-        afterwards.
+        """Attach the tags `adds` to an object, or to a column of a table, and detach the tags `removes`. Returns the
+        names of its tags afterwards.
         """
-        name = yield from object_name(self.scope, path, kind=kind)
-        url = self.gravitino_url("objects", TYPES[kind], name, "tags")
+        url = yield from self._tags_url(path, kind=kind, column=column)
         body = {"tagsToAdd": [*adds], "tagsToRemove": [*removes]}
         return (yield from call("POST", url, answer=tuple[str, ...], field="names", body=body))
 
@@ -84,10 +90,13 @@ class Tags(Resource[S]):
 
         A tag whose last value is removed is detached. Returns the names of the object's tags afterwards.
         """
-        name = yield from object_name(self.scope, path, kind=kind)
-        url = self.gravitino_url("objects", TYPES[kind], name, "tags")
+        url = yield from self._tags_url(path, kind=kind)
         body = {"tagsToAdd": _items(adds), "tagsToRemove": _items(removes)}
         return (yield from call("POST", url, answer=tuple[str, ...], field="names", body=body))
+
+    def _tags_url(self, path: str | Sequence[str], *, kind: str, column: str | None = None) -> Flow[str]:
+        name = yield from object_name(self.scope, path, kind=kind, column=column)
+        return self.gravitino_url("objects", "column" if column is not None else TYPES[kind], name, "tags")
 
 
 def _items(pairs: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
