@@ -137,7 +137,7 @@ def first_load(browser: Browser) -> list[Figure]:
     home = browser.get("/console/")
     assets = sorted(set(_ASSET.findall(html.unescape(gzip.decompress(home).decode()))))
     total = len(home) + sum(len(browser.get(each)) for each in assets)
-    script = files("limnos.http.console").joinpath("static/limnos.js").read_bytes()
+    script = files("limnos.rooms.console.http").joinpath("static/limnos.js").read_bytes()
     return [
         Figure("first load, with gzip", total / 1000, "kB", 30),
         Figure("  requests", 1 + len(assets), "", 6),

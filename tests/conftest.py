@@ -166,8 +166,10 @@ def pytest_collection() -> Iterator[object]:
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """Leave out test modules that import code of a room that is not installed."""
-    if collection_path.match("test_*.py") and lacks_room(collection_path):
+    """Leave out test modules that import code of a room that is not installed, and folders whose fixtures do."""
+    fixtures = collection_path / "conftest.py"
+    module = fixtures if fixtures.is_file() else collection_path
+    if (module is fixtures or module.match("test_*.py")) and lacks_room(module):
         return True
     return None
 

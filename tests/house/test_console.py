@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from limnos.http.console.frame import ICONS
+from limnos.rooms.console.http.frame import ICONS
 
-ROOM = Path(str(files("limnos.http.console")))
+ROOM = Path(str(files("limnos.rooms.console.http")))
 TEMPLATES = sorted((ROOM / "templates").glob("*.html"))
 CSS = (ROOM / "static" / "limnos.css").read_text(encoding="utf-8")
 SCRIPT = (ROOM / "static" / "limnos.js").read_text(encoding="utf-8")
@@ -136,4 +136,4 @@ def test_icons_that_templates_name_exist() -> None:
 
     assert named
     assert named <= symbols
-    assert set(ICONS.values()) - symbols == set(), "ICONS in http/console/frame.py: no symbol in static/icons.svg"
+    assert set(ICONS.values()) - symbols == set(), "ICONS in rooms/console/http/frame.py: no symbol in static/icons.svg"

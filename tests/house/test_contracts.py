@@ -72,9 +72,9 @@ PLANTED = {
         "limnos.http.admin.identity",
     ),
     "console-packages": (
-        "http/console/lineage",
-        "import limnos.http.console.pipelines.runs",
-        "limnos.http.console.pipelines",
+        "rooms/console/http/trash",
+        "import limnos.rooms.console.http.access.people",
+        "limnos.rooms.console.http.access",
     ),
     "store-packages": ("store/objects", "import limnos.store.backends.sqlite", "limnos.store.backends"),
     "client-packages": ("client/catalog", "import limnos.client.identity.users", "limnos.client.identity"),

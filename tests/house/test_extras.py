@@ -42,6 +42,7 @@ NEEDS: Mapping[str, frozenset[str]] = {
         "limnos.rooms": "server",
         "limnos.rooms.connectors.manifest": "",
         "limnos.rooms.console.manifest": "",
+        "limnos.rooms.console.cli": "",
         "limnos.rooms.exchange.manifest": "",
         "limnos.rooms.exchange.cli": "",
         "limnos.rooms.gravitino.manifest": "",

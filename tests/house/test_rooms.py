@@ -18,13 +18,13 @@ from limnos.app.task_kind import TaskKind
 from limnos.cli.operations import TOPICS
 from limnos.client import Client
 from limnos.config.settings import Settings, sections
-from limnos.http.console.page_requests import ConsoleRoute
 from limnos.http.route_targets import Protocol, refusing_router
 from limnos.http.routing import Route
 from limnos.manifests.installed import installed_rooms
 from limnos.manifests.manifest import Manifest, load
 from limnos.manifests.switches import room_set
 from limnos.model.kinds import Kind
+from limnos.rooms.console.http.page_requests import ConsoleRoute
 from limnos.store.schema import metadata
 
 ROOT = Path(__file__).parents[2]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turns of requests on the event loop: every protocol and the console take them, and health probes never wait."""
+"""Turns of requests on the event loop: every protocol takes them, and health probes never wait."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import json
 import pytest
 
 from limnos.services.request.concurrency.loop_turns import FREE_S, TURNS, LoopTurns
-from tests.http.console.visitor import ConsoleVisitor, text_of
 from tests.http.driver import API, OWN, DriverNode
 from tests.installed import has_room
 
@@ -77,23 +76,6 @@ def test_requests_of_every_step_are_answered_in_turns(node: DriverNode) -> None:
         body for body, protocol in zip(asks, SERVED, strict=True) if protocol != "asterix"
     ]
     assert TURNS["given",] > before
-
-
-def test_pages_of_the_console_take_turns_of_their_user(node: DriverNode) -> None:
-    """A page of a user who has too many requests waiting is an error page, 503 with Retry-After, and the session goes
-    on; another user's page is shown.
-    """
-    admin, other = ConsoleVisitor(node).sign_in(), ConsoleVisitor(node).sign_in("ana")
-    clock = iter(range(1_000_000))
-    node.built.application.turns.loop_turns = LoopTurns(now=lambda: next(clock) * 2 * FREE_S, waiting_max=0)
-
-    pages = [admin.get("/console/"), admin.get("/console/"), other.get("/console/")]
-    node.built.application.turns.loop_turns = LoopTurns()
-
-    assert [each.status for each in pages] == [200, 503, 200]
-    assert pages[1].headers["retry-after"] == "2"
-    assert "requests are waiting" in text_of(pages[1])
-    assert admin.get("/console/").status == 200
 
 
 def respond_at_once(node: DriverNode, path: str) -> tuple[int, bool]:

@@ -86,7 +86,7 @@ def test_catalogs_of_external_systems_are_refused_without_connectors(fresh: Call
     assert "rooms.off" in answer.json()["message"]
 
 
-@pytest.mark.room("sqlpp")
+@pytest.mark.room("console", "sqlpp")
 def test_an_older_setting_switches_off_with_its_own_reason(tmp_path: Path) -> None:
     """`sqlpp.enabled` and `console.enabled` still switch their rooms off, and the reason names them."""
     settings = Settings.model_validate({"sqlpp": {"enabled": False}, "console": {"enabled": False}})
@@ -145,7 +145,7 @@ def tasks(data: Path) -> dict[str, int]:
         return dict(rows.fetchall())
 
 
-@pytest.mark.room("sqlpp")
+@pytest.mark.room("console", "sqlpp")
 def test_pages_of_other_rooms_vanish_from_the_console(fresh: Callable[[str], Path]) -> None:
     """The console links to no page of a room that is off, and says why an address of it has none."""
     with node_at(fresh("data"), off=("pipelines", "sqlpp")) as node:
@@ -161,7 +161,7 @@ def test_pages_of_other_rooms_vanish_from_the_console(fresh: Callable[[str], Pat
 
 
 def _shown_pages(console: object) -> list[object]:
-    from limnos.http.console.navigation.console_pages import CONSOLE_PAGES
+    from limnos.rooms.console.http.navigation.console_pages import CONSOLE_PAGES
 
     return [each for each in CONSOLE_PAGES if each.is_openable(console.site, needs=frozenset())]  # type: ignore[attr-defined]
 

@@ -18,7 +18,7 @@ from scripts.console_shots import PAGES, USER_PAGES, LakeServer, fill, fill_file
 from tests.integration.chromium import preview_text, running_chromium
 from tests.integration.keyboard import press_to
 
-pytestmark = [pytest.mark.integration, pytest.mark.heavy]
+pytestmark = [pytest.mark.integration, pytest.mark.heavy, pytest.mark.room("console")]
 TRIPS: Final = "/console/o/table/lake/main/raw/trips"
 
 

@@ -21,7 +21,7 @@ from scripts.console_shots import LakeServer, iceberg_catalog, lineage_event
 from tests.integration.chromium import preview_text, running_chromium
 from tests.integration.keyboard import press_enter, press_to, type_into
 
-pytestmark = [pytest.mark.integration, pytest.mark.heavy]
+pytestmark = [pytest.mark.integration, pytest.mark.heavy, pytest.mark.room("console")]
 OWN: Final = "/api/limnos/v1/metalakes/lake"
 GRAVITINO: Final = "/api/metalakes/lake"
 RUN: Final = str(uuid.uuid4())

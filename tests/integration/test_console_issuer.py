@@ -22,7 +22,7 @@ from tests.nodes.process import Process
 from tests.nodes.stores import PostgresCluster
 from tests.nodes.wire import Wire
 
-pytestmark = [pytest.mark.integration, pytest.mark.heavy]
+pytestmark = [pytest.mark.integration, pytest.mark.heavy, pytest.mark.room("console")]
 PATIENCE_MS = 120_000
 ATTEMPTS_MAX = 600
 """Number of attempts to find the heartbeats of processes that have just started."""

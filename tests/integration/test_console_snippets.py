@@ -29,6 +29,8 @@ from limnos.spark.jars import ensure_runtime, installed_pyspark, runtime_for
 from tests.integration.duckdb_client import EXTENSIONS
 from tests.integration.live import LIMNOS, LiveServer, serving
 
+pytestmark = pytest.mark.room("console")
+
 TABLES = {"main": "raw.orders", "deep": "raw.caf é.or'ders"}
 VECTORS = ["ra w", "vec-tors.1"]
 """Namespace and name of the Lance table in the catalog `lance`. LanceDB takes no other special characters in names."""

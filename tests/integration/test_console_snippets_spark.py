@@ -14,7 +14,7 @@ from limnos.spark.java import find_java
 from tests.integration.live import LiveServer
 from tests.integration.test_console_snippets import TABLES, run, snippet_server
 
-pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.heavy]
+pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.heavy, pytest.mark.room("console")]
 
 
 @pytest.fixture(scope="module")

@@ -16,10 +16,10 @@ from urllib.parse import unquote, urlsplit
 
 from limnos.access.authentication import Authenticator, TimeSource, accepted_trusts
 from limnos.app.authentication_mode import with_authentication
-from limnos.app.console_site import console_site_of
 from limnos.app.deliveries import WebhookDeliveries
 from limnos.app.fair_queue import FairQueue
 from limnos.app.offload_processes import OffloadProcesses
+from limnos.app.public_url import public_url_of
 from limnos.app.request_defaults import defaults_of, warehouse_of
 from limnos.app.room_parts import close_parts, migrations_of, protocols_of, register_parts, require_usable_rooms
 from limnos.app.setting_lines import setting_lines
@@ -257,13 +257,13 @@ def build(settings: Settings, origins: Mapping[str, str] = _NO_ORIGINS) -> Serve
         kinds=kinds_of(rooms.on),
         others=names_of(each.manifest for each in rooms.off),
     )
-    site = console_site_of(settings, rooms)
+    url = public_url_of(settings)
     services = NodeServices(
         store=store,
         gate=gate,
         rules=_rules_of(settings),
         authenticator=Authenticator(believes_basic=believes_basic, has_issuer=settings.oidc.issuer is not None),
-        defaults=defaults_of(settings, allowed, storages=storages_of(settings), is_tls=site.is_tls),
+        defaults=defaults_of(settings, allowed, storages=storages_of(settings), is_tls=url.is_tls),
         files=files,
         wake_worker=upkeep.wake,
         offloader=OffloadProcesses(processes_max=settings.server.chore_processes_max),
@@ -281,7 +281,7 @@ def build(settings: Settings, origins: Mapping[str, str] = _NO_ORIGINS) -> Serve
             listens_on=_listens_on(settings),
             origins=settings.server.origins,
             is_tls=settings.tls.certificate is not None,
-            own_origin=site.origin,
+            own_origin=url.origin,
         ),
         client_timeouts=client_timeouts_of(settings.server.head_timeout_s, settings.server.body_timeout_s),
         request_log=request_log(settings.telemetry.request_log, settings.telemetry.request_log_sample),

@@ -123,7 +123,7 @@ class TabEntry(NamedTuple):
     - `name`, `text`: its name in addresses, and its label.
     - `before`: names of tabs; it stands before the first of them that the page of the table has.
     - `content`: a reference to a function (page_request, address, is_lance=) that returns a
-      `limnos.http.console.sheets.TabPart`.
+      `limnos.rooms.console.http.sheets.TabPart`.
     """
 
     name: str

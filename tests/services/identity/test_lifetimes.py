@@ -13,11 +13,11 @@ import pytest
 
 from limnos.access.authentication import Credential, hash_secret, new_secret, token_text
 from limnos.config.settings import Settings
-from limnos.http.console import issuer_sign_in
 from limnos.model.entities import Token
 from limnos.model.jobs import QUEUED, TemplateJob
 from limnos.model.permits import upkeep_permit
 from limnos.model.principals import TokenPurpose, TokenTrust
+from limnos.rooms.console.http import issuer_sign_in
 from limnos.rooms.jobs.app.scheduled_pipelines import ScheduledPipelines
 from limnos.rooms.maintenance.app import maintenance_process
 from limnos.rooms.maintenance.services.rewriting.leases import LEASE_MS

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from limnos.app.console_site import console_site_of
 from limnos.config.settings import Settings
-from limnos.http.console.protocol import ConsoleProtocol
 from limnos.manifests.switches import RoomSet
+from limnos.rooms.console.app.console_site import console_site_of
+from limnos.rooms.console.http.protocol import ConsoleProtocol
 
 
 def protocol(settings: Settings, rooms: RoomSet) -> ConsoleProtocol:

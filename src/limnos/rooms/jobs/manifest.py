@@ -76,7 +76,7 @@ MANIFEST: Final = Manifest(
                 "/jobs",
                 "/job",
             ),
-            navigation="limnos.rooms.jobs.navigation:PAGES",
+            navigation="limnos.rooms.jobs.console.navigation:PAGES",
         ),
     ),
     docs=("guides/jobs.md",),

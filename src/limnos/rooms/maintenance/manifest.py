@@ -103,7 +103,7 @@ MANIFEST: Final = Manifest(
         PagesEntry(
             routes="limnos.rooms.maintenance.console.maintenance_overview:ROUTES",
             paths=("/maintenance",),
-            navigation="limnos.rooms.maintenance.navigation:PAGES",
+            navigation="limnos.rooms.maintenance.console.navigation:PAGES",
         ),
     ),
     tabs=(

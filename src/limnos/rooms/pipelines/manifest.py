@@ -137,17 +137,17 @@ MANIFEST: Final = Manifest(
         CommandOperation(verb="delete", kind="run", arguments="RUN", command="pipeline discard", place=943),
     ),
     pages=(
-        PagesEntry(routes="limnos.http.console.lineage.graph:ROUTES", paths=("/lineage",)),
+        PagesEntry(routes="limnos.rooms.pipelines.console.lineage_graph:ROUTES", paths=("/lineage",)),
         PagesEntry(
-            routes="limnos.http.console.pipelines.pipelines:ROUTES",
+            routes="limnos.rooms.pipelines.console.pipelines:ROUTES",
             paths=(
                 "/pipelines",
                 "/pipeline",
             ),
-            navigation="limnos.rooms.pipelines.navigation:PAGES",
+            navigation="limnos.rooms.pipelines.console.navigation:PAGES",
         ),
-        PagesEntry(routes="limnos.http.console.pipelines.runs:ROUTES", paths=("/run",)),
-        PagesEntry(routes="limnos.http.console.pipelines.schedules:ROUTES", paths=("/schedules",)),
+        PagesEntry(routes="limnos.rooms.pipelines.console.runs:ROUTES", paths=("/run",)),
+        PagesEntry(routes="limnos.rooms.pipelines.console.schedules:ROUTES", paths=("/schedules",)),
     ),
     docs=(
         "start/pipelines.md",

@@ -75,7 +75,7 @@ MANIFEST: Final = Manifest(
         PagesEntry(
             routes="limnos.rooms.sqlpp.console.statements:ROUTES",
             paths=("/worksheet",),
-            navigation="limnos.rooms.sqlpp.navigation:PAGES",
+            navigation="limnos.rooms.sqlpp.console.navigation:PAGES",
         ),
     ),
     docs=(

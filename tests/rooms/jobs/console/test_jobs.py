@@ -11,8 +11,8 @@ from limnos.model.jobs import JobOutput
 from limnos.model.permits import upkeep_permit
 from limnos.rooms.jobs.console import jobs
 from limnos.store.tx import Tx
-from tests.http.console.visitor import ConsoleVisitor, text_of
 from tests.http.driver import API, PROGRAM, DriverNode, grant, let_jobs
+from tests.rooms.console.http.visitor import ConsoleVisitor, text_of
 
 JOBS = f"{API}/lake/jobs/runs"
 

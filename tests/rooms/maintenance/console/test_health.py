@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.http.console.conftest import commit_flights
-from tests.http.console.visitor import ConsoleVisitor, text_of
 from tests.http.driver import API, OWN, DriverNode, grant
 from tests.http.iceberg import wire
+from tests.rooms.console.http.conftest import commit_flights
+from tests.rooms.console.http.visitor import ConsoleVisitor, text_of
 from tests.rooms.maintenance.services.histories import add_policy
 
 TAB = "/console/o/table/lake/main/raw/flights?tab=maintenance"

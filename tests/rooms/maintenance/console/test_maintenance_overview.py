@@ -10,10 +10,10 @@ import msgspec
 from limnos.model.permits import upkeep_permit
 from limnos.rooms.maintenance.services.assessing import ASSESS_TABLES, AssessmentPosition
 from limnos.rooms.maintenance.services.rewriting.leases import EXECUTOR_REQUESTS
-from tests.http.console.conftest import commit_flights
-from tests.http.console.visitor import ConsoleVisitor
 from tests.http.driver import API, OWN, DriverNode, grant
 from tests.http.iceberg import wire
+from tests.rooms.console.http.conftest import commit_flights
+from tests.rooms.console.http.visitor import ConsoleVisitor
 from tests.rooms.maintenance.console.test_health import FORM
 
 PAGE = "/console/maintenance?metalake=lake&catalog=main"

@@ -6,12 +6,12 @@ from __future__ import annotations
 import re
 from html import unescape
 
-from limnos.http.console.rendering import render
+from limnos.rooms.console.http.rendering import render
 from limnos.rooms.search.console.searches import PalettePart, QueryLink
 from limnos.rooms.search.services.indexing import index_step
-from tests.http.console.conftest import add_table
-from tests.http.console.visitor import ConsoleVisitor, PageReader, text_of
 from tests.http.driver import API, PROGRAM, DriverNode, let_jobs
+from tests.rooms.console.http.conftest import add_table
+from tests.rooms.console.http.visitor import ConsoleVisitor, PageReader, text_of
 
 FACET = re.compile(r'<a class="chip" href="([^"]+)">([^<]*) <span class="muted">(\d+)</span>')
 """A link to a narrower search: its URL, its text and its count of hits."""

@@ -10,8 +10,8 @@ import re
 import pytest
 
 from limnos.rooms.sqlpp.services import worksheet as service
-from tests.http.console.visitor import ConsoleVisitor, PageReader, text_of
 from tests.http.driver import API, DriverNode, grant
+from tests.rooms.console.http.visitor import ConsoleVisitor, PageReader, text_of
 
 PAGE = "/console/worksheet"
 ALREADY = "The server has already executed these statements"

@@ -9,16 +9,16 @@ import time
 import pytest
 
 from limnos.access.authentication import Credential
-from limnos.http.console.protocol import ConsoleProtocol
-from limnos.http.console.site import ConsoleSite
 from limnos.model.errors import BadRequest
+from limnos.rooms.console.http.protocol import ConsoleProtocol
+from limnos.rooms.console.http.site import ConsoleSite
 from limnos.rooms.sqlpp.services import worksheet as service
 from limnos.rooms.sqlpp.services.execution.engine import ENGINE, NoSqlppEngine
 from limnos.rooms.sqlpp.services.requests.running_requests import REQUESTS
 from limnos.rooms.sqlpp.services.worksheet import WorksheetRequest, worksheet_run
 from limnos.services.request.context import Context
-from tests.http.console.visitor import ConsoleVisitor, PageReader, text_of
 from tests.http.driver import API, DriverNode
+from tests.rooms.console.http.visitor import ConsoleVisitor, PageReader, text_of
 
 PAGE = "/console/worksheet"
 BOTH_HINTS = (

@@ -11,14 +11,14 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from limnos.http.console.protocol import ConsoleProtocol
-from limnos.http.console.site import ConsoleSite
+from limnos.rooms.console.http.protocol import ConsoleProtocol
+from limnos.rooms.console.http.site import ConsoleSite
 from limnos.rooms.sqlpp.language.errors import SqlppError
 from limnos.rooms.sqlpp.language.jobs import EngineJob
 from limnos.rooms.sqlpp.services.execution.engine import ENGINE, NoSqlppEngine
-from tests.http.console.conftest import SCHEMA, add_table
-from tests.http.console.visitor import ConsoleVisitor, PageReader, text_of
 from tests.http.driver import API, DriverNode, grant
+from tests.rooms.console.http.conftest import SCHEMA, add_table
+from tests.rooms.console.http.visitor import ConsoleVisitor, PageReader, text_of
 from tests.rooms.sqlpp.http.wire import rows
 
 CATALOG = {"name": "other", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "comment": "", "properties": {}}

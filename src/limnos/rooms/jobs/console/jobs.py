@@ -10,10 +10,13 @@ from __future__ import annotations
 from typing import Final
 from urllib.parse import urlencode
 
-from limnos.http.console.frame import Link, frame_of
-from limnos.http.console.page_requests import ConsoleRoute, PageRequest
-from limnos.http.console.responses import redirect
-from limnos.http.console.sheets import (
+from limnos.http.response import Response
+from limnos.model.errors import BadRequest, NotFound
+from limnos.model.jobs import ENDED
+from limnos.rooms.console.http.frame import Link, frame_of
+from limnos.rooms.console.http.page_requests import ConsoleRoute, PageRequest
+from limnos.rooms.console.http.responses import redirect
+from limnos.rooms.console.http.sheets import (
     CodeBlock,
     FormView,
     Sheet,
@@ -23,10 +26,7 @@ from limnos.http.console.sheets import (
     hidden_fields,
     sheet_response,
 )
-from limnos.http.console.tabs import Chip, Fact
-from limnos.http.response import Response
-from limnos.model.errors import BadRequest, NotFound
-from limnos.model.jobs import ENDED
+from limnos.rooms.console.http.tabs import Chip, Fact
 from limnos.services.runs.jobs import JobView, job_cancel, job_output, jobs_list
 from limnos.services.runs.run_access import RunView
 

@@ -10,11 +10,15 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 from urllib.parse import urlencode
 
-from limnos.http.console.addresses import ObjectAddress, parse_address, segment_of
-from limnos.http.console.page_requests import ConsoleRoute, PageRequest
-from limnos.http.console.rendering import count_text, size_text
-from limnos.http.console.responses import redirect
-from limnos.http.console.sheets import (
+from limnos.http.response import Response
+from limnos.model.errors import BadRequest, LimnosError, PermissionDenied
+from limnos.model.kinds import Kind
+from limnos.names import display
+from limnos.rooms.console.http.addresses import ObjectAddress, parse_address, segment_of
+from limnos.rooms.console.http.page_requests import ConsoleRoute, PageRequest
+from limnos.rooms.console.http.rendering import count_text, size_text
+from limnos.rooms.console.http.responses import redirect
+from limnos.rooms.console.http.sheets import (
     Choice,
     FormInput,
     FormView,
@@ -24,11 +28,7 @@ from limnos.http.console.sheets import (
     TabPart,
     hidden_fields,
 )
-from limnos.http.console.tabs import Chip, Fact
-from limnos.http.response import Response
-from limnos.model.errors import BadRequest, LimnosError, PermissionDenied
-from limnos.model.kinds import Kind
-from limnos.names import display
+from limnos.rooms.console.http.tabs import Chip, Fact
 from limnos.rooms.maintenance.services.orphans.reports import OrphanReport
 from limnos.rooms.maintenance.services.reports import TableReport, operation_state, table_explain
 from limnos.rooms.maintenance.services.requests import OPERATION_KINDS, operation_start

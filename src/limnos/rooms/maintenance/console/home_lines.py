@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlencode
 
-from limnos.http.console.home_needs import NeedLine
-from limnos.http.console.page_requests import PageRequest
-from limnos.http.console.rendering import count_text
 from limnos.model.entities import Node
 from limnos.model.errors import LimnosError
 from limnos.names import display
+from limnos.rooms.console.http.home_needs import NeedLine
+from limnos.rooms.console.http.page_requests import PageRequest
+from limnos.rooms.console.http.rendering import count_text
 from limnos.rooms.maintenance.services.reports import findings_list
 from limnos.services.request.request_scope import RequestScope
 

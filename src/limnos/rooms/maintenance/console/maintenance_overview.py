@@ -10,16 +10,16 @@ from __future__ import annotations
 from typing import Final
 from urllib.parse import urlencode
 
-from limnos.http.console.addresses import ObjectAddress
-from limnos.http.console.frame import Link, frame_of
-from limnos.http.console.page_requests import ConsoleRoute, PageRequest
-from limnos.http.console.sheets import Sheet, SheetCell, SheetColumn, SheetPage, number_field, sheet_response
-from limnos.http.console.tabs import Fact
 from limnos.http.response import Response
 from limnos.model.errors import NotFound
 from limnos.model.kinds import Kind
 from limnos.names import display
 from limnos.names.path import Levels
+from limnos.rooms.console.http.addresses import ObjectAddress
+from limnos.rooms.console.http.frame import Link, frame_of
+from limnos.rooms.console.http.page_requests import ConsoleRoute, PageRequest
+from limnos.rooms.console.http.sheets import Sheet, SheetCell, SheetColumn, SheetPage, number_field, sheet_response
+from limnos.rooms.console.http.tabs import Fact
 from limnos.rooms.maintenance.console.health import operation_chip, operation_text, requester_cell, result_text
 from limnos.rooms.maintenance.services.lance.reports import lance_orphans
 from limnos.rooms.maintenance.services.reports import (

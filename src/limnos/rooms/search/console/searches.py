@@ -13,16 +13,16 @@ from urllib.parse import quote
 
 import msgspec
 
-from limnos.http.console.addresses import KINDS, ObjectAddress
-from limnos.http.console.frame import Frame, frame_of, icon_of
-from limnos.http.console.navigation.palette import PaletteLink, palette_links, pipeline_names
-from limnos.http.console.page_requests import ConsoleRoute, PageRequest
-from limnos.http.console.rendering import render, static_version
-from limnos.http.console.responses import html_response
 from limnos.http.response import Response
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
 from limnos.names import display
+from limnos.rooms.console.http.addresses import KINDS, ObjectAddress
+from limnos.rooms.console.http.frame import Frame, frame_of, icon_of
+from limnos.rooms.console.http.navigation.palette import PaletteLink, palette_links, pipeline_names
+from limnos.rooms.console.http.page_requests import ConsoleRoute, PageRequest
+from limnos.rooms.console.http.rendering import render, static_version
+from limnos.rooms.console.http.responses import html_response
 from limnos.rooms.search.services.facets import SearchFacet
 from limnos.rooms.search.services.hits import SearchHit
 from limnos.rooms.search.services.questions import FILTERS, SEARCHED, SearchQuestion, question_of

@@ -12,9 +12,9 @@ from contextlib import suppress
 from difflib import get_close_matches
 from typing import Final
 
-from limnos.http.console.page_requests import PageRequest
 from limnos.model.errors import LimnosError
 from limnos.model.kinds import Kind
+from limnos.rooms.console.http.page_requests import PageRequest
 from limnos.rooms.sqlpp.language.hints import hint_of_text
 from limnos.services.catalog.children import ChildrenRequest
 from limnos.services.request.request_scope import RequestScope

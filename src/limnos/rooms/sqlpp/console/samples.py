@@ -9,11 +9,11 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Final
 
-from limnos.http.console.connect import select_text
-from limnos.http.console.page_requests import PageRequest
 from limnos.model.errors import LimnosError, NotFound, PermissionDenied, UnsupportedOperation
 from limnos.model.kinds import Kind
 from limnos.names.path import Levels
+from limnos.rooms.console.http.connect import select_text
+from limnos.rooms.console.http.page_requests import PageRequest
 from limnos.services.catalog.children import ChildrenRequest
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView

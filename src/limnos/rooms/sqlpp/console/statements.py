@@ -13,15 +13,15 @@ from typing import Final
 
 import msgspec
 
-from limnos.http.console.frame import Frame, frame_of
-from limnos.http.console.page_requests import ConsoleRoute, PageRequest
-from limnos.http.console.rendering import render
-from limnos.http.console.responses import SAFE, html_response, redirect
-from limnos.http.console.sheets import Choice
 from limnos.http.error_statuses import status_of
 from limnos.http.refusals import hidden_metalake, unescape_percent
 from limnos.http.response import NO_STORE, Response
 from limnos.model.errors import LimnosError
+from limnos.rooms.console.http.frame import Frame, frame_of
+from limnos.rooms.console.http.page_requests import ConsoleRoute, PageRequest
+from limnos.rooms.console.http.rendering import render
+from limnos.rooms.console.http.responses import SAFE, html_response, redirect
+from limnos.rooms.console.http.sheets import Choice
 from limnos.rooms.sqlpp.console.hints import hint_of
 from limnos.rooms.sqlpp.console.samples import sample_statement
 from limnos.rooms.sqlpp.services.worksheet import (
