@@ -34,7 +34,7 @@ def refs(value: object) -> Iterator[str]:
             yield from refs(each)
 
 
-@pytest.mark.room("exchange", "gravitino", "jobs", "lance", "maintenance", "pipelines", "search", "sqlpp")
+@pytest.mark.room("console", "exchange", "gravitino", "jobs", "lance", "maintenance", "pipelines", "search", "sqlpp")
 def test_documents_are_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
     """The generator's output equals the committed documents byte for byte. Run `make docs` if this fails."""
     code = generate_openapi.main(check=True)

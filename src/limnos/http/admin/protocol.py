@@ -24,7 +24,7 @@ from limnos.http.admin.catalog import (
 )
 from limnos.http.admin.errors import error_response
 from limnos.http.admin.governance import access_requests, protection, restrictions
-from limnos.http.admin.identity import access, console_codes, groups, logins, service_accounts, tokens, users
+from limnos.http.admin.identity import access, groups, logins, service_accounts, tokens, users
 from limnos.http.admin.operation import nodes, storage, tasks
 from limnos.http.idempotency import IdempotencyTerms, IdempotentRoute, make_idempotent
 from limnos.http.parameters import scope_of_path
@@ -61,7 +61,6 @@ _MODULES = (
     tokens,
     storage,
     logins,
-    console_codes,
     service_accounts,
     tasks,
     nodes,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from limnos.manifests.manifest import Command, Manifest, ProtocolEntry, SectionEntry
+from limnos.manifests.manifest import Command, Manifest, ProtocolEntry, RoutesEntry, SectionEntry
 
 MANIFEST: Final = Manifest(
     name="console",
@@ -17,6 +17,13 @@ MANIFEST: Final = Manifest(
             protocol="limnos.rooms.console.server:protocol",
             paths=("/console",),
             error="limnos.rooms.console.refusals:error_response",
+        ),
+    ),
+    routes=(
+        RoutesEntry(
+            protocol="admin",
+            routes="limnos.rooms.console.http.credentials.console_codes:ROUTES",
+            paths=("/api/limnos/v1/console",),
         ),
     ),
     settings=(SectionEntry(name="console", section="limnos.config.server:ConsoleSection"),),
