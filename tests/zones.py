@@ -43,7 +43,7 @@ MODULES: Final = frozenset(
         "services/activity/test_audit_exports.py",
         "services/runs/test_run_retention.py",
         "sources/test_credentials.py",
-        "sources/test_mysql_tables.py",
+        "rooms/connectors/sources/test_mysql_tables.py",
         "sources/test_s3_signing.py",
         "store/test_time_sources.py",
     }

@@ -23,14 +23,16 @@ from tests.faults.mutations import (
 )
 from tests.faults.rig import BACKENDS, FULL, Rig, on_backends
 from tests.faults.store_integrity import complaints
+from tests.installed import has_room
 
 EVERY = 1 if FULL else 6
 """Without the complete matrix, a run has every sixth case: all kinds and all points are among them."""
+PLACEHOLDERS = placeholder_mutations.MUTATIONS if has_room("connectors") else ()
 TOLD = (
     *MUTATIONS,
     *access_mutations.MUTATIONS,
     *joint_mutations.MUTATIONS,
-    *placeholder_mutations.MUTATIONS,
+    *PLACEHOLDERS,
     *restriction_mutations.MUTATIONS,
 )
 """Mutations that leave a change in the feed."""
@@ -40,7 +42,7 @@ KILLED = (
     *access_mutations.MUTATIONS,
     *WITHOUT_CHANGES,
     *joint_mutations.MUTATIONS,
-    *placeholder_mutations.MUTATIONS,
+    *PLACEHOLDERS,
     *restriction_mutations.MUTATIONS,
     *restriction_mutations.WITHOUT_CHANGES,
 )

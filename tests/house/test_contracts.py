@@ -88,6 +88,7 @@ PLANTED = {
     "lance": ("formats", "import lance", "lance"),
     "outside": ("spark", "import limnos.services", "limnos.services"),
     "room-services": ("rooms/sqlpp/services", "import limnos.http.routing", "limnos.http"),
+    "room-sources": ("rooms/connectors/sources", "import limnos.store.sql", "limnos.store"),
     "room-http": ("rooms/gravitino/http", "import limnos.app.deliveries", "limnos.app"),
     "language": ("rooms/sqlpp/language", "import limnos.files", "limnos.files"),
     "engine": ("rooms/sqlpp/engine", "import limnos.config", "limnos.config"),

@@ -74,12 +74,12 @@ NEEDS: Mapping[str, frozenset[str]] = {
         "limnos.store.backends.postgres_snapshots": "server postgres",
         "limnos.store.backends.read_connections": "server postgres",
         "limnos.store.backends.postgres_errors": "server postgres",
-        "limnos.sources.connectors.kafka": "server kafka",
-        "limnos.sources.connectors.kafka_errors": "server kafka",
-        "limnos.sources.connectors.metastore": "server hive",
-        "limnos.sources.connectors.metastore_errors": "server hive",
-        "limnos.sources.connectors.metastore_tables": "server hive",
-        "limnos.sources.connectors.mysql": "server mysql",
+        "limnos.rooms.connectors.sources.kafka": "server kafka",
+        "limnos.rooms.connectors.sources.kafka_errors": "server kafka",
+        "limnos.rooms.connectors.sources.metastore": "server hive",
+        "limnos.rooms.connectors.sources.metastore_errors": "server hive",
+        "limnos.rooms.connectors.sources.metastore_tables": "server hive",
+        "limnos.rooms.connectors.sources.mysql": "server mysql",
     }.items()
 }
 """The extras of each module; the longest name counts, and modules that are not listed work in the base install."""

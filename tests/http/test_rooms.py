@@ -75,6 +75,7 @@ def test_a_room_that_is_off_is_refused_with_the_reason(fresh: Callable[[str], Pa
         assert node.get(f"{OWN}/whoami").status == 200
 
 
+@pytest.mark.room("connectors")
 def test_catalogs_of_external_systems_are_refused_without_connectors(fresh: Callable[[str], Path]) -> None:
     """Connectors have no addresses of their own: their catalogs are not created, and say why."""
     properties = {"uri": "http://127.0.0.1:1"}

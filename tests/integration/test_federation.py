@@ -22,6 +22,8 @@ from limnos.client import Client
 from tests.integration.duckdb_client import attached
 from tests.integration.live import LIMNOS, LiveServer, serving
 
+pytestmark = pytest.mark.room("connectors")
+
 PAGE = Path(__file__).parents[2] / "docs" / "guides" / "connectors.md"
 SCHEMA = Schema(NestedField(1, "id", LongType(), required=True), NestedField(2, "city", StringType(), required=False))
 ARROW = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("city", pa.string())])

@@ -64,6 +64,7 @@ def test_the_example_reads_no_other_directory(delta: type[Connector], lake: Path
     assert "check_properties refuses the given properties" in problems[0]
 
 
+@pytest.mark.room("connectors")
 def test_a_catalog_of_the_example_is_served(
     fresh: Callable[[str], Path],  # noqa: F811
     delta: type[Connector],
@@ -102,6 +103,7 @@ def test_a_catalog_of_the_example_is_served(
     assert again.status == 400
 
 
+@pytest.mark.room("connectors")
 def test_catalog_without_its_connector_is_refused(
     fresh: Callable[[str], Path],  # noqa: F811
     delta: type[Connector],

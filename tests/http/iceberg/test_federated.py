@@ -33,7 +33,7 @@ from tests.http.iceberg.federated import (
 from tests.http.interference import InterferencePoint, interfere
 from tests.scripted_server import ScriptedAnswer, scripted
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.room("connectors")]
 
 
 @pytest.fixture

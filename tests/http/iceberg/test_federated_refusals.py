@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from limnos.http.routing import Route
     from limnos.services.request.context import Context
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.room("connectors")]
 WRITTEN = dict(refusals.rows_written())
 NOT_SERVED = ("/plan", "/plan/{plan}", "/tasks", "/sign")
 

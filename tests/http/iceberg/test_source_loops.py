@@ -11,9 +11,10 @@ import httpx2
 import pytest
 
 from limnos.model.permits import upkeep_permit
+from limnos.rooms.connectors.sources.registry import check_source, open_source
 from limnos.services.federation.sources import SOURCES, SourceConnectors
 from limnos.sources.connectors.hops import HOPS_MAX
-from limnos.sources.connectors.registry import SourceLimits
+from limnos.sources.connectors.opening import SourceLimits
 from limnos.store.activity.node_beats import NodeHeartbeat
 from tests.bridges import Bridge
 from tests.http.driver import API, DriverAnswer
@@ -44,7 +45,9 @@ class Loop:
     def show(self, other: Loop, *, warehouse: str) -> None:
         """Create the catalog `loop`, which shows a catalog of another node or of this one."""
         address = f"127.0.0.1:{other.bridge.port}"
-        SOURCES.put(self.served.built.services, SourceConnectors(SourceLimits((address,), timeout_s=20.0)))
+        limits = SourceLimits((address,), timeout_s=20.0)
+        sources = SourceConnectors(limits, check_source=check_source, open_source=open_source)
+        SOURCES.put(self.served.built.services, sources)
         properties = {"uri": f"http://{address}/iceberg", "warehouse": warehouse, "token": other.token}
         created = self.client.post(f"{API}/lake/catalogs", json=catalog(properties, "loop"))
         assert created.status_code == 200, created.text

@@ -21,6 +21,8 @@ from tests.http.iceberg.wire import SCHEMA
 from tests.http.interference import Interference, interfere_before
 from tests.scripted_server import ScriptedAnswer, ScriptedServer, scripted
 
+pytestmark = pytest.mark.room("connectors")
+
 SOURCE_SPACE = "/v1/namespaces/a"
 SOURCE_TABLE = f"{SOURCE_SPACE}/tables/t"
 GRAVITINO = f"{API}/lake/catalogs/far/schemas"

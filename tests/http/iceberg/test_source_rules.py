@@ -22,6 +22,8 @@ from tests.http.iceberg.federated import catalog, refused, space, table
 from tests.http.interference import InterferencePoint, interfere
 from tests.scripted_server import ScriptedAnswer, ScriptedServer, scripted
 
+pytestmark = pytest.mark.room("connectors")
+
 TABLES = "/v1/namespaces/a/tables"
 TABLE, VIEW, SPACE = f"{TABLES}/t", "/v1/namespaces/a/views/v", "/v1/namespaces/a"
 OBJECTS = f"{OWN}/metalakes/lake/objects"

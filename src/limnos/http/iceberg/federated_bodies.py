@@ -28,8 +28,8 @@ from limnos.names.path import Levels
 from limnos.services.federation.forwarded_requests import VendingDecision
 from limnos.services.request.request_scope import RequestScope
 from limnos.sources.connectors.capabilities import RestCall, RestReply
-from limnos.sources.connectors.iceberg_rest import TABLE
 from limnos.sources.connectors.rest_errors import rest_failed_error
+from limnos.sources.connectors.rest_terms import TABLE
 
 _Shape = TypeVar("_Shape")
 PASSED_ON: Final = ("io-impl", "s3.endpoint", "s3.region", "s3.path-style-access", "client.region", "gcs.project-id")

@@ -21,7 +21,7 @@ from limnos.services.federation.forwarded_requests import SourceObjectRequest
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.sources.connectors.capabilities import RestCall, RestReply
-from limnos.sources.connectors.iceberg_rest import NAMESPACE, NAMESPACES
+from limnos.sources.connectors.rest_terms import NAMESPACE, NAMESPACES
 
 
 async def namespaces_list(request: Request, ctx: Context) -> Response:

@@ -25,7 +25,7 @@ from limnos.services.federation import forwarded_requests as federation
 from limnos.services.federation.forwarded_requests import SourceObjectRequest, SourceTableCommit
 from limnos.services.request.context import Context
 from limnos.sources.connectors.capabilities import RestCall
-from limnos.sources.connectors.iceberg_rest import NAMESPACE, TABLE, TABLES
+from limnos.sources.connectors.rest_terms import NAMESPACE, TABLE, TABLES
 
 DELEGATING: Final = ((DELEGATION.decode(), "vended-credentials"),)
 

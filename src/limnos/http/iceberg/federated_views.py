@@ -29,7 +29,7 @@ from limnos.services.federation import forwarded_requests as federation
 from limnos.services.federation.forwarded_requests import SourceObjectRequest
 from limnos.services.request.context import Context
 from limnos.sources.connectors.capabilities import RestCall, RestReply
-from limnos.sources.connectors.iceberg_rest import NAMESPACE, VIEW, VIEWS
+from limnos.sources.connectors.rest_terms import NAMESPACE, VIEW, VIEWS
 
 _NEW_VIEW: Final = ("schema", "view-version", "location", "properties")
 

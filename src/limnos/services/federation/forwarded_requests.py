@@ -43,7 +43,7 @@ from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.sources.connectors.capabilities import RestCall, RestReply, SourceNames, with_rest
-from limnos.sources.connectors.registry import NEVER, TO_READERS, VENDED
+from limnos.sources.connectors.rest_terms import NEVER, TO_READERS, VENDED
 
 
 class SourceObjectRequest(NamedTuple):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, NoReturn, TypeVar
 
 from limnos.files import check_usable
 from limnos.files.thread_shares import ThreadShares
@@ -30,7 +30,7 @@ from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.sources.connectors.capabilities import BaseCatalog
 from limnos.sources.connectors.hops import HOPS_MAX, hops_of, passed_on_by
-from limnos.sources.connectors.registry import SourceLimits, check_source, open_source
+from limnos.sources.connectors.opening import CheckSource, OpenSource, SourceLimits
 from limnos.sources.connectors.rest_errors import source_loop_error
 from limnos.store.activity.node_beats import nodes_read
 
@@ -77,14 +77,17 @@ def catalog_source_of(request_view: RequestView) -> CatalogSource:
 class SourceConnectors:
     """The connectors of a server node: one for each recently used catalog, with its connections to the source."""
 
-    def __init__(self, limits: SourceLimits) -> None:
+    def __init__(self, limits: SourceLimits, *, check_source: CheckSource, open_source: OpenSource) -> None:
+        """Create the connectors with two functions of the room `connectors`, which knows the providers."""
         self.limits = limits
+        self._check_source = check_source
+        self._open_source = open_source
         self._shares = ThreadShares(timeout_s=limits.timeout_s, silent=_timeout_error)
         self._open: dict[int, _OpenConnector] = {}
 
     def check(self, provider: str, properties: Mapping[str, str]) -> None:
         """Raise BadRequest for properties that are invalid or name a source to which the server may not connect."""
-        check_source(provider, properties, limits=self.limits)
+        self._check_source(provider, properties, limits=self.limits)
 
     async def ask(
         self,
@@ -131,7 +134,7 @@ class SourceConnectors:
         invalid properties, SourceFailed if the source does not respond, UnsupportedOperation if the connector's library
         is not installed.
         """
-        connector = open_source(provider, properties, limits=self.limits)
+        connector = self._open_source(provider, properties, limits=self.limits)
 
         def reach() -> None:
             try:
@@ -153,7 +156,7 @@ class SourceConnectors:
         if connector is None:
             check_usable(origin.properties)
             connector = _OpenConnector(
-                dict(origin.properties), open_source(origin.provider, origin.properties, limits=self.limits)
+                dict(origin.properties), self._open_source(origin.provider, origin.properties, limits=self.limits)
             )
         self._open[origin.catalog.id] = connector  # the end of the dictionary is the most recently used
         if len(self._open) > OPEN_MAX:
@@ -170,18 +173,17 @@ class NoSources(SourceConnectors):
     """Stands for the connectors of a server without the room `connectors`: every call is refused."""
 
     def __init__(self) -> None:
-        super().__init__(SourceLimits((), timeout_s=10.0))
-
-    def check(self, provider: str, properties: Mapping[str, str]) -> None:
-        """Raise UnsupportedOperation."""
-        raise _not_served()
+        limits = SourceLimits((), timeout_s=10.0)
+        super().__init__(limits, check_source=_refuse_source, open_source=_refuse_source)
 
     def _connector(self, origin: CatalogSource) -> BaseCatalog:
-        raise _not_served()
+        return _refuse_source(origin.provider, origin.properties, limits=self.limits)
 
 
-def _not_served() -> UnsupportedOperation:
-    return UnsupportedOperation("This server does not serve catalogs of external systems: see the setting rooms.off")
+def _refuse_source(provider: str, properties: Mapping[str, str], *, limits: SourceLimits) -> NoReturn:
+    """Raise UnsupportedOperation."""
+    del provider, properties, limits
+    raise UnsupportedOperation("This server does not serve catalogs of external systems: see the setting rooms.off")
 
 
 class _SourceTimeout(LimnosError):

@@ -172,6 +172,7 @@ def test_alter_applies_all_changes(node: DriverNode) -> None:
     ],
     ids=str,
 )
+@pytest.mark.room("connectors")
 def test_bad_catalogs_are_400(node: DriverNode, body: object) -> None:
     """An invalid name, provider, type or property is 400 with code 1001, and nothing is created."""
     answer = node.post(ALL, body)
@@ -219,6 +220,7 @@ def test_connection_test_creates_no_catalog(node: DriverNode) -> None:
     ],
     ids=str,
 )
+@pytest.mark.room("connectors")
 def test_failed_connection_test_returns_200_with_error_body(
     node: DriverNode, change: dict[str, object], code: int, name: str
 ) -> None:

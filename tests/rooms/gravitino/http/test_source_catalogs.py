@@ -28,7 +28,7 @@ from tests.rooms.gravitino.http.source_catalogs import (
     updates,
 )
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.room("connectors")]
 
 SHOP = f"{API}/lake/catalogs/shop"
 ORDERS = f"{SHOP}/schemas/sales/tables"

@@ -28,7 +28,7 @@ from tests.rooms.gravitino.http.source_catalogs import (
     wait_for,
 )
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.room("connectors")]
 
 HIVE = f"{API}/lake/catalogs/hive"
 COLUMNS = [{"name": "id", "type": "long", "comment": "which"}, {"name": "who", "type": "varchar(20)"}]

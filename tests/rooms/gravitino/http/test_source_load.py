@@ -23,7 +23,7 @@ import sqlalchemy as sa
 from hive_metastore.ttypes import FieldSchema, SerDeInfo, StorageDescriptor, Table
 
 from limnos.config.storage import SourcesSection
-from limnos.sources.connectors import iceberg_rest, metastore
+from limnos.rooms.connectors.sources import iceberg_rest, metastore
 from tests.backends import PostgresServer
 from tests.bridges import Bridge, bridge_to
 from tests.http.driver import API, DriverAnswer, DriverNode, grant, node_at

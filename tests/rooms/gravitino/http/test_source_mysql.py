@@ -27,7 +27,7 @@ from tests.rooms.gravitino.http.source_catalogs import (
     wait_for,
 )
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.room("connectors")]
 
 STORE = f"{API}/lake/catalogs/store"
 COLUMNS = [{"name": "id", "type": "long", "nullable": False}, {"name": "who", "type": "varchar(20)", "comment": "whom"}]

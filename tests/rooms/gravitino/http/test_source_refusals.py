@@ -16,7 +16,7 @@ from tests.http.refusal_tables import Pair, Row
 from tests.rooms.gravitino.http import source_refusals
 from tests.rooms.gravitino.http.source_refusals import CALLERS
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.room("connectors")]
 WRITTEN = dict(refusal_tables.written(source_refusals.TABLE, CALLERS))
 
 

@@ -16,7 +16,7 @@ from tests.http.refusal_tables import Row, cell
 from tests.rooms.gravitino.http import source_topic_refusals
 from tests.rooms.gravitino.http.source_topic_refusals import CALLERS
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.room("connectors")]
 WRITTEN = dict(refusal_tables.written(source_topic_refusals.TABLE, CALLERS))
 Asked = dict[Row, dict[str, DriverAnswer]]
 LISTED = {"uses", "creator", "consumer", "producer", "tabler", "topic_owner", "keeper", "owner", "laker"}

@@ -29,7 +29,7 @@ from tests.rooms.gravitino.http.source_catalogs import (
     wait_for,
 )
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.room("connectors")]
 
 BUS = f"{API}/lake/catalogs/bus"
 SCHEMA = f"{BUS}/schemas/default"

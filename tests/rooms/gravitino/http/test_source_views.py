@@ -14,7 +14,7 @@ from tests.http.driver import API, DriverAnswer
 from tests.http.iceberg.federated import MAIN, FarCatalog, far_at, new_table, table
 from tests.http.iceberg.test_federated import VIEW
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.room("connectors")]
 VIEWS = f"{API}/lake/catalogs/far/schemas/sales/views"
 TEXT = {
     "columns": [{"name": "x", "type": "long", "nullable": True}],

@@ -22,7 +22,7 @@ from tests.http.interference import interfere_before
 from tests.rooms.console.http.conftest import NASTY
 from tests.rooms.console.http.visitor import HOST, ConsoleVisitor, PageReader, text_of
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.room("connectors")]
 
 ADDRESS = "127.0.0.1:9"
 SHOP = "/console/o/catalog/lake/far"

@@ -190,6 +190,7 @@ def test_an_empty_catalog_is_dropped(admin: ConsoleVisitor) -> None:
     assert admin.get("/console/o/catalog/lake/main").status == 200
 
 
+@pytest.mark.room("connectors")
 def test_connector_catalog_with_content_can_be_dropped(tmp_path: Path) -> None:
     """A connector catalog can be dropped whatever its content, which stays in the external system. The system need not
     be reachable.

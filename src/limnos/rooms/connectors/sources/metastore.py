@@ -23,10 +23,10 @@ from limnos.formats.gravitino.tables import GravitinoCreate, TableChange
 from limnos.formats.iceberg.json_types import preview_value
 from limnos.model.errors import AlreadyExists, LimnosError, NotFound, UnsupportedOperation
 from limnos.names.path import Levels
-from limnos.sources.connectors import metastore_tables
-from limnos.sources.connectors.addresses import SourceAddress
+from limnos.rooms.connectors.sources import metastore_tables
+from limnos.rooms.connectors.sources.addresses import SourceAddress
+from limnos.rooms.connectors.sources.metastore_errors import MISSING, REFUSALS, translate_metastore_errors
 from limnos.sources.connectors.capabilities import SourceSchemaInfo, SourceTableInfo
-from limnos.sources.connectors.metastore_errors import MISSING, REFUSALS, translate_metastore_errors
 
 IDLE_MAX: Final = 4
 ANSWER_BYTES_MAX: Final = 64 << 20

@@ -19,10 +19,10 @@ from limnos.formats.gravitino.tables import GravitinoCreate, TableChange
 from limnos.formats.iceberg.json_types import preview_value
 from limnos.model.errors import BadRequest, NotEmpty, UnsupportedOperation
 from limnos.names.path import Levels
-from limnos.sources.connectors import mysql_tables
+from limnos.rooms.connectors.sources import mysql_tables
+from limnos.rooms.connectors.sources.databases import DatabaseSource, no_table, require_columns, require_no_layout
+from limnos.rooms.connectors.sources.mysql_types import default_sql
 from limnos.sources.connectors.capabilities import SourceSchemaInfo, SourceTableInfo
-from limnos.sources.connectors.databases import DatabaseSource, no_table, require_columns, require_no_layout
-from limnos.sources.connectors.mysql_types import default_sql
 
 _SYSTEM: Final = frozenset({"information_schema", "mysql", "performance_schema", "sys"})
 _MODE: Final = "NO_BACKSLASH_ESCAPES,STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION"

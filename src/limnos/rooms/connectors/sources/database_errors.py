@@ -15,7 +15,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from limnos.model import errors
-from limnos.sources.connectors.mysql_states import state_of, text_of
+from limnos.rooms.connectors.sources.mysql_states import state_of, text_of
 
 _TAKEN: Final = {"42P07": "table", "42P06": "namespace"}
 _MISSING: Final = {"42P01": "table", "3F000": "namespace"}

@@ -20,9 +20,9 @@ from limnos.formats.gravitino.tables import GravitinoCreate, TableChange
 from limnos.formats.iceberg.json_types import preview_value
 from limnos.model.errors import AlreadyExists, BadRequest, NotFound, UnsupportedOperation
 from limnos.names.path import Levels
+from limnos.rooms.connectors.sources.columns import name_of
+from limnos.rooms.connectors.sources.database_errors import translate_database_errors
 from limnos.sources.connectors.capabilities import SourceSchemaInfo, SourceTableInfo
-from limnos.sources.connectors.columns import name_of
-from limnos.sources.connectors.database_errors import translate_database_errors
 
 IDLE_S: Final = 300
 """The age in seconds after which a connection is replaced."""

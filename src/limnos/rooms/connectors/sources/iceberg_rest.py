@@ -16,15 +16,10 @@ from limnos.formats.gravitino import tables, views
 from limnos.formats.gravitino.views import GravitinoView, IcebergViewCreate
 from limnos.model.errors import BadRequest, CommitConflict, NotFound, SourceFailed, UnsupportedOperation
 from limnos.names.path import Levels
+from limnos.rooms.connectors.sources.rest_session import RestSession
 from limnos.sources.connectors.capabilities import RestCall, RestReply, SourceNames, SourceSchemaInfo, SourceTableInfo
-from limnos.sources.connectors.rest_session import RestSession
+from limnos.sources.connectors.rest_terms import NAMESPACE, NAMESPACES, TABLE, TABLES, VIEW, VIEWS
 
-NAMESPACES: Final = "/namespaces"
-NAMESPACE: Final = f"{NAMESPACES}/{{namespace}}"
-TABLES: Final = f"{NAMESPACE}/tables"
-TABLE: Final = f"{TABLES}/{{table}}"
-VIEWS: Final = f"{NAMESPACE}/views"
-VIEW: Final = f"{VIEWS}/{{view}}"
 _NAMES_MAX: Final = 1_000_000
 _PAGES_FREE: Final = 100
 _NAMES_PER_PAGE: Final = 10

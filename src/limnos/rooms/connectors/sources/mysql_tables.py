@@ -16,7 +16,7 @@ from limnos.formats.gravitino import tables as gravitino_tables
 from limnos.formats.gravitino.tables import GravitinoCreate, TableChange
 from limnos.formats.iceberg.json_types import Json, as_object, preview_value, text_at
 from limnos.model.errors import BadRequest, UnsupportedOperation
-from limnos.sources.connectors.mysql_types import (
+from limnos.rooms.connectors.sources.mysql_types import (
     COUNTS,
     default_json,
     default_of,
@@ -25,7 +25,7 @@ from limnos.sources.connectors.mysql_types import (
     type_json,
     type_of,
 )
-from limnos.sources.connectors.table_alterations import PRIMARY, flat, index_parts
+from limnos.rooms.connectors.sources.table_alterations import PRIMARY, flat, index_parts
 
 NAME_MAX: Final = 64
 ENGINE: Final = "engine"

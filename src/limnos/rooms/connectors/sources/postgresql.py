@@ -18,10 +18,10 @@ from limnos.formats.gravitino.tables import GravitinoCreate, TableChange
 from limnos.formats.iceberg.json_types import Json, preview_value
 from limnos.model.errors import BadRequest, UnsupportedOperation
 from limnos.names.path import Levels
+from limnos.rooms.connectors.sources.columns import DialectTypes, column_json, column_of
+from limnos.rooms.connectors.sources.databases import DatabaseSource, no_table, require_columns, require_no_layout
+from limnos.rooms.connectors.sources.table_alterations import PRIMARY, DatabaseAlteration, index_parts, indexes_json
 from limnos.sources.connectors.capabilities import SourceSchemaInfo, SourceTableInfo
-from limnos.sources.connectors.columns import DialectTypes, column_json, column_of
-from limnos.sources.connectors.databases import DatabaseSource, no_table, require_columns, require_no_layout
-from limnos.sources.connectors.table_alterations import PRIMARY, DatabaseAlteration, index_parts, indexes_json
 
 _COMMENT = "SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = :schema"
 _COMMENTED = "COMMENT ON SCHEMA {} IS {}"

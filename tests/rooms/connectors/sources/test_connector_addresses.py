@@ -11,8 +11,9 @@ from sqlalchemy.dialects import postgresql
 
 from limnos.model.errors import BadRequest, UnsupportedOperation
 from limnos.model.kinds import POSTGRESQL_PROVIDER
-from limnos.sources.connectors.columns import DialectTypes, column_of, default_json, type_json, type_of
-from limnos.sources.connectors.registry import SourceLimits, check_source
+from limnos.rooms.connectors.sources.columns import DialectTypes, column_of, default_json, type_json, type_of
+from limnos.rooms.connectors.sources.registry import check_source
+from limnos.sources.connectors.opening import SourceLimits
 
 LIMITS = SourceLimits(("db:5432", "[::1]:5433"), timeout_s=1.0)
 GOOD = {"jdbc-url": "jdbc:postgresql://db/shop", "jdbc-user": "u", "jdbc-password": "p"}

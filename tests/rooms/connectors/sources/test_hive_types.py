@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limnos.model.errors import BadRequest
-from limnos.sources.connectors.hive_types import type_json, type_of
+from limnos.rooms.connectors.sources.hive_types import type_json, type_of
 
 PLAIN = {
     "boolean": "boolean",

@@ -19,8 +19,8 @@ from limnos.formats.gravitino.partitions import distribution_of
 from limnos.formats.gravitino.tables import GravitinoCreate, TableChange
 from limnos.formats.iceberg.json_types import Json, preview_value, text_at
 from limnos.model.errors import BadRequest, UnsupportedOperation
+from limnos.rooms.connectors.sources.hive_types import type_json, type_of
 from limnos.sources.connectors.capabilities import SourceTableInfo
-from limnos.sources.connectors.hive_types import type_json, type_of
 
 MANAGED: Final = "MANAGED_TABLE"
 EXTERNAL: Final = "EXTERNAL_TABLE"

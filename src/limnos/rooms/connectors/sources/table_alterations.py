@@ -19,7 +19,7 @@ from limnos.formats.gravitino import tables as gravitino_tables
 from limnos.formats.gravitino.tables import TableChange
 from limnos.formats.iceberg.json_types import Json, preview_value
 from limnos.model.errors import BadRequest, UnsupportedOperation
-from limnos.sources.connectors.columns import column_of, default_of, name_of, require_counting, type_of
+from limnos.rooms.connectors.sources.columns import column_of, default_of, name_of, require_counting, type_of
 
 PRIMARY: Final = "PRIMARY_KEY"
 UNIQUE: Final = "UNIQUE_KEY"

@@ -25,10 +25,12 @@ from limnos.model.errors import (
     StateUnknown,
     UnsupportedOperation,
 )
-from limnos.sources.connectors import iceberg_rest, rest_session
+from limnos.rooms.connectors.sources import iceberg_rest, rest_session
+from limnos.rooms.connectors.sources.iceberg_rest import RestSource
+from limnos.rooms.connectors.sources.registry import check_source, open_source
 from limnos.sources.connectors.capabilities import RestCall, SourceNames
-from limnos.sources.connectors.iceberg_rest import NAMESPACE, NAMESPACES, TABLE, TABLES, VIEW, RestSource
-from limnos.sources.connectors.registry import SourceLimits, check_source, open_source
+from limnos.sources.connectors.opening import SourceLimits
+from limnos.sources.connectors.rest_terms import NAMESPACE, NAMESPACES, TABLE, TABLES, VIEW
 from tests.scripted_server import ScriptedAnswer, ScriptedServer, scripted
 
 LOAD = RestCall(endpoint=f"GET {TABLE}", namespace=("a",), name="t", missing="table")

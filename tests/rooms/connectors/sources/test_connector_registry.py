@@ -9,7 +9,8 @@ import sys
 import pytest
 
 from limnos.model.errors import BadRequest, UnsupportedOperation
-from limnos.sources.connectors.registry import SourceLimits, check_source, open_source
+from limnos.rooms.connectors.sources.registry import check_source, open_source
+from limnos.sources.connectors.opening import SourceLimits
 
 LIMITS = SourceLimits(
     ("a.example.com:9083", "b.example.com:9084", "a.example.com:9092", "a.example.com:3306"), timeout_s=1.0
@@ -34,7 +35,7 @@ def test_missing_connector_package_is_named(
     module, extra = {"kafka": ("kafka", "kafka"), "hive": ("metastore", "hive"), "jdbc-mysql": ("mysql", "mysql")}[
         provider
     ]
-    monkeypatch.delitem(sys.modules, f"limnos.sources.connectors.{module}", raising=False)
+    monkeypatch.delitem(sys.modules, f"limnos.rooms.connectors.sources.{module}", raising=False)
     monkeypatch.setitem(sys.modules, library, None)
 
     check_source(provider, properties, limits=LIMITS)

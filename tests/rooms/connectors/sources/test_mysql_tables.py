@@ -7,9 +7,9 @@ import pytest
 
 from limnos.formats.gravitino import tables as gravitino_tables
 from limnos.model.errors import BadRequest, UnsupportedOperation
-from limnos.sources.connectors.mysql_states import state_of, text_of
-from limnos.sources.connectors.mysql_tables import MysqlColumn, MysqlTableDraft, keys_json
-from limnos.sources.connectors.mysql_types import default_json, default_sql, type_json, type_of
+from limnos.rooms.connectors.sources.mysql_states import state_of, text_of
+from limnos.rooms.connectors.sources.mysql_tables import MysqlColumn, MysqlTableDraft, keys_json
+from limnos.rooms.connectors.sources.mysql_types import default_json, default_sql, type_json, type_of
 
 PLAIN = {
     "boolean": "tinyint(1)",

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from limnos.model.errors import BadRequest
-from limnos.sources.connectors.kafka_settings import kafka_settings
+from limnos.rooms.connectors.sources.kafka_settings import kafka_settings
 
 ALLOWED = ("a.example.com:9092", "b.example.com:9093", "[::1]:9092")
 JAAS = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="u" password="p\\"w\\\\d";'

@@ -7,8 +7,8 @@ call does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from typing import Final, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Final
 
 import sqlalchemy as sa
 
@@ -22,7 +22,7 @@ from limnos.model.kinds import (
     POSTGRESQL_PROVIDER,
     REST_PROVIDER,
 )
-from limnos.sources.connectors.addresses import (
+from limnos.rooms.connectors.sources.addresses import (
     DatabaseUrl,
     SourceAddress,
     database_url,
@@ -30,12 +30,14 @@ from limnos.sources.connectors.addresses import (
     metastore_addresses,
     require_allowed,
 )
+from limnos.rooms.connectors.sources.iceberg_rest import RestSource
+from limnos.rooms.connectors.sources.kafka_settings import KafkaSettings, kafka_settings
+from limnos.rooms.connectors.sources.postgresql import PostgresqlSource
+from limnos.rooms.connectors.sources.rest_session import RestEndpoint, RestSession
 from limnos.sources.connectors.capabilities import BaseCatalog
 from limnos.sources.connectors.further import further_connector
-from limnos.sources.connectors.iceberg_rest import RestSource
-from limnos.sources.connectors.kafka_settings import KafkaSettings, kafka_settings
-from limnos.sources.connectors.postgresql import PostgresqlSource
-from limnos.sources.connectors.rest_session import RestEndpoint, RestSession
+from limnos.sources.connectors.opening import SourceLimits
+from limnos.sources.connectors.rest_terms import NEVER, TO_READERS, TO_WRITERS, VENDED
 
 CONNECTIONS_MAX: Final = 4
 URL: Final = "jdbc-url"
@@ -49,12 +51,6 @@ CREDENTIAL: Final = "credential"
 TOKEN_URI: Final = "oauth2-server-uri"  # noqa: S105 - the name of a property
 METASTORES: Final = "metastore.uris"
 SCOPE: Final = "scope"
-VENDED: Final = "vended-credentials"
-NEVER, TO_WRITERS, TO_READERS = "never", "to-writers", "to-readers"
-"""The settings for passing on the credentials that a source vends.
-
-Vended credentials allow everything that the source allows this server, regardless of the caller's rights here.
-"""
 _MODES: Final = ("disable", "allow", "prefer", "require")
 """TLS modes that need no files of this machine."""
 SSL_MODE: Final = "sslMode"
@@ -64,13 +60,6 @@ _MYSQL_TLS: Final[Mapping[str, dict[str, object]]] = {
     "REQUIRED": {"ssl": {"check_hostname": False, "verify_mode": "none"}},
 }
 """TLS modes as arguments of MySQL's driver. The default uses TLS if the server offers it."""
-
-
-class SourceLimits(NamedTuple):
-    """The server's limits for sources: the allowed addresses, and the maximum time of a call in seconds."""
-
-    addresses: Collection[str]
-    timeout_s: float
 
 
 def _postgresql(properties: Mapping[str, str], limits: SourceLimits) -> PostgresqlSource:
@@ -110,7 +99,7 @@ def _postgresql_checked(properties: Mapping[str, str], limits: SourceLimits) -> 
 def _mysql(properties: Mapping[str, str], limits: SourceLimits) -> BaseCatalog:
     result = _mysql_checked(properties, limits)
     try:
-        from limnos.sources.connectors.mysql import MysqlSource  # noqa: PLC0415 - its library comes with the extra
+        from limnos.rooms.connectors.sources.mysql import MysqlSource  # noqa: PLC0415 - its library comes with the extra
     except ImportError:
         raise _lacks(MYSQL_PROVIDER, extra="mysql") from None
     late_s, host = limits.timeout_s * 0.8, result.address.host.strip("[]")
@@ -144,7 +133,7 @@ def _mysql_checked(properties: Mapping[str, str], limits: SourceLimits) -> Datab
 def _kafka(properties: Mapping[str, str], limits: SourceLimits) -> BaseCatalog:
     settings = _kafka_checked(properties, limits)
     try:
-        from limnos.sources.connectors.kafka import KafkaSource  # noqa: PLC0415 - its library comes with the extra
+        from limnos.rooms.connectors.sources.kafka import KafkaSource  # noqa: PLC0415 - its library comes with the extra
     except ImportError:
         raise _lacks(KAFKA_PROVIDER) from None
     return KafkaSource(settings, allowed=limits.addresses, timeout_s=limits.timeout_s)
@@ -161,7 +150,7 @@ def _lacks(provider: str, *, extra: str = "") -> UnsupportedOperation:
 def _hive(properties: Mapping[str, str], limits: SourceLimits) -> BaseCatalog:
     addresses = _hive_checked(properties, limits)
     try:  # the library of the module comes with the extra
-        from limnos.sources.connectors.metastore import MetastoreSource  # noqa: PLC0415
+        from limnos.rooms.connectors.sources.metastore import MetastoreSource  # noqa: PLC0415
     except ImportError:
         raise _lacks(HIVE_PROVIDER) from None
     return MetastoreSource(addresses, timeout_s=limits.timeout_s)
