@@ -75,6 +75,12 @@ _OTHER_COMMANDS: Final = (
         "leave --lake out; '--dataverse NAME' is a namespace for names without one",
     ),
     (
+        "pipeline check",
+        "--select|--exclude|--only",
+        "a check is of the whole file",
+        "'limnos pipeline plan {0} --select {value}' is of some steps",
+    ),
+    (
         "changes",
         "--since|--from|--newer-than|--last",
         "the feed has positions, and the audit has times",
@@ -100,6 +106,9 @@ PLACES: Final = {
     "group list": ("show group {1}",),
     "role list": ("show role {1}",),
     "pipeline list": ("list runs {1}",),
+    "pipeline test": ("pipeline test {0} --test {1}", "pipeline test {0} --select {1}"),
+    "pipeline run": ("pipeline run {0} --select {1}",),
+    "pipeline plan": ("pipeline plan {0} --select {1}",),
     "token create": ("create token --for {1}",),
     "token list": ("list tokens --for {1}",),
     "whoami": ("whoami --as {1}",),

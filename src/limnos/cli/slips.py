@@ -38,6 +38,7 @@ from limnos.cli.foreign_flags import (
 from limnos.cli.grammar.reading import answers
 from limnos.cli.grammar.spelling import close_words, typed_as
 from limnos.cli.guesses import FILLERS, command_for
+from limnos.cli.hints.selections import lost_quotes, negated_selection
 from limnos.cli.output import flag_values
 from limnos.cli.sentences import proposal_for, quoted
 from limnos.cli.signatures import COMMON
@@ -58,7 +59,8 @@ def slip_of(error: CycloptsError, *, tokens: Sequence[str], tree: App) -> UsageE
     if isinstance(error, MissingArgumentError):
         return _missing(error, command)
     if isinstance(error, UnusedCliTokensError):
-        return _too_many((error.unused_tokens or [""])[0], command)
+        extra = error.unused_tokens or [""]
+        return lost_quotes(extra, command.typed_tokens, flags=command.flags) or _too_many(extra[0], command)
     if isinstance(error, RepeatArgumentError):
         return UsageError(f"{error.token.keyword} is given twice", hint=f"give it once: '{command.usage}'")
     if isinstance(error, CoercionError) and error.token is not None:
@@ -417,7 +419,9 @@ def _without_value(name: str, command: _Command) -> UsageError:
     if after[1:2].isdigit():
         again = [after[1:] if token == after else token for token in tokens]
         return UsageError(f"{name} takes no negative value, as '{after}'", hint=answers.propose(again))
-    return UsageError(f"{name} needs a value", hint=answers.propose([*tokens, _value_name(name)]))
+    return negated_selection(name, after, tokens=tokens) or UsageError(
+        f"{name} needs a value", hint=answers.propose([*tokens, _value_name(name)])
+    )
 
 
 def _named_by_flag(command: _Command) -> UsageError | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from limnos.pipeline.declaration import SourcePosition
 from limnos.pipeline.node_schemas import (
@@ -75,17 +75,20 @@ class MapOf(NodeSchema):
     value: NodeSchema
     least: int = 1
     most: int = 100_000
+    advice: ClassVar[str] = ""
+    """What to write, for messages about a value that is no such mapping. Subclasses set it."""
 
     @property
     def word(self) -> str:  # type: ignore[override]
         return f"a mapping from {self.key.word} to {self.value.word}"
 
     def read(self, node: YamlNode, notes: ProblemNotes) -> tuple[tuple[Any, Any, SourcePosition], ...]:
+        advice = f"; write {self.advice}" if self.advice else ""
         if not isinstance(node, MapNode):
-            raise notes.bad(f"{self.word} is expected, not {describe_node(node)}", node.at)
+            raise notes.bad(f"{self.word} is expected, not {describe_node(node)}{advice}", node.at)
         if not self.least <= len(node.entries) <= self.most:
             text = "it is empty" if not node.entries else f"it has {len(node.entries):,} keys, more than {self.most:,}"
-            raise notes.bad(f"{text}: {self.word} is expected", node.at)
+            raise notes.bad(f"{text}: {self.word} is expected{advice}", node.at)
         pairs = []
         for key, value in node.entries:
             try:

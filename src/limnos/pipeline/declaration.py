@@ -473,6 +473,9 @@ class UnitTestRows:
     is_text: bool = False
     """Whether all values are texts of a CSV file, so that their types do not tell anything."""
     at: SourcePosition | None = field(default=None, compare=False)
+    rows_at: tuple[SourcePosition, ...] = field(default=(), compare=False)
+    columns_at: Mapping[str, SourcePosition] = field(default_factory=dict, compare=False)
+    """The position of each column's first mention."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -485,6 +488,7 @@ class UnitTest:
     """The rows by input: a source's name as one part, or a table's parts as the step writes them."""
     given_at: Mapping[Parts, SourcePosition] = field(default_factory=dict, compare=False)
     parameters: Mapping[str, Scalar] = field(default_factory=dict)
+    parameters_at: Mapping[str, SourcePosition] = field(default_factory=dict, compare=False)
     at: SourcePosition | None = field(default=None, compare=False)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import itertools
 import re
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -16,6 +17,8 @@ from pathlib import Path
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 TEXT_BYTES_MAX = 1_000_000
+FILES_LOOKED_AT = 1_000
+"""The largest number of files among which one with a similar name is looked for."""
 
 
 def is_url(written: str) -> bool:
@@ -60,8 +63,16 @@ class PipelineDirectory:
         if not result.is_relative_to(self.directory.resolve()):
             raise ValueError(f"'{written}' is outside of the pipeline's directory; move it to that directory or below")
         if not result.exists():
-            raise ValueError(f"there is no '{written}' in {self.directory}")
+            raise ValueError(f"there is no '{written}' in {self.directory}{self._nearest(path)}")
         return result
+
+    def _nearest(self, path: Path) -> str:
+        """Return a clause with the file of the most similar name, in the directory that was meant or its neighbours."""
+        parent = self.directory / path.parent
+        folder = parent if parent.is_dir() else self.directory
+        names = [str(each.relative_to(self.directory)) for each in itertools.islice(folder.iterdir(), FILES_LOOKED_AT)]
+        near = difflib.get_close_matches(str(path), sorted(names), n=1)
+        return f"; did you mean '{near[0]}'?" if near else ""
 
     def text(self, written: str) -> str:
         """Read a UTF-8 file inside the directory.
@@ -70,11 +81,15 @@ class PipelineDirectory:
         """
         path = self.inside(written)
         try:
+            if path.is_dir():
+                raise ValueError(f"'{written}' is a directory: name a file in it")
             if path.stat().st_size > TEXT_BYTES_MAX:
                 raise ValueError(f"'{written}' has more than {TEXT_BYTES_MAX:,} bytes")
             return path.read_text(encoding="utf-8-sig")
         except UnicodeDecodeError as error:
-            raise ValueError(f"'{written}' is not UTF-8 text: byte {error.start} can't be read") from None
+            raise ValueError(
+                f"'{written}' is not UTF-8 text: byte {error.start} can't be read; save the file as UTF-8"
+            ) from None
         except OSError as error:
             raise ValueError(f"'{written}' can't be read: {error.strerror}") from None
 

@@ -240,5 +240,6 @@ def _is_unpublished(heads: TableHeads | None) -> bool:
 def _advice(pipeline: Pipeline, name: str) -> str:
     names = [one.name for one in pipeline.environments]
     if not names:
-        return ": the file has no key 'environments'"
+        example = f"environments: {{{name}: {{prefix: {name}_}}}}"
+        return f": the file has no key 'environments'; add {example}, or leave --env out"
     return nearest_word(name, names) or f"; the file has {', '.join(names[:10])}, and prod is what it declares"

@@ -35,6 +35,7 @@ from limnos.pipeline.engine.column_checks import ColumnChecker
 from limnos.pipeline.engine.output_columns import column_problems
 from limnos.pipeline.engine.parser import grammar_of
 from limnos.pipeline.engine.relations import QueryNames, query_names
+from limnos.pipeline.engine.unit_test_checks import unit_test_problems
 from limnos.pipeline.environments import foreign_tables, rule_problems
 from limnos.pipeline.graph import order_steps, steps_by_inputs
 from limnos.pipeline.lance_outputs import lance_catalogs, lance_problems
@@ -235,6 +236,7 @@ def _column_problems(
     )
     levels = result.levels or (steps_by_inputs(pipeline, tables(reads)),)
     problems += checker.problems(levels, skipped=result.skipped)
+    problems += unit_test_problems(checker, skipped=result.skipped)
     unknown = [
         f"columns in {', '.join(steps)}: source {source} has no 'schema', so only the run finds wrong names"
         for source, steps in checker.without_schema.items()

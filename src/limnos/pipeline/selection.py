@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import NoReturn
 
 from limnos.model.errors import BadRequest
-from limnos.pipeline.declaration import Pipeline
+from limnos.pipeline.declaration import Pipeline, PythonStep, Sql, StepDeclaration
 from limnos.pipeline.problems import nearest_word
 
 Needs = Mapping[str, frozenset[str]]
@@ -29,6 +30,10 @@ _METHODS = ("tag", "state", "source")
 _ATOM = re.compile(r"(?:(?P<before>\d*)\+)?(?P<body>[^+].*?)(?:\+(?P<after>\d*))?", re.DOTALL)
 _WORD = re.compile(r"\S+")
 _DIGITS_MAX = 6
+_QUOTES = re.compile("['\"`]")
+_SEPARATORS = re.compile("[;|&]")
+_WILDCARDS = re.compile(r"\{\{[^{}]*\}\}|[%?]")
+"""Wildcards of other tools, and the variable of a loop in a name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,9 +74,10 @@ def parse_selection(texts: Iterable[str], *, flag: str) -> tuple[SelectionTerm, 
         words = list(_WORD.finditer(text))
         if not words:
             raise InvalidSelection(f"{flag}: it is empty; write a step, `tag:NAME`, `state:modified` or `source:NAME`")
-        for word in words:
+        for number, word in enumerate(words, start=1):
             place = f"{flag} '{word.group()}'" if len(words) == 1 else f"{flag} '{text}', at '{word.group()}'"
-            terms.append(SelectionTerm(_selectors(word.group(), place), place))
+            following = words[number].group() if number < len(words) else ""
+            terms.append(SelectionTerm(_selectors(word.group(), place, following=following), place))
     if len(terms) > TERMS_MAX:
         raise InvalidSelection(f"{flag}: {len(terms):,} selectors, more than {TERMS_MAX:,}; select by tag or by `*`")
     return tuple(terms)
@@ -82,6 +88,16 @@ def require_known_words(pipeline: Pipeline, terms: Iterable[SelectionTerm]) -> N
     for term in terms:
         for selector in term.selectors:
             _matches(pipeline, selector, place=term.place, modified=dict)
+
+
+def uses_states(terms: Iterable[SelectionTerm]) -> bool:
+    """Return whether a selector needs to know which steps have changed."""
+    return any(one.method == "state" for term in terms for one in term.selectors)
+
+
+def uses_graph(terms: Iterable[SelectionTerm]) -> bool:
+    """Return whether a selector follows the dependencies of steps, which only the queries tell."""
+    return any(one.before != 0 or one.after != 0 for term in terms for one in term.selectors)
 
 
 def select(
@@ -95,7 +111,7 @@ def select(
     """Return the names of the selected steps, in the order of the file: what any term selects, without what any term of
     `excluded` selects. Without terms all steps are selected.
 
-    Raises InvalidSelection for an unknown step, tag or source.
+    Raises InvalidSelection for an unknown step, tag or source, and for terms whose selectors have no common step.
     """
     known: dict[str, Mapping[str, str]] = {}
 
@@ -107,6 +123,8 @@ def select(
     graph = _Graph(needs)
     names = [step.name for step in pipeline.steps]
     chosen = _union(pipeline, terms, graph=graph, modified=changed) if terms else frozenset(names)
+    if terms and not chosen and not uses_states(terms):
+        raise InvalidSelection(f"{terms[0].place}: no step is in all of these; a blank in place of ',' joins them")
     chosen -= _union(pipeline, excluded, graph=graph, modified=changed)
     return tuple(name for name in names if name in chosen)
 
@@ -152,19 +170,22 @@ def _union(
     return frozenset(results)
 
 
-def _selectors(word: str, place: str) -> tuple[Selector, ...]:
+def _selectors(word: str, place: str, *, following: str) -> tuple[Selector, ...]:
     parts = word.split(",")
     if any(not part for part in parts) and len(parts) > 1:
         raise InvalidSelection(
             f"{place}: nothing stands on one side of a comma; `a,b` selects what both select, `a b` what either selects"
         )
-    return tuple(_selector(part, place) for part in parts)
+    return tuple(_selector(part, place, following=following) for part in parts)
 
 
-def _selector(text: str, place: str) -> Selector:
+def _selector(text: str, place: str, *, following: str) -> Selector:
+    """Parse one selector. `following` is the next word of the flag's value, for messages."""
     match = _ATOM.fullmatch(text)
     if match is None:
-        raise InvalidSelection(f"{place}: '+' stands beside a selector; write `+STEP`, `STEP+` or `2+STEP+1`")
+        raise InvalidSelection(
+            f"{place}: '+' stands beside a selector, without a blank; write `+STEP`, `STEP+` or `2+STEP+1`"
+        )
     body = match["body"]
     if body.startswith("@"):
         raise InvalidSelection(f"{place}: '@' is not supported; write `{body[1:]}+` and `+{body[1:]}`")
@@ -175,10 +196,13 @@ def _selector(text: str, place: str) -> Selector:
             raise InvalidSelection(f"{place}: '+' stands before or after a whole name; write `+STEP` or `STEP+1`")
         return Selector(text=text, method="name", pattern=body, before=before, after=after)
     if method not in _METHODS:
-        advice = nearest_word(method, _METHODS) or f"; it is one of {', '.join(_METHODS)}"
+        advice = nearest_word(method.lower(), _METHODS) or (
+            f"; it is one of {', '.join(_METHODS)}, and a step is written without one"
+        )
         raise InvalidSelection(f"{place}: there is no method '{method}:'{advice}")
     if not pattern:
-        raise InvalidSelection(f"{place}: '{method}:' needs a value, as in {_EXAMPLES[method]}")
+        example = f"`{method}:{following}`, without a blank" if following else _EXAMPLES[method]
+        raise InvalidSelection(f"{place}: '{method}:' needs a value, as in {example}")
     if method == "state" and pattern not in STATES:
         advice = nearest_word(pattern, STATES) or f"; it is one of {', '.join(STATES)}"
         raise InvalidSelection(f"{place}: there is no state '{pattern}'{advice}")
@@ -232,23 +256,79 @@ def _absent(kind: str, word: str, *, known: Sequence[str], place: str) -> str:
 
 
 def _raise_unknown(pipeline: Pipeline, pattern: str, *, names: Sequence[str], place: str) -> NoReturn:
-    within = pattern.removeprefix(f"{pipeline.catalog}.")
-    if within != pattern and any(_is_match(within, name) for name in names):
-        raise InvalidSelection(f"{place}: leave the catalog out: {within}")
-    lowered = next((name for name in names if _is_match(pattern.lower(), name.lower())), None)
-    if lowered is not None:
-        raise InvalidSelection(f"{place}: no step '{pattern}'; did you mean '{lowered}'? Upper and lower case differ")
-    last = [name for name in names if _is_match(pattern, name.rpartition(".")[2])]
-    if last:
-        raise InvalidSelection(f"{place}: no step '{pattern}'; write its namespace: {_listed(last)}")
-    if any(source.name == pattern for source in pipeline.sources):
-        raise InvalidSelection(f"{place}: '{pattern}' is a source; `source:{pattern}` selects the steps that read it")
-    if any(pattern in step.tags for step in pipeline.steps):
-        raise InvalidSelection(f"{place}: '{pattern}' is a tag; write tag:{pattern}")
-    if any(name.startswith(f"{pattern}.") for name in names):
-        raise InvalidSelection(f"{place}: '{pattern}' is a namespace; write {pattern}.* for its steps")
+    advice = _other_spelling(pipeline, pattern, names=names) or _other_meaning(pipeline, pattern, names=names)
+    if advice:
+        raise InvalidSelection(f"{place}: {advice}")
     kind = "no step matches" if "*" in pattern else "the pipeline has no step"
     raise InvalidSelection(f"{place}: {kind} '{pattern}'{nearest_word(pattern, names) or _steps(names)}")
+
+
+def _other_spelling(pipeline: Pipeline, pattern: str, *, names: Sequence[str]) -> str | None:
+    """Return the advice for a name that is written in another way, as with its catalog; None for another one."""
+    within = next((name for name in _below_catalog(pipeline, pattern) if _is_any(name, names)), None)
+    if within is not None:
+        return f"leave the catalog out: {within}"
+    lowered = next((name for name in names if _is_match(pattern.lower(), name.lower())), None)
+    if lowered is not None:
+        return f"no step '{pattern}'; did you mean '{lowered}'? Upper and lower case differ"
+    last = [name for name in names if _is_match(pattern, name.rpartition(".")[2])]
+    if last:
+        return f"no step '{pattern}'; write its namespace: {_listed(last)}"
+    bare = _QUOTES.sub("", pattern)
+    if bare != pattern and _is_any(bare, names):
+        return f"leave the quotes within the word out: {bare}"
+    if pattern[:1] in {"-", "!", "^"} and _is_any(pattern[1:], names):
+        return f"a selector leaves no steps out; write --exclude {pattern[1:]}"
+    if (several := _SEPARATORS.split(pattern))[1:] and all(_is_any(one, names) for one in several):
+        return f"a blank joins selectors: '{' '.join(several)}'"
+    starred = _WILDCARDS.sub("*", pattern)
+    if starred != pattern and _is_any(starred, names):
+        return f"no step '{pattern}'; '*' stands for any characters: {starred}"
+    return None
+
+
+def _below_catalog(pipeline: Pipeline, pattern: str) -> list[str]:
+    """Return the pattern without its first part, if that is a catalog, and without two parts for a metalake, too."""
+    first, _, rest = pattern.partition(".")
+    second, _, last = rest.partition(".")
+    return [*([rest] if first in pipeline.catalogs else []), *([last] if second in pipeline.catalogs else [])]
+
+
+def _other_meaning(pipeline: Pipeline, pattern: str, *, names: Sequence[str]) -> str | None:
+    """Return the advice for the name of something else: a source, a tag, a namespace, a file; None for another one."""
+    method, equals, value = pattern.partition("=")
+    if equals and method in _METHODS:
+        return f"write {method}:{value}"
+    if any(source.name == pattern for source in pipeline.sources):
+        return f"'{pattern}' is a source; `source:{pattern}` selects the steps that read it"
+    if any(pattern in step.tags for step in pipeline.steps):
+        return f"'{pattern}' is a tag; write tag:{pattern}"
+    namespace = pattern.rstrip(".")
+    if any(name.startswith(f"{namespace}.") for name in names):
+        return f"'{pattern}' is a namespace; write {namespace}.* for its steps"
+    if pattern in STATES:
+        return f"'{pattern}' is a state; write state:{pattern}"
+    steps = [step.name for step in pipeline.steps if _is_file_of(pattern, step)]
+    if steps:
+        return f"'{pattern}' is a file; write the step that it is of: {_listed(steps)}"
+    if pipeline.at is not None and PurePath(pattern).name == PurePath(pipeline.at.file).name:
+        return f"'{pattern}' is the pipeline's file; write one of its steps: {_listed(names)}"
+    return None
+
+
+def _is_file_of(word: str, step: StepDeclaration) -> bool:
+    """Return whether a word is the file of a step's query or function."""
+    if isinstance(step.body, Sql):
+        file = None if step.body.at is None or step.at is None else step.body.at.file
+        return file is not None and step.at is not None and file != step.at.file and PurePath(file).match(word)
+    if isinstance(step.body, PythonStep):
+        path = step.body.function.partition(":")[0].replace(".", "/")
+        return PurePath(f"{path}.py").match(word)
+    return False
+
+
+def _is_any(pattern: str, names: Sequence[str]) -> bool:
+    return bool(pattern) and any(_is_match(pattern, name) for name in names)
 
 
 def _steps(names: Sequence[str]) -> str:

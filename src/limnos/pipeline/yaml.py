@@ -195,7 +195,8 @@ class _TreeBuilder:
         tag = getattr(event, "tag", None)
         if tag is not None:
             at = self._place(event)
-            self.problems.append(Problem(f"the tag '{tag}' is not supported in a pipeline; leave it out", at))
+            short = tag.replace("tag:yaml.org,2002:", "!!", 1)
+            self.problems.append(Problem(f"the tag '{short}' is not supported in a pipeline; leave it out", at))
 
     def _place(self, event: yaml.Event) -> SourcePosition:
         mark = event.start_mark
@@ -251,10 +252,54 @@ class _TreeBuilder:
         return SourcePosition(self.file, at.line + 1, max(len(raw) - len(result), 0) + 1)
 
 
+_SYNTAX = (
+    ("',' or ']'", "the list that '[' opens in line {line} is not closed before this: ',' or ']' is missing; {quotes}"),
+    (
+        "',' or '}'",
+        "the mapping that '{{' opens in line {line} is not closed before this: ',' or '}}' is missing; {quotes}",
+    ),
+    (
+        "mapping values are not allowed",
+        "a key with ': ' cannot stand here: {quotes}, and indent keys of one mapping equally",
+    ),
+    (
+        "block sequence entries",
+        "an item '- ' cannot follow its key in one line: begin the list in the next line, or write [a, b]",
+    ),
+    (
+        "expected '-' indicator",
+        "this line is no item of the list above it: begin it with '- ', or indent it like its mapping's keys",
+    ),
+    ("comment or line break", "nothing may follow '|' or '>' in its line: begin the text in the next line"),
+    ("expected node content", "a value is missing before this; {quotes}"),
+    ("unknown escape", "in double quotes '\\' begins an escape, and there is none like this: write single quotes"),
+    ("could not find expected ':'", "a key needs ': ' after it, or its line belongs to a text that '|' begins"),
+    ("unexpected ':'", "a blank is missing after ':'"),
+    ("alphabetic or numeric", "a value cannot begin with '*' or '&': put it in quotes"),
+)
+"""Parts of the parser's messages, and what they mean for the author. `line` is where the unfinished part begins."""
+_QUOTES = "put a value with ': ', ',' or brackets in quotes"
+
+
 def _syntax(error: yaml.MarkedYAMLError, builder: _TreeBuilder) -> Problem:
-    mark = error.problem_mark or error.context_mark
+    mark, began = error.problem_mark or error.context_mark, error.context_mark or error.problem_mark
     line, column = (mark.line, mark.column) if mark else (0, 0)
     text = ", ".join(part for part in (error.context, error.problem) if part)
     raw = builder.lines[line] if line < len(builder.lines) else ""
-    hint = "; indent by blanks, not by tabs" if "\t" in raw[: len(raw) - len(raw.lstrip())] else ""
-    return Problem(f"not YAML: {text}{hint}", SourcePosition(builder.file, line + 1, column + 1))
+    advice = next((advice for part, advice in _SYNTAX if part in text), None)
+    if "\t" in raw[: len(raw) - len(raw.lstrip())]:
+        text = "a tab stands before the first word of this line: indent by blanks, not by tabs"
+    elif "quoted scalar" in text and "end of stream" in text and began is not None:
+        text, line, column = "the quote that opens here is not closed", began.line, began.column
+    elif "cannot start any token" in text:
+        text = f"a value cannot begin with {raw[column : column + 1]}: put it in quotes"
+    elif "did not find expected key" in text:
+        is_behind = bool(raw[:column].strip())
+        text = (
+            "text follows a closing quote: double a quote within quotes ('it''s'), or put the whole value in quotes"
+            if is_behind
+            else "this line is indented like none of the keys above it: indent it like the keys of its mapping"
+        )
+    elif advice is not None:
+        text = advice.format(line=began.line + 1 if began else 1, quotes=_QUOTES)
+    return Problem(f"not YAML: {text}", SourcePosition(builder.file, line + 1, column + 1))

@@ -112,3 +112,25 @@ def test_plan_without_a_server_shows_the_declaration_only(run: Run, tmp_path: Pa
         "1. a.t (append)",
         "     reads source x: files data/*.csv, csv",
     ]
+
+
+@pytest.mark.parametrize(
+    "reasons, line",
+    [
+        ({"a.t": "its text changed"}, "     changed: its text changed"),
+        ({}, "no step has changed since it was published: a run would do nothing"),
+    ],
+)
+def test_plan_names_changes_of_selected_steps(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reasons: dict[str, str], line: str
+) -> None:
+    """A plan of `state:modified` shows the reason of each selected step, or that no step has changed."""
+    monkeypatch.setattr("limnos.pipeline.modified_steps.modified_steps", lambda *_args, **_more: reasons)
+    words = ("pipeline", "plan", _written(tmp_path, RIGHT), "--select", "state:modified", "--uri", NOBODY)
+
+    table = run(*words, "--output", "table")
+    document = run(*words, "--output", "json").result
+
+    assert (table.code, line in table.out.splitlines()) == (0, True)
+    assert isinstance(document, dict)
+    assert (document["changed"], len(document["steps"])) == (reasons, len(reasons))

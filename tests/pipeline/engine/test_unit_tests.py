@@ -106,10 +106,10 @@ def broken(sums):
 CSV = "id,customer,amount,at\n1,ana,12.50,2026-01-30\n2,ana,4.20,2026-01-31\n3,ben,7.00,\n"
 PASSED = ("loaded", "sums", "current", "guessed", "declared", "large", "hostile")
 INVALID = {
-    "no day": "parameter day (date) has no default: give it",
+    "no day": "parameter day (date) has no default; write parameters: {day: 2026-01-31} in the test",
     "wrong day": "parameter day: 'soon' is not a valid date",
-    "unknown parameter": "the pipeline has no parameter leest; did you mean least?",
-    "no input": "'given' lacks rows of raw.orders, which the step reads; write [] for none",
+    "unknown parameter": "the pipeline has no parameter 'leest'; did you mean 'least'?",
+    "no input": "'given' lacks rows of raw.orders, which the step reads; write raw.orders: [] for none",
     "other input": "'given' has rows of raw.order, which the step does not read; did you mean 'raw.orders'?",
     "no date": "raw.orders, row 1: 'yesterday' of column 'at' is not date",
     "no column": "raw.orders has no column 'amuont'; did you mean 'amount'?",

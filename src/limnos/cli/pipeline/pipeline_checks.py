@@ -87,7 +87,8 @@ def plan(
     if exit_code is not None:
         return exit_code
     pipeline = check_file(file, environment=env, offline=False, common=common)
-    selected = _selected(pipeline, select=select, exclude=exclude, common=common)
+    reasons: dict[str, str] = {}
+    selected = _selected(pipeline, select=select, exclude=exclude, common=common, reasons=reasons)
     previews: Mapping[str, StepPreview] = {}
     topics: Mapping[str, TopicLookup | str] = {}
     if not no_columns and not isinstance(pipeline, tuple) and _can_compare_columns(pipeline):
@@ -102,6 +103,7 @@ def plan(
         previews=previews,
         topics=topics,
         selected=selected,
+        reasons=reasons,
     )
 
 
@@ -174,8 +176,12 @@ def _selected(
     select: list[str] | None,
     exclude: list[str] | None,
     common: CommonFlags,
+    reasons: dict[str, str],
 ) -> frozenset[str] | None:
-    """Return the names of the selected steps; None for all of them. Raises BadRequest for an invalid selection."""
+    """Return the names of the selected steps; None for all of them. Raises BadRequest for an invalid selection.
+
+    A selection by state adds the changed steps to `reasons`, with what has changed.
+    """
     if isinstance(result, tuple) or not (select or exclude):
         return None
     rules = import_extra("limnos.pipeline.run.options", extra="spark")
@@ -187,9 +193,12 @@ def _selected(
     needs = import_extra("limnos.pipeline.run.attempt", extra="spark").needs_of(result.pipeline, reads)
     compare = import_extra("limnos.pipeline.modified_steps", extra="pipelines").modified_steps
     with common.client() as client:
-        names: tuple[str, ...] = rules.select_steps(
-            result.pipeline, options, needs=needs, modified=lambda: compare(client, result.pipeline, reads=reads)
-        )
+
+        def modified() -> dict[str, str]:
+            reasons.update(compare(client, result.pipeline, reads=reads))
+            return reasons
+
+        names: tuple[str, ...] = rules.select_steps(result.pipeline, options, needs=needs, modified=modified)
     return frozenset(names)
 
 
@@ -245,8 +254,9 @@ def _show_check(
     previews: Mapping[str, StepPreview] | None = None,
     topics: Mapping[str, TopicLookup | str] | None = None,
     selected: frozenset[str] | None = None,
+    reasons: Mapping[str, str] | None = None,
 ) -> int:
-    previews = previews or {}
+    previews, reasons = previews or {}, reasons or {}
     if isinstance(result, tuple):
         document = _document(file, result, planned=())
         lines = list(_problem_lines(result))
@@ -255,8 +265,15 @@ def _show_check(
             result, selected=selected, topics=topics
         )
         document = _document(file, result.problems, planned=steps, previews=previews) | _check_fields(result)
+        if planned:
+            document["changed"] = {name: why for name, why in reasons.items() if name in (selected or ())}
         lines = [
-            *_lines(result, steps, planned=planned, previews=previews),
+            *_lines(result, steps, planned=planned, previews=previews, reasons=reasons),
+            *(
+                ["no step has changed since it was published: a run would do nothing"]
+                if selected is not None and not selected
+                else []
+            ),
             *_problem_lines(result.problems),
             *_last_lines(result, refused=sum(one.refused is not None for one in previews.values())),
         ]
@@ -321,7 +338,12 @@ def _check_fields(result: CheckResult) -> dict[str, object]:
 
 
 def _lines(
-    result: CheckResult, steps: tuple[StepPlan, ...], *, planned: bool, previews: Mapping[str, StepPreview]
+    result: CheckResult,
+    steps: tuple[StepPlan, ...],
+    *,
+    planned: bool,
+    previews: Mapping[str, StepPreview],
+    reasons: Mapping[str, str],
 ) -> Iterator[str]:
     levels = f" in {len(result.levels)} levels" if len(result.levels) > 1 and result.reads is not None else ""
     many = "1 step" if len(result.pipeline.steps) == 1 else f"{len(result.pipeline.steps)} steps"
@@ -332,6 +354,8 @@ def _lines(
         kind = "Lance table" if one.is_lance else "table"
         new = f", a new {kind}" if one.is_new else f", a {kind}" if one.is_lance else ""
         yield f"{one.level + 1}. {one.step.name} ({one.step.write.mode.value}{new})"
+        if one.step.name in reasons:
+            yield f"     changed: {reasons[one.step.name]}"
         for each in one.reads:
             at = f" at {each.snapshot}" if each.snapshot is not None else ""
             kind = "" if each.kind == "unknown" else f"{each.kind} "

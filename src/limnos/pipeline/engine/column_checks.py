@@ -61,6 +61,8 @@ class ColumnChecker:
     unreadable: frozenset[Parts] = frozenset()
     """Steps and sources whose declarations cannot be read, so that their columns are not known."""
     known: dict[Parts, Columns] = field(default_factory=dict)
+    body_columns: dict[Parts, Columns] = field(default_factory=dict)
+    """The columns that the body of each step makes, as far as they are known."""
     without_schema: dict[str, list[str]] = field(default_factory=dict)
     """The steps whose queries were not analyzed because a source has no schema, by source."""
 
@@ -72,7 +74,8 @@ class ColumnChecker:
                 if step.name in skipped or step.table in self.unreadable:
                     continue
                 try:
-                    columns = (*self._columns(step), *_embedding_columns(step))
+                    self.body_columns[step.table] = self._columns(step)
+                    columns = (*self.body_columns[step.table], *_embedding_columns(step))
                 except UnknownColumns as error:
                     self._note_unknown(step, str(error))
                     continue
@@ -84,6 +87,19 @@ class ColumnChecker:
                 problems += self._key_problems(step, columns)
                 problems += self._rule_problems(step, columns)
         return problems
+
+    def input_columns(self, parts: Parts) -> Columns | None:
+        """Return the columns of a source or table as a step names it; None if they are not known."""
+        try:
+            return self._input(parts)
+        except UnknownColumns:
+            return None
+
+    def full_name(self, parts: Parts) -> Parts:
+        """Return the full path of a table as a step names it, and the name of a source."""
+        if len(parts) == 1:
+            return parts
+        return self.pipeline.actual_table(table_of(parts, catalog=self.pipeline.catalog, catalogs=self.catalogs))
 
     def _note_unknown(self, step: StepDeclaration, name: str) -> None:
         sources = {source.name for source in self.pipeline.sources if source.schema is None}
@@ -137,7 +153,7 @@ class ColumnChecker:
             if table is None:
                 raise UnknownColumns(parts[0])
             parts = table
-        full = self.pipeline.actual_table(table_of(parts, catalog=self.pipeline.catalog, catalogs=self.catalogs))
+        full = self.full_name(parts)
         columns = self.known.get(full) or (None if self._is_step(full) else self.tables.get(full))
         if columns is None:
             raise UnknownColumns(".".join(full))

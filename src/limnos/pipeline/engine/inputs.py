@@ -375,9 +375,14 @@ def call_function(
         if (place := place_in_function(error, function)) is not None:
             failure.message = f"{place}\n{failure.message}"
         raise failure from error
-    if not isinstance(frame, DataFrame):
-        raise BadRequest(f"Step {step.name}: {body.function} returned {_what_it_is(frame)}.")
-    return frame
+    return require_frame(frame, step=step, body=body)
+
+
+def require_frame(result: object, *, step: StepDeclaration, body: PythonStep) -> DataFrame:
+    """Return what a step's function returned. Raises BadRequest if it is not a DataFrame."""
+    if not isinstance(result, DataFrame):
+        raise BadRequest(f"Step {step.name}: {body.function} returned {_what_it_is(result)}")
+    return result
 
 
 def _what_it_is(value: object) -> str:

@@ -13,11 +13,12 @@ import inspect
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from limnos.names import display, engine
 from limnos.pipeline import declaration
 from limnos.pipeline.engine.connection import lance_access_of
+from limnos.pipeline.engine.inputs import require_frame
 from limnos.pipeline.engine.relations import query_names, splice_names
 from limnos.pipeline.engine.tables import preparation
 from limnos.pipeline.reads import table_of
@@ -180,7 +181,7 @@ class _Previewer:
         if isinstance(body, declaration.Load):
             return self._spark.table(self._text((body.source,)))
         if isinstance(body, declaration.PythonStep):
-            return self._of_function(body)
+            return self._of_function(step, body)
         return self._of_query(body)
 
     def _of_query(self, body: declaration.Sql) -> DataFrame:
@@ -191,7 +192,7 @@ class _Previewer:
         spliced = splice_names(body.text, query.relations, texts=texts, renamed=renamed)
         return self._spark.sql(spliced, args=args or None)
 
-    def _of_function(self, body: declaration.PythonStep) -> DataFrame:
+    def _of_function(self, step: declaration.StepDeclaration, body: declaration.PythonStep) -> DataFrame:
         if body.callable is None:
             raise _UnknownColumns(f"{body.function} was not imported")
         frames: dict[str, Any] = {
@@ -202,7 +203,7 @@ class _Previewer:
         frames |= {name: value for name, value in self._values.items() if name in parameters and name not in frames}
         if "spark" in parameters and "spark" not in frames:
             frames["spark"] = self._spark
-        return cast("DataFrame", body.callable(**frames))
+        return require_frame(body.callable(**frames), step=step, body=body)
 
     def _text(self, parts: declaration.Parts) -> str:
         """Return the text that replaces a name in a query: a view of an empty DataFrame, or the table itself.

@@ -7,22 +7,24 @@ Write modes and expectations are not part of a test. Must not know the form in w
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import AtomicType, BinaryType, Row, StringType, StructField, StructType, VariantType
 
-from limnos.model.errors import BadRequest, LimnosError
+from limnos.model.errors import LimnosError
 from limnos.names import display
 from limnos.pipeline.declaration import (
     Load,
     Parts,
     Pipeline,
+    SourcePosition,
     Sql,
     StepDeclaration,
     TestCell,
@@ -34,7 +36,8 @@ from limnos.pipeline.engine.inputs import call_function
 from limnos.pipeline.engine.relations import query_names, splice_names
 from limnos.pipeline.engine.session import temporary_view
 from limnos.pipeline.engine.spark_failures import failure_of
-from limnos.pipeline.problems import Problem, nearest_word
+from limnos.pipeline.engine.unit_test_values import value_fault
+from limnos.pipeline.problems import Problem
 from limnos.pipeline.reads import table_of
 from limnos.pipeline.run.parameters import RUN_AT, RUN_ID, arguments, parameter_values
 from limnos.pipeline.unit_test_results import (
@@ -44,13 +47,26 @@ from limnos.pipeline.unit_test_results import (
     UnitTestResult,
     differing_rows,
 )
+from limnos.pipeline.unit_test_rules import (
+    DEFAULT_RUN_AT,
+    TestedStep,
+    expected_column_problems,
+    expected_key_problems,
+    given_column_problems,
+    input_problems,
+    moment_of,
+    of_test,
+    parameter_problems,
+    schema_column_problems,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _RUN = "00000000-0000-0000-0000-000000000000"
-_RUN_AT = datetime(2000, 1, 1, tzinfo=UTC)
-"""The values of `:run_id` and `:run_at` in a test that does not give them."""
+"""The value of `:run_id` in a test that does not give it."""
+_CODES = re.compile(r"^\[[A-Z_.0-9]+\] | ?SQLSTATE: \w+(; line \d+ pos \d+)?", re.MULTILINE)
+"""Spark's codes in a message. The position is one in the query with the names of the test's views."""
 _DIGITS = 12
 """Floating-point numbers are equal if so many significant digits are."""
 
@@ -71,7 +87,17 @@ class UnitTestWork:
 
 
 class _InvalidTest(Exception):
-    """Raised if a test itself is wrong. The message has advice."""
+    """Raised if a test itself is wrong. The problem has advice, and the position of what is wrong in the test."""
+
+    def __init__(self, message: str, at: SourcePosition | None = None) -> None:
+        super().__init__(message)
+        self.at = at
+
+
+def _require_none(problems: Iterator[Problem]) -> None:
+    """Raise _InvalidTest for the first of the problems."""
+    for problem in problems:
+        raise _InvalidTest(problem.message, problem.at)
 
 
 def run_unit_tests(
@@ -87,6 +113,7 @@ def run_unit_tests(
 def _result(spark: SparkSession, work: UnitTestWork, *, step: StepDeclaration, test: UnitTest) -> UnitTestResult:
     began = time.monotonic()
     message: str | None = None
+    at = test.at
     rows: tuple[RowDifference, ...] = ()
     columns: tuple[str, ...] = ()
     state = "passed"
@@ -95,11 +122,11 @@ def _result(spark: SparkSession, work: UnitTestWork, *, step: StepDeclaration, t
         if different:
             state, message = "failed", f"{different:,} row{'s differ' if different > 1 else ' differs'}"
     except _InvalidTest as error:
-        state, message = "invalid", str(error)
+        state, message, at = "invalid", str(error), error.at or test.at
     except LimnosError as error:
         state, message = "invalid", error.message
     except Exception as error:  # noqa: BLE001  (an error of Spark or of the step's function)
-        state, message = "failed", failure_of(error).message
+        state, message = "failed", _failure_text(error, test)
     return UnitTestResult(
         step=step.name,
         test=test.name,
@@ -108,8 +135,23 @@ def _result(spark: SparkSession, work: UnitTestWork, *, step: StepDeclaration, t
         columns=columns,
         differences=rows,
         seconds=time.monotonic() - began,
-        problem=None if message is None else Problem(f"{step.name}, test '{test.name}': {message}", test.at),
+        problem=None if message is None else of_test(Problem(message, at), step=step, test=test),
     )
+
+
+def _failure_text(error: Exception, test: UnitTest) -> str:
+    """Return the message of a step that failed in a test, without Spark's codes, and with advice for a column that the
+    given rows lack.
+    """
+    text = _CODES.sub("", failure_of(error).message)
+    condition = error.getCondition() if isinstance(error, PySparkException) else None
+    guessed = [(parts, rows) for parts, rows in test.given.items() if rows.columns or rows.schema is not None]
+    if condition is None or not condition.startswith("UNRESOLVED_COLUMN") or not guessed:
+        return text
+    rows_have = "; ".join(
+        f"{display.render(parts)}: {', '.join(rows.columns) or rows.schema}" for parts, rows in guessed
+    )
+    return f"{text} The given rows have {rows_have}; add a column that they lack to a row or to 'schema'"
 
 
 def _differences(
@@ -119,14 +161,9 @@ def _differences(
     values = _parameters(work, test)
     with _inputs(spark, work, step=step, test=test) as views:
         frame = _frame(spark, work, step=step, views=views, values=values)
+        _require_none(expected_column_problems(test, known=frame.columns))
+        _require_none(expected_key_problems(step, test))
         names = {name.lower(): name for name in frame.columns}
-        for column in test.expected.columns:
-            if column.lower() not in names:
-                near = nearest_word(column, frame.columns)
-                raise _InvalidTest(
-                    f"'expect' has a column '{column}', which the step does not make{near}; it makes "
-                    f"{', '.join(frame.columns)}"
-                )
         columns = tuple(names[column.lower()] for column in test.expected.columns) or tuple(frame.columns)
         chosen = StructType([frame.schema[column] for column in columns])
         results = frame.select(*map(quote_column, columns)).limit(EXPECTED_ROWS_MAX + 1).collect()
@@ -142,15 +179,10 @@ def _differences(
 
 
 def _parameters(work: UnitTestWork, test: UnitTest) -> dict[str, object]:
-    arguments_of_test = {name: value for name, value in test.parameters.items() if name not in (RUN_ID, RUN_AT)}
-    values = parameter_values(work.pipeline, arguments_of_test)
-    at = test.parameters.get(RUN_AT)
-    try:
-        moment = _RUN_AT if at is None else datetime.fromisoformat(str(at))
-    except ValueError:
-        raise _InvalidTest(f"run_at: '{at}' is not a time; write for example 2026-01-31T12:00:00Z") from None
-    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    return arguments(work.pipeline, values, run=str(test.parameters.get(RUN_ID) or _RUN), at=moment)
+    _require_none(parameter_problems(work.pipeline, test))
+    values = {name: value for name, value in test.parameters.items() if name not in (RUN_ID, RUN_AT)}
+    run, moment = str(test.parameters.get(RUN_ID) or _RUN), moment_of(test.parameters.get(RUN_AT))
+    return arguments(work.pipeline, parameter_values(work.pipeline, values), run=run, at=moment or DEFAULT_RUN_AT)
 
 
 @contextmanager
@@ -160,16 +192,16 @@ def _inputs(
     """Register the rows of each input as a temporary view. Yields the views by the inputs' full names."""
     inputs = {work.full_name(parts): parts for parts in _mentioned(spark, step)}
     given_rows = {work.full_name(parts): (parts, rows) for parts, rows in test.given.items()}
-    known = [display.render(parts) for parts in inputs.values()]
-    for full, (parts, _) in given_rows.items():
-        if full not in inputs:
-            near = nearest_word(display.render(parts), known) or f"; it reads {', '.join(sorted(known)) or 'nothing'}"
-            raise _InvalidTest(f"'given' has rows of {display.render(parts)}, which the step does not read{near}")
-    for full, parts in inputs.items():
-        if full not in given_rows:
-            raise _InvalidTest(
-                f"'given' lacks rows of {display.render(parts)}, which the step reads; write [] for none"
-            )
+    tested = TestedStep(pipeline=work.pipeline, step=step, inputs=inputs, full_name=work.full_name)
+    if _travels(spark, step):
+        raise _InvalidTest(
+            "the query reads a table AS OF a version or time, which a test cannot give: read that state in a step of "
+            "its own, and test the step that reads it"
+        )
+    _require_none(input_problems(tested, test))
+    for full, (parts, rows) in given_rows.items():
+        if rows.schema is None and full in work.columns:
+            _require_none(given_column_problems(test, parts, known=work.columns[full].fieldNames()))
     frames = {
         full: _typed_frame(spark, rows, columns=work.columns.get(full), owner=display.render(parts))
         for full, (parts, rows) in given_rows.items()
@@ -197,6 +229,12 @@ def _mentioned(spark: SparkSession, step: StepDeclaration) -> list[Parts]:
     return [value if isinstance(value, tuple) else (value,) for value in body.inputs.values()]
 
 
+def _travels(spark: SparkSession, step: StepDeclaration) -> bool:
+    """Return whether the step's query reads a state of a table of a version or time."""
+    body = step.body
+    return isinstance(body, Sql) and any(one.travels for one in query_names(spark, body.text).relations)
+
+
 def _frame(
     spark: SparkSession,
     work: UnitTestWork,
@@ -211,11 +249,8 @@ def _frame(
     if isinstance(body, Sql):
         query = query_names(spark, body.text)
         texts = {one.parts: views[work.full_name(one.parts)] for one in query.relations}
-        relations = [one for one in query.relations if not one.travels]
-        if len(relations) < len(query.relations):
-            raise _InvalidTest("the query reads a table AS OF a version or time, which a test cannot give")
         used = {name: value for name, value in values.items() if name in query.parameters}
-        text = splice_names(body.text, relations, texts=texts, renamed=frozenset(texts))
+        text = splice_names(body.text, query.relations, texts=texts, renamed=frozenset(texts))
         return spark.sql(text, args=used) if used else spark.sql(text)
     frames: dict[str, object] = {
         name: spark.table(views[work.full_name(value if isinstance(value, tuple) else (value,))])
@@ -236,7 +271,7 @@ def _typed_frame(spark: SparkSession, rows: UnitTestRows, *, columns: StructType
         texts.append(tuple(cells))
     frame = spark.sql(_constant_query(texts, columns=len(schema.fields)))
     typed = frame.select(*[_typed(f"c{index}", field).alias(field.name) for index, field in enumerate(schema.fields)])
-    _require_valid(texts, typed, schema=schema, owner=owner)
+    _require_valid(rows, texts, typed=typed, owner=owner)
     return typed
 
 
@@ -258,24 +293,25 @@ def _literal(text: str | None) -> str:
 
 def _schema(spark: SparkSession, rows: UnitTestRows, *, columns: StructType | None, owner: str) -> StructType:
     if rows.schema is not None:
-        try:
-            columns = spark.createDataFrame([], rows.schema).schema
-        except Exception:  # noqa: BLE001  (whatever Spark raises for a text that is not a list of columns)
-            raise _InvalidTest(
-                f"{owner}: '{rows.schema}' is not a list of columns; write 'id bigint, name string'"
-            ) from None
+        declared = _declared_columns(spark, rows.schema)
+        known = None if declared is None else declared.fieldNames()
+        _require_none(schema_column_problems(rows, owner=owner, known=known))
+        columns = declared
     if columns is not None:
-        known = [field.name for field in columns.fields]
-        lowered = {name.lower() for name in known}
-        for name in rows.columns:
-            if name.lower() not in lowered:
-                raise _InvalidTest(
-                    f"{owner} has no column '{name}'{nearest_word(name, known)}; it has {', '.join(known)}"
-                )
         return columns
     if not rows.columns:
-        raise _InvalidTest(f"{owner}: its columns are not known; write {{rows: [], schema: 'id bigint, name string'}}")
+        raise _InvalidTest(
+            f"{owner}: its columns are not known; write {{rows: [], schema: 'id bigint, name string'}}", rows.at
+        )
     return StructType([StructField(name, _inferred_type(rows, name)) for name in rows.columns])
+
+
+def _declared_columns(spark: SparkSession, schema: str) -> StructType | None:
+    """Return the columns of a test's own schema; None if it is no list of columns."""
+    try:
+        return spark.createDataFrame([], schema).schema
+    except Exception:  # noqa: BLE001  (whatever Spark raises for a text that is not a list of columns)
+        return None
 
 
 def _inferred_type(rows: UnitTestRows, name: str) -> AtomicType:
@@ -318,15 +354,18 @@ def _typed(name: str, field: StructField) -> Any:  # noqa: ANN401  (a Column, wh
 
 
 def _require_valid(
-    texts: Sequence[tuple[str | None, ...]], typed: DataFrame, *, schema: StructType, owner: str
+    rows: UnitTestRows, texts: Sequence[tuple[str | None, ...]], *, typed: DataFrame, owner: str
 ) -> None:
-    """Raise _InvalidTest for the first value that is not of its column's type."""
+    """Raise _InvalidTest for the first value that is not of its column's type, or would lose digits or fields in it."""
     for number, (cells, row) in enumerate(zip(texts, typed.collect(), strict=True), start=1):
-        for cell, value, field in zip(cells, row, schema.fields, strict=True):
-            if cell is not None and value is None:
+        for cell, value, field in zip(cells, row, typed.schema.fields, strict=True):
+            if cell is None:
+                continue
+            fault = value_fault(cell, value, kind=field.dataType, is_csv=rows.is_text)
+            if fault is not None:
                 raise _InvalidTest(
-                    f"{owner}, row {number}: '{cell[:80]}' of column '{field.name}' is not"
-                    f" {field.dataType.simpleString()}"
+                    f"{owner}, row {number}: '{cell[:80]}' of column '{field.name}' {fault}",
+                    rows.rows_at[number - 1] if len(rows.rows_at) >= number else rows.at,
                 )
 
 
@@ -351,12 +390,3 @@ def _shown(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return str(value.asDict(recursive=True) if isinstance(value, Row) else value)
-
-
-def require_tests(steps: Sequence[StepDeclaration]) -> None:
-    """Raise BadRequest if no step has a test."""
-    if not any(step.tests for step in steps):
-        raise BadRequest(
-            "no step has tests: write `tests: {name: {given: {INPUT: [{column: value}]}, expect: [{column: value}]}}` "
-            "beside a step"
-        )

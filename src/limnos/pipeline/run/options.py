@@ -7,7 +7,7 @@ The values, their check against the declaration, and their form in the run's rec
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from limnos.model.errors import BadRequest
@@ -20,6 +20,8 @@ from limnos.pipeline.selection import (
     parse_selection,
     require_known_words,
     select,
+    uses_graph,
+    uses_states,
 )
 
 
@@ -107,10 +109,7 @@ def select_steps(
     names = [step.name for step in pipeline.steps]
     if options.select or options.exclude:
         terms, excluded = _terms(options)
-        chosen = select(pipeline, terms, excluded=excluded, needs=needs, modified=modified)
-        if not chosen and all(one.method != "state" for term in terms for one in term.selectors):
-            raise InvalidSelection("--exclude leaves out all selected steps; leave it out, or select more steps")
-        return chosen
+        return _chosen(pipeline, terms, excluded=excluded, needs=needs, modified=modified)
     only = frozenset(options.only)
     since = steps_after(frozenset(options.since), needs)
     if not only and not since:
@@ -126,8 +125,34 @@ def require_known_steps(pipeline: Pipeline, options: RunOptions) -> None:
     for flag, steps in (("--only", options.only), ("--from", options.since)):
         for name in steps:
             _require_step_name(name, names, flag=flag)
-    for terms in _terms(options):
-        require_known_words(pipeline, terms)
+    terms, excluded = _terms(options)
+    require_known_words(pipeline, (*terms, *excluded))
+    if not needs_queries(options) and not any(map(uses_states, (terms, excluded))) and (terms or excluded):
+        _chosen(pipeline, terms, excluded=excluded, needs={}, modified=dict)
+
+
+def needs_queries(options: RunOptions) -> bool:
+    """Return whether the selected steps depend on the order of steps, which only the queries tell."""
+    return any(map(uses_graph, _terms(options))) or bool(options.since)
+
+
+def selects_states(options: RunOptions) -> bool:
+    """Return whether the selected steps depend on what was published."""
+    return any(map(uses_states, _terms(options)))
+
+
+def _chosen(
+    pipeline: Pipeline,
+    terms: Sequence[SelectionTerm],
+    *,
+    excluded: Sequence[SelectionTerm],
+    needs: Mapping[str, frozenset[str]],
+    modified: ModifiedSteps,
+) -> tuple[str, ...]:
+    chosen = select(pipeline, terms, excluded=excluded, needs=needs, modified=modified)
+    if not chosen and not uses_states(terms):
+        raise InvalidSelection("--exclude leaves out all selected steps; leave it out, or select more steps")
+    return chosen
 
 
 def _terms(options: RunOptions) -> tuple[tuple[SelectionTerm, ...], tuple[SelectionTerm, ...]]:
@@ -138,6 +163,8 @@ def _require_step_name(name: str, names: Iterable[str], *, flag: str) -> str:
     names = list(names)
     if name in names:
         return name
+    if set("+*:") & set(name):
+        raise BadRequest(f"{flag} {name}: it takes the name of a step; selectors are for --select '{name}'")
     near = difflib.get_close_matches(name, names, n=1)
     advice = f"did you mean {near[0]}?" if near else f"its steps are {', '.join(names)}"
     raise BadRequest(f"{flag} {name}: the pipeline has no step of that name; {advice}")

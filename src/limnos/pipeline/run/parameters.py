@@ -61,11 +61,11 @@ def typed_value(parameter: Parameter, value: object) -> Scalar:
     except (ValueError, TypeError, OverflowError):
         raise BadRequest(
             f"parameter {parameter.name}: {value!r} is not a valid {parameter.type.value}; write for example "
-            f"--param {parameter.name}={_EXAMPLES[parameter.type]}"
+            f"--param {parameter.name}={PARAMETER_EXAMPLES[parameter.type]}"
         ) from None
 
 
-_EXAMPLES = {
+PARAMETER_EXAMPLES = {
     ParameterType.STRING: "text",
     ParameterType.INT: "42",
     ParameterType.DOUBLE: "0.5",
