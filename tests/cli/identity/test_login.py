@@ -190,22 +190,16 @@ def test_logout_ends_no_session_that_commands_do_not_use(
 
 
 def test_whoami_without_a_credential_fails_with_the_commands_to_sign_in(fake: FakeServer, run: Run) -> None:
-    """Without a credential `whoami` fails as not signed in, and `console` names the same commands; a name that was
-    given is shown.
-    """
+    """Without a credential `whoami` fails as not signed in; a name that was given is shown."""
     fake.on("GET", WHO, {"user": "anonymous"})
     fake.on("GET", WHO, {"user": "anonymous"})
-    refusal = {"error": {"code": "forbidden", "message": "Authenticate: a session of the console needs a user"}}
-    fake.on("POST", "/api/limnos/v1/console/codes", refusal, status=403)
 
     nobody = run("whoami", "--uri", fake.uri)
     named = run("whoami", "--uri", fake.uri, "--user", "anonymous")
-    console = run("console", "--uri", fake.uri)
 
-    assert (nobody.code, named.code, console.code) == (4, 0, 4)
+    assert (nobody.code, named.code) == (4, 0)
     assert "you are not signed in" in str(nobody.error["message"])
     assert "'limnos login --local'" in str(nobody.error["hint"])
-    assert console.error["hint"] == nobody.error["hint"]
 
 
 def test_whoami_notes_that_the_metalake_refuses_the_user(fake: FakeServer, run: Run) -> None:

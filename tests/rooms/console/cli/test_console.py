@@ -47,3 +47,17 @@ def test_console_as_another_user_is_refused(fake: FakeServer, run: Run) -> None:
 
     assert (done.code, fake.asked, done.out) == (2, [], "")
     assert "--as" in str(done.error["message"])
+
+
+def test_console_without_a_credential_fails_with_the_commands_to_sign_in(fake: FakeServer, run: Run) -> None:
+    """Without a credential the command fails as not signed in, with the hint that `whoami` gives."""
+    refusal = {"error": {"code": "forbidden", "message": "Authenticate: a session of the console needs a user"}}
+    fake.on("GET", "/api/limnos/v1/whoami", {"user": "anonymous"})
+    fake.on("POST", CODES, refusal, status=403)
+
+    whoami = run("whoami", "--uri", fake.uri)
+    console = run("console", "--uri", fake.uri)
+
+    assert (whoami.code, console.code) == (4, 4)
+    assert "'limnos login --local'" in str(console.error["hint"])
+    assert console.error["hint"] == whoami.error["hint"]
