@@ -182,7 +182,7 @@ def day(bench: Bench, *, facts: int) -> tuple[Callable[[], object], Callable[[],
 def again(bench: Bench, *, steps: int, rounds: int) -> None:
     """Print what a check and a plan of steps of one row cost when the helper process is asked again."""
     with tempfile.TemporaryDirectory(prefix="limnos-bench-") as place:
-        own = [f"  bench.t{number}: {{sql: SELECT 't{number}' AS x}}" for number in range(steps)]
+        own = [f"  bench.again{number}: {{sql: SELECT 't{number}' AS x}}" for number in range(steps)]
         (Path(place) / "p.yaml").write_text("\n".join(["pipeline: again", "catalog: main", "steps:", *own]) + "\n")
         environment = {**os.environ, "XDG_RUNTIME_DIR": place, "LIMNOS_TOKEN": bench.token, "LIMNOS_URI": bench.uri}
         for command in ("check", "plan"):
