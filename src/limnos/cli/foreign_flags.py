@@ -29,6 +29,19 @@ _OTHER_COMMANDS: Final = (
         "steps of a pipeline are selected by commands of its file",
         "'limnos pipeline plan FILE --select {value}'",
     ),
+    ("head", "--version", "versions and snapshots are numbers of --snapshot", "'limnos head {0} --snapshot {value}'"),
+    (
+        "undrop",
+        "--version|--snapshot|--to-version|--timestamp",
+        "engines and LanceDB's clients return a table to a version",
+        "'limnos show {0}' shows the newest one",
+    ),
+    (
+        "find",
+        "--vector|--embedding|--nearest|--similar",
+        "rows are searched by vectors with LanceDB's clients",
+        "'limnos show TABLE' has the vectors of a table",
+    ),
     ("list", "--tree", "a tree is another command", "'limnos tree {0}'"),
     (
         "logout",

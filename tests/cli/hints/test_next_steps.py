@@ -60,7 +60,7 @@ def typed(line: str) -> TypedCommand:
         ),
         (
             "set lance.s.t --column a=b",
-            RefusedError("Catalog lance holds Lance tables, which are changed and dropped over Lance REST"),
+            RefusedError("Catalog lance holds Lance tables, which Gravitino REST does not change: use Lance REST"),
             "'limnos set lance.s.t --tag TAG'",
         ),
         (

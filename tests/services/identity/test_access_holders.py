@@ -81,6 +81,23 @@ def test_holder_has_the_same_reasons_as_the_explanation(desk: ServiceDesk) -> No
     assert {each.kind for each in holders_by_user["admin"].reasons["drop"]} == {"owner"}
 
 
+def test_each_role_that_gives_an_access_alone_is_a_reason(desk: ServiceDesk) -> None:
+    """A holder's reasons name every role that gives the level without the others, and the ownership beside them: who
+    takes one away sees what remains.
+    """
+    give_reading(desk, "ana")
+    rights = (Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.SELECT_TABLE)
+    allows = tuple((each, GrantCondition.ALLOW) for each in rights)
+    for role in ("spare", "third"):
+        request = (PrivilegeRequest(Kind.CATALOG, "main", allows),)
+        desk.run(role_create(desk.ctx(), metalake=LAKE, name=role, properties={}, privilege_requests=request))
+        desk.run(roles_give(desk.ctx(), metalake=LAKE, kind=Kind.USER, name="ana", roles=(role,)))
+
+    (ana,) = [each for each in holders(desk).holders if each.user == "ana"]
+
+    assert {each.role for each in ana.reasons["read"]} == {"of ana", "spare", "third"}
+
+
 def test_roles_of_a_user_with_many_are_built_in_parts(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     """The roles of a user with many are built in parts between which other requests run, with the same result."""
     for number in range(5):

@@ -80,9 +80,11 @@ def not_found_hint(error: ClientError, typed: TypedCommand) -> str:
     if kind == "metalake":
         return f"'{typed.command('list', '--kind', 'metalake')}' lists the existing ones"
     if kind != "catalog" and len(path) > 1:
-        above = path[:-1] if len(path) == 2 or typed.words[0] != "list" else path[:1]
+        above = path[:-1]
         if (known := known_path(above)) is not None and known.length > 0:
             above = above[: known.length]
+        elif known is None and typed.words[0] == "list":
+            above = path[:1]
         lists = f"'{typed.command('list', display.render(above))}' lists the existing objects"
         return f"{lists}{_dotted_name(typed, length=len(above)) if known is not None else ''}"
     return f"'{typed.command('list')}' lists the existing objects"
@@ -120,7 +122,10 @@ def _of_another_kind(kind: str, typed: TypedCommand) -> str | None:
     if kind == "tag" and (tag := next((each for each in flag_values(typed.tokens, "--tag") if "=" in each), "")):
         with_property = TypedCommand([re.sub("^--tag(?==|$)", "--property", token) for token in typed.tokens])
         plain = typed.command("set", display.render(typed.path), "--tag", tag.partition("=")[0])
-        return f"a tag on an object has no value, and a property has: '{with_property.again()}', or '{plain}'"
+        again = with_property.again()
+        return f"values of tags are set in the console; a property has one here: '{again}', or '{plain}'"
+    if kind == "catalog" and words[:2] == ("tag", "list") and len(typed.path) == 1 and exists("tag", typed.path[0]):
+        return f"'{typed.command('show', 'tag', typed.path[0])}': {typed.path[0]} is a tag, and no object"
     if kind == "run" and words[0] == "job":
         return f"'{typed.command('list', 'jobs')}' lists the existing ones"
     if kind == "job template" and words[0] in {"pipeline", "schedule"}:

@@ -293,7 +293,7 @@ def _of_principal(command: _GrantCommand, *, kind: str) -> str:
 def _on(command: _GrantCommand) -> list[str]:
     if command.on is None:
         return ["--on-metalake"] if command.on_metalake else []
-    return ["--on", command.on]
+    return ["--on", command.on, *(["--kind", command.kind] if command.kind else [])]
 
 
 def _check_roles(command: _GrantCommand) -> None:
@@ -326,6 +326,11 @@ def _privilege(text: str, command: _GrantCommand) -> str:
     if word in known or word in ALIASES:
         return word
     flag = f"--{command.preposition}"
+    if "," in text:
+        words = [part.strip() for name in command.names for part in name.split(",") if part.strip()]
+        names = [SQL_PRIVILEGES.get(word.lower(), word) for word in words]
+        typed = command.spelled(*names, *_on(command), flag, command.holder or "ROLE")
+        raise UsageError("privileges are separated by blanks", hint=f"'{typed}'")
     if text.startswith("role:") and len(text) > len("role:"):
         typed = command.spelled("role", text.removeprefix("role:"), flag, command.holder or "USER")
         raise UsageError(f"a role is named after the word role, not as '{text}'", hint=f"'{typed}'")

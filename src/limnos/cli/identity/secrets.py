@@ -41,7 +41,9 @@ def create(
     with common.client() as client:
         secret = client.service_accounts.create_secret(user, expires_in_s=lifetime_s)
         _note_unknown_user(client, user, metalake=common.metalake)
-    note_earlier_end(secret.expires_at, asked_s=lifetime_s, what="secret")
+    note_earlier_end(
+        secret.expires_at, asked_s=lifetime_s, what="secret", again=f"limnos create secret {shlex.quote(user)}"
+    )
     fields = msgspec.structs.asdict(secret)
     if save is not None:
         write_secret(save, secret.client_secret)

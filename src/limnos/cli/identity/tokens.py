@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sys
 import time
 from datetime import datetime
@@ -58,7 +59,7 @@ def create(
     check_free(save)
     with common.client() as client:
         token = client.tokens.create(user=for_, name=name, expires_in_s=lifetime_s)
-    note_earlier_end(token.expires_at, asked_s=lifetime_s)
+    note_earlier_end(token.expires_at, asked_s=lifetime_s, again=f"limnos create token --for {shlex.quote(token.user)}")
     fields = msgspec.structs.asdict(token)
     if save is not None:
         write_secret(save, token.token)
@@ -105,9 +106,12 @@ def lifetime_of(expires_in: str | None) -> int | None:
     return None if expires_in is None else seconds_of(expires_in)
 
 
-def note_earlier_end(expires_at: object, *, asked_s: int | None, what: str = "token") -> float | None:
+def note_earlier_end(
+    expires_at: object, *, asked_s: int | None, what: str = "token", again: str = "limnos create token --for USER"
+) -> float | None:
     """Print a note if a token or secret ends earlier than requested, as one that a session creates does. `asked_s` is
-    the requested lifetime, None for unlimited. Returns the seconds until the end; None if it never ends.
+    the requested lifetime, None for unlimited; `again` is the command for another one. Returns the seconds until the
+    end; None if it never ends.
     """
     if not isinstance(expires_at, str):
         return None
@@ -116,8 +120,8 @@ def note_earlier_end(expires_at: object, *, asked_s: int | None, what: str = "to
         print(
             f"note: the {what} ends at {expires_at}, with the session or token that created it"
             f"{'' if asked_s is None else ', and not as late as you asked'};"
-            " an administrator can create one that ends later: 'limnos create token --for USER' with a token without an"
-            " end, such as admin.token in the server's data directory",
+            f" an administrator can create one that ends later with a token without an end, such as admin.token in the"
+            f" server's data directory: '{again} --token-file FILE'",
             file=sys.stderr,
         )
     return lifetime_s

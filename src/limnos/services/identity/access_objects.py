@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
@@ -46,6 +47,10 @@ _OpenObject = tuple[int, tuple[int, int]]
 """An object whose grants are not all read, and the role and privilege of the last one read."""
 RULES_AT_ONCE: Final = 1_000
 """The number of grants in one read; other requests run between two reads."""
+ALTERNATIVES_MAX: Final = 4
+"""The number of further sets of roles that are looked for, each of which gives an access alone."""
+ROLES_COMPARED_MAX: Final = 200
+"""The number of a user's roles up to which they are looked for: each set costs a merge of the remaining roles."""
 _PRIVILEGES = {int(privilege): privilege for privilege in Privilege}
 
 
@@ -293,8 +298,29 @@ class ObjectAccess:
                 continue
             if not may_leave(subject, action, chain=chain, by_object=self.target.restrictions, owner_of=self.owner_of):
                 continue
-            return decide(subject, action, chain, self.owner_of).factors
+            return self._all_reasons(subject, action)
         return None
+
+    def _all_reasons(self, subject: Subject, action: Action) -> tuple[DecisionFactor, ...]:
+        """Return the reasons of an allowed action, and those that would remain without the first ones: who takes a role
+        away can see whether another one gives the same access.
+        """
+        chain, owner_of = self.target.chain, self.owner_of
+        latest = decide(subject, action, chain, owner_of).factors
+        reasons = dict.fromkeys(latest)
+        for _ in range(ALTERNATIVES_MAX if len(subject.roles) <= ROLES_COMPARED_MAX else 0):
+            names = {factor.role for factor in latest if factor.role is not None}
+            is_owner = any(factor.kind == "owner" for factor in latest)
+            if not names and not is_owner:
+                break
+            owner_of = _no_owner if is_owner else owner_of
+            roles = tuple(each for each in subject.roles if each.rules.name not in names)
+            subject = replace(subject, roles=roles, merged=None)
+            if not is_allowed(subject, action, chain=chain, owner_of=owner_of):
+                break
+            latest = decide(subject, action, chain, owner_of).factors
+            reasons |= dict.fromkeys(latest)
+        return tuple(reasons)
 
     def restrictions_of(self, subject: Subject) -> tuple[tuple[Restriction, ChainLink], ...]:
         """Return the read restrictions that apply to a subject, each with the object it is set on."""
@@ -303,6 +329,12 @@ class ObjectAccess:
             return ()
         binding = binding_restrictions(subject, chain, by_object=restrictions, owner_of=self.owner_of, active=None)
         return tuple((each.restriction, chain[each.at]) for each in binding)
+
+
+def _no_owner(link: ChainLink) -> int | None:
+    """Return no owner of any object."""
+    del link
+    return None
 
 
 def _inherited_denials(target: AccessTarget, names: Mapping[int, str]) -> list[RuleRow]:

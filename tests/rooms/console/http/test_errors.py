@@ -113,7 +113,7 @@ def test_refusal_names_owners_or_missing_rights(lake: DriverNode) -> None:
     server = PageReader(text_of(ana.get("/console/settings")))
 
     assert "admin owns catalog main and can grant it" in table.text
-    assert "limnos access explain table_load main.raw.flights" in table.text
+    assert "limnos access explain table_load main.raw.flights --kind table" in table.text
     assert "Ask for access" not in server.text
     assert "lacks the rights of a service admin" in server.text
     assert "server server" not in server.text

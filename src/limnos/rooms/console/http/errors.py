@@ -140,11 +140,17 @@ async def error_page(
     return html_response(page_request.request, render("error.html", view), status=status, headers=headers)
 
 
+_EVIDENT_KINDS = frozenset({"", "metalake", "catalog", "namespace", "server"})
+"""Kinds of targets that the command finds by the path or the action, also for callers who do not see the object."""
+
+
 def _explain_command(decision: dict[str, object] | None) -> str:
     target = None if decision is None else decision["target"]
     if not isinstance(target, dict) or decision is None:
         return ""
-    return shlex.join(("limnos", "access", "explain", str(decision["action"]), str(target["name"])))
+    words = ["limnos", "access", "explain", str(decision["action"]), str(target["name"])]
+    kind = str(target.get("kind", ""))
+    return shlex.join([*words, *(["--kind", kind] if kind not in _EVIDENT_KINDS else [])])
 
 
 def _advice(factors: tuple[DecisionFactorView, ...]) -> str:

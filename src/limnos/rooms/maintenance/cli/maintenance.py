@@ -64,7 +64,9 @@ def plan(catalog: str, /, *, kind: FindingKind | None = None, common: CommonFlag
     with common.client() as client, _catalog_advice(catalog):
         plan = client.maintenance.plan(catalog)
     rows = [msgspec.structs.asdict(each) for each in plan if kind in (None, each.kind)]
-    empty = "no table that you may modify needs maintenance; changed tables are assessed every five minutes"
+    need = "maintenance" if kind is None else kind
+    more = f"; {len(plan)} other findings: 'limnos maintenance plan {catalog}'" if plan and not rows else ""
+    empty = f"no table that you may modify needs {need}; changed tables are assessed every five minutes{more}"
     show_rows(rows, ["table", "kind", "score", "reason", "found_at"], output_format=common.output_format, empty=empty)
 
 

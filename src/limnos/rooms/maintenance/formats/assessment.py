@@ -51,6 +51,8 @@ class AssessmentRules(msgspec.Struct, frozen=True, kw_only=True):
 
     older_than_ms: int | None = None
     retain_last: int | None = None
+    recent_ms: int = 3_600_000
+    """The time in milliseconds for which a snapshot stays after it was last current, as in `ExpiryRules`."""
     snapshots_min: int = 10
     delete_files_min: int | None = None
     """The threshold of delete files; None for one delete file per eight data files."""
@@ -193,9 +195,8 @@ def _expiry(metadata: TableMetadata, rules: AssessmentRules, *, now_ms: int) -> 
     count = len(metadata.snapshots or ())
     if count <= rules.snapshots_min:
         return []
-    plan = plan_expiry(
-        metadata, ExpiryRules(rules.older_than_ms, rules.retain_last), guards=ExpiryGuards(), now_ms=now_ms
-    )
+    terms = ExpiryRules(rules.older_than_ms, rules.retain_last, rules.recent_ms)
+    plan = plan_expiry(metadata, terms, guards=ExpiryGuards(), now_ms=now_ms)
     if not plan.removed:
         return []
     reason = f"{len(plan.removed)} of {count} snapshots have expired"

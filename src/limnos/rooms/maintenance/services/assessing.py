@@ -224,13 +224,18 @@ class AssessmentRound:
         if not heads or is_dataset(heads[0]):
             return ()
         body = TableBody(document.node_id, document.version, document.metadata_location, document.body)
-        (finding,) = await self._offload([body], [assessment_rules(policies)])
+        (finding,) = await self._offload([body], [self._rules(policies)])
         stored = await self.services.gate.look_up(lambda: findings_of([document.node_id]))
         before = [row for row in stored if row.kind in (COMPACT, MANIFESTS)]
         rows = await self._manifests(heads[0], body, assessment=finding, before=before)
         now_ms = self.services.store.time.now_ms()
         fresh = [*finding_rows(heads[0], finding.findings), *rows]
         return tuple([row._replace(found_at=row.found_at or now_ms) for row in fresh])
+
+    def _rules(self, policies: Mapping[str, EffectivePolicy]) -> AssessmentRules:
+        """Return a table's thresholds. A snapshot stays as long as an expiry keeps it for readers."""
+        rules = assessment_rules(policies)
+        return msgspec.structs.replace(rules, recent_ms=self.services.defaults.scan_keep_ms)
 
     # ------------------------------------------------------------------------------------------- a batch
 
@@ -258,7 +263,7 @@ class AssessmentRound:
         bodies = [body for body in await look_up(lambda: table_bodies_read(ids)) if not is_dataset(by_id[body.node_id])]
         if self._policies:
             await self.read_ancestors(ids)
-        rules = [assessment_rules(self._policies.effective(self.chain(body.node_id))) for body in bodies]
+        rules = [self._rules(self._policies.effective(self.chain(body.node_id))) for body in bodies]
         assessments = await self._offload(bodies, rules)
         before = await look_up(lambda: findings_of(ids))
         readers = await look_up(lambda: checkpoints_by(ids))
