@@ -112,6 +112,10 @@ class Jdbc:
     options: Mapping[str, str] = field(default_factory=dict)
     partition_column: str | None = None
     partitions: int = 1
+    cursor_column: str | None = None
+    """The column that grows with each change of a row, by which an incremental step reads new rows."""
+    lateness: str | None = None
+    """How far before the published value of the cursor an increment begins: a duration, or a number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

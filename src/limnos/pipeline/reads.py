@@ -14,6 +14,7 @@ from limnos.names import display
 from limnos.pipeline.declaration import (
     DeclaredSource,
     Files,
+    Jdbc,
     Kafka,
     Load,
     MalformedRowPolicy,
@@ -144,6 +145,7 @@ def _reads(scope: _NameScope, step: StepDeclaration, *, problems: list[Problem])
     sources = frozenset(one.parts[0] for one in names)
     problems += _refuse_rows_without_keys(scope, step, sources=[one.parts[0] for one in body if len(one.parts) == 1])
     problems += _refuse_repeated_topics(scope, step, sources=sources)
+    problems += _refuse_cursors_without_keys(scope, step, sources=sources)
     tables = {table for table, one in full if not one.travels}
     return StepReads(
         tables=frozenset(tables | {table for name in sources for table in _source_tables(scope, name)}),
@@ -265,6 +267,24 @@ def _refuse_repeated_topics(scope: _NameScope, step: StepDeclaration, *, sources
             step.at,
         )
         for name in topics
+    ]
+
+
+def _refuse_cursors_without_keys(
+    scope: _NameScope, step: StepDeclaration, *, sources: frozenset[str]
+) -> Sequence[Problem]:
+    """Refuse increments of a database that are not written by key, because rows are read again."""
+    if not step.incremental or step.write.mode in (WriteMode.MERGE, WriteMode.HISTORY):
+        return []
+    kinds = {name: scope.sources[name].kind for name in sorted(sources) if name in scope.sources}
+    return [
+        Problem(
+            f"{step.name}: increments of source {name} read rows near its cursor again, which `write:"
+            f" {step.write.mode.value}` would repeat: write `write: {{mode: merge, keys: …}}`",
+            step.at,
+        )
+        for name, kind in kinds.items()
+        if isinstance(kind, Jdbc) and kind.cursor_column is not None
     ]
 
 

@@ -27,6 +27,11 @@ from limnos.pipeline.keys.topics import topic_record
 from limnos.pipeline.node_schemas import Choice, NodeSite, TableName, Text, Values, WholeNumber
 from limnos.pipeline.reader_options import option_problem
 
+_LATENESS = Text(
+    word="a lateness",
+    pattern=r"\d{1,15}( ?(s|seconds?|m|min|minutes?|h|hours?|d|days?|w|weeks?))?",
+    rule="write a time ('10 minutes', 2h, '1 day'), or for a number a number",
+)
 SUFFIXES: Mapping[str, str] = {
     ".csv": "csv",
     ".tsv": "csv",
@@ -90,6 +95,8 @@ def _jdbc(values: Values, site: NodeSite) -> Jdbc:
         options=options,
         partition_column=values.get("partition_column"),
         partitions=values.get("partitions", 1),
+        cursor_column=values.get("cursor_column"),
+        lateness=values.get("lateness"),
     )
 
 
@@ -174,7 +181,7 @@ SOURCE_CASES: Mapping[str, Record] = {
     "jdbc": Record(
         name="a source in a database",
         one_of=("table", "query"),
-        together={"partitions": "partition_column"},
+        together={"partitions": "partition_column", "lateness": "cursor_column"},
         keys={
             "jdbc": RecordKey(
                 value_schema=TEXT,
@@ -207,6 +214,19 @@ SOURCE_CASES: Mapping[str, Record] = {
                 description="Number of concurrent reads.",
                 example="partitions: 8",
                 default="1",
+            ),
+            "cursor_column": RecordKey(
+                value_schema=TEXT,
+                description=(
+                    "Column that grows with each change of a row, without NULL: a time, a date or a number. Incremental"
+                    " steps read by it."
+                ),
+                example="cursor_column: updated_at",
+            ),
+            "lateness": RecordKey(
+                value_schema=_LATENESS,
+                description="How far before the last read value rows are read again, because they may come late.",
+                example="lateness: 10 minutes",
             ),
             "comment": _COMMENT,
         },

@@ -5,8 +5,6 @@ exposed.
 
 from __future__ import annotations
 
-import socket
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,6 +19,8 @@ from limnos.pipeline.declaration import DeclaredSource, Jdbc, SourcePosition
 from limnos.pipeline.engine.sources import SourceRead, frame_of
 from limnos.pipeline.engine.sources.databases import add_archive
 from limnos.pipeline.engine.sources.values import SourceFailed
+from limnos.pipeline.outcomes import ReadPin
+from tests.pipeline.reachable_socket import reachable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,41 +41,15 @@ VARIABLE, WRONG = "LIMNOS_TEST_PASSWORD", "LIMNOS_TEST_WRONG_PASSWORD"
 Opens = Callable[..., SourceRead]
 
 
-@contextmanager
-def reachable(path: Path) -> Iterator[int]:
-    """Forward a loopback port to a socket in the file system, because JDBC drivers support only TCP."""
-    listener = socket.create_server(("127.0.0.1", 0))
-
-    def pump(source: socket.socket, target: socket.socket) -> None:
-        try:
-            while data := source.recv(65536):
-                target.sendall(data)
-            target.shutdown(socket.SHUT_WR)
-        except OSError:
-            pass  # one side has closed the connection
-
-    def serve() -> None:
-        while True:
-            try:
-                client, _ = listener.accept()
-            except OSError:
-                return
-            server = socket.socket(socket.AF_UNIX)
-            server.connect(str(path))
-            for pair in ((client, server), (server, client)):
-                threading.Thread(target=pump, args=pair, daemon=True).start()
-
-    threading.Thread(target=serve, daemon=True).start()
-    try:
-        yield listener.getsockname()[1]
-    finally:
-        listener.close()
+@pytest.fixture(scope="module")
+def address(postgres_server: PostgresServer) -> str:
+    """The address of the database for its administrator."""
+    return postgres_server.empty_database()
 
 
 @pytest.fixture(scope="module")
-def url(postgres_server: PostgresServer) -> Iterator[str]:
+def url(address: str) -> Iterator[str]:
     """A database that `bea` may read with her password; yields the JDBC URL."""
-    address = postgres_server.empty_database()
     with psycopg.connect(address, autocommit=True) as connection:
 
         def ask(query: str) -> str:
@@ -105,9 +79,12 @@ def database(here: SparkSession, url: str, monkeypatch: pytest.MonkeyPatch) -> O
     monkeypatch.setenv(VARIABLE, PASSWORD)
     monkeypatch.setenv(WRONG, "another")
 
-    def open_(**fields: object) -> SourceRead:
+    def open_(
+        *, pinned: ReadPin | None = None, before: ReadPin | None = None, incremental: bool = False, **fields: object
+    ) -> SourceRead:
         declared: dict[str, Any] = {"url": url, "user": "bea", "password_env": VARIABLE, **fields}
-        return frame_of(here, DeclaredSource(name="people", kind=Jdbc(**declared), at=SourcePosition("p.yaml", 4, 2)))
+        source = DeclaredSource(name="people", kind=Jdbc(**declared), at=SourcePosition("p.yaml", 4, 2))
+        return frame_of(here, source, pinned=pinned, before=before, incremental=incremental)
 
     return open_
 
@@ -244,3 +221,124 @@ def test_each_spark_connect_session_gets_the_driver_once(tmp_path: Path) -> None
         add_archive(cast("SparkSession", session), archive)
 
     assert [each.artifacts for each in sessions] == [[str(archive)], [str(archive)], []]
+
+
+@pytest.fixture
+def change(address: str, url: str) -> Iterator[Callable[[str], None]]:
+    """Executes statements on a table `sales` with times of the last change, which `bea` may read."""
+    del url  # its database has the role
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("DROP TABLE IF EXISTS sales")
+        connection.execute("CREATE TABLE sales (id INT PRIMARY KEY, amount INT, changed TIMESTAMPTZ, at TIMESTAMP)")
+        connection.execute("GRANT SELECT ON sales TO bea")
+
+        def execute(statement: str) -> None:
+            connection.execute(statement.encode())
+
+        yield execute
+
+
+def ids(read: SourceRead) -> list[int]:
+    """The keys of the rows that were read."""
+    return sorted(row["id"] for row in read.frame.select("id").collect())
+
+
+@pytest.mark.parametrize(
+    "column,lateness", [("changed", "10 minutes"), ("at", "10 minutes"), ("id", "1"), ("CHANGED", "600 s")]
+)
+def test_increment_has_changed_rows_and_those_within_the_lateness(
+    database: Opens, change: Callable[[str], None], column: str, lateness: str
+) -> None:
+    """After the first read an increment has the rows from the published value on, less the lateness, and no others;
+    a row that was committed late below the newest value is one of them.
+    """
+    at = "TIMESTAMP '2026-11-29 10:00:00' + g * INTERVAL '10 minutes'"
+    change(f"INSERT INTO sales SELECT g, g, ({at}) AT TIME ZONE 'UTC', {at} FROM generate_series(1, 4) g")
+    fields = {"table": "sales", "cursor_column": column, "lateness": lateness}
+    first = database(**fields)
+    assert ids(first) == [1, 2, 3, 4]
+
+    again = database(**fields, before=first.pin, incremental=True)
+    assert ids(again) == [3, 4]
+    late = "TIMESTAMP '2026-11-29 10:39:00'"
+    change(f"INSERT INTO sales VALUES (5, 5, ({late}) AT TIME ZONE 'UTC', {late})")
+    later = database(**fields, before=first.pin, incremental=True)
+
+    assert again.pin.fingerprint == first.pin.fingerprint
+    assert later.pin.fingerprint != first.pin.fingerprint
+    assert ids(later) == [3, 4, 5]
+    assert later.pin.whole_because is None
+
+
+def test_rows_above_the_pin_are_left_to_the_next_run(database: Opens, change: Callable[[str], None]) -> None:
+    """All steps of a run read up to the value that its start pinned, also when rows came after it."""
+    change("INSERT INTO sales VALUES (1, 1, TIMESTAMPTZ '2026-11-29 10:00:00Z', NULL)")
+    pin = database(table="sales", cursor_column="changed").pin
+    change("INSERT INTO sales VALUES (2, 2, TIMESTAMPTZ '2026-11-29 11:00:00Z', NULL)")
+
+    read = database(table="sales", cursor_column="changed", pinned=pin)
+    after = database(table="sales", cursor_column="changed", before=read.pin, incremental=True)
+
+    assert ids(read) == [1]
+    assert ids(after) == [1, 2]  # the published value itself is read again: another row may have it
+
+
+def test_whole_read_follows_a_restored_database(database: Opens, change: Callable[[str], None]) -> None:
+    """A lower newest value than the published one, and another cursor, are read as a whole, with the reason."""
+    change(
+        "INSERT INTO sales SELECT g, g, TIMESTAMPTZ '2026-11-29 10:00:00Z' + g * INTERVAL '1 hour', NULL"
+        " FROM generate_series(1, 3) g"
+    )
+    before = database(table="sales", cursor_column="changed").pin
+    change("DELETE FROM sales WHERE id > 1")
+
+    restored = database(table="sales", cursor_column="changed", before=before, incremental=True)
+    assert ids(restored) == [1]
+    other = database(table="sales", cursor_column="id", before=before, incremental=True)
+    change("DELETE FROM sales")
+    empty = database(table="sales", cursor_column="changed", before=before, incremental=True)
+
+    assert "lower newest changed" in str(restored.pin.whole_because)
+    assert "by the cursor changed" in str(other.pin.whole_because)
+    assert "no rows" in str(empty.pin.whole_because)
+    assert ids(empty) == []
+
+
+@pytest.mark.parametrize(
+    "fields,words",
+    [
+        ({"cursor_column": "nope"}, "there is no column 'nope' to read new rows by; its columns are id, amount"),
+        ({"cursor_column": "at"}, "is NULL in some rows"),
+        ({"cursor_column": "changed", "lateness": "5"}, "write a time"),
+        ({"query": "SELECT id::text AS word FROM sales", "table": None, "cursor_column": "word"}, "is string"),
+    ],
+)
+def test_unusable_cursor_column_is_refused(
+    database: Opens, change: Callable[[str], None], fields: dict[str, object], words: str
+) -> None:
+    """A column that is missing, has NULL or does not order is refused before rows are read."""
+    change("INSERT INTO sales VALUES (1, 1, TIMESTAMPTZ '2026-11-29 10:00:00Z', NULL)")
+
+    with pytest.raises(SourceFailed, match=r"^p\.yaml:4:2: source people: ") as refused:
+        database(**{"table": "sales", **fields})
+
+    assert words in refused.value.message
+
+
+def test_query_with_a_cursor_is_read_in_partitions(database: Opens, change: Callable[[str], None]) -> None:
+    """A query is a source with a cursor as a table is, also in partitions."""
+    change(
+        "INSERT INTO sales SELECT g, g, TIMESTAMPTZ '2026-11-29 10:00:00Z' + g * INTERVAL '1 hour', NULL"
+        " FROM generate_series(1, 100) g"
+    )
+    fields: dict[str, object] = {
+        "query": "SELECT * FROM sales WHERE id % 2 = 0;",
+        "cursor_column": "changed",
+        "partition_column": "id",
+        "partitions": 3,
+    }
+    first = database(**fields)
+    assert ids(first) == list(range(2, 101, 2))
+    change("UPDATE sales SET changed = TIMESTAMPTZ '2026-12-24 10:00:00Z' WHERE id IN (7, 8)")
+
+    assert ids(database(**fields, before=first.pin, incremental=True)) == [8, 100]

@@ -5,8 +5,8 @@ Opens a declared source with its driver, in one query or in partitions by a colu
 environment and is passed to Spark as an option; no file, plan, log or process list contains it. Must not know Limnos
 tables.
 
-A database cannot be pinned: each read gets the current data. Several connections read the partitions, each in its own
-transaction.
+A database cannot be pinned: each read gets the current data, with a cursor column that of the rows up to the pinned
+value. Several connections read the partitions, each in its own transaction.
 """
 
 from __future__ import annotations
@@ -14,15 +14,26 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import DateType, NumericType, TimestampNTZType, TimestampType
+from pyspark.sql.types import DateType, NumericType, StructField, TimestampNTZType, TimestampType
 
 from limnos.pipeline.declaration import Jdbc
+from limnos.pipeline.engine.sources.database_increments import (
+    CursorMark,
+    change_of,
+    cursor_problem,
+    from_mark,
+    read_mark,
+    type_text,
+    up_to,
+    value_expression,
+)
 from limnos.pipeline.engine.sources.values import SourceRead, SourceReadRequest, first_line
 from limnos.pipeline.outcomes import ReadPin
 from limnos.spark.jars import JDBC_DRIVERS, ensure
@@ -46,22 +57,100 @@ _TALKATIVE = "org.apache.spark.sql.execution.datasources.jdbc.connection"
 _FETCH_ROWS = "10000"
 _WHOLE_BECAUSE = "a database is read as it is"
 _ADDED: set[tuple[str, str]] = set()
-"""The names of archives already added, with the id of the Spark application or the Spark Connect session."""
+"""The names of archives already added, with the id of the session."""
 
 
 def database_frame(request: SourceReadRequest, jdbc: Jdbc) -> SourceRead:
     """Open a table or query of a database. Raises SourceFailed if the database refuses or is unreachable, and the
     errors of downloading the driver.
     """
+    options = _options(request, jdbc)
+    frame = _load_frame(request, options)
+    if jdbc.partition_column is not None and jdbc.partitions > 1:
+        frame = _load_frame(request, options | _partitions(request, jdbc, frame=frame, options=options))
+    if jdbc.cursor_column is None:
+        return SourceRead(frame=frame, pin=ReadPin(name=request.source.name, whole_because=_WHOLE_BECAUSE))
+    return _up_to_pin(request, jdbc, frame=frame, options=options)
+
+
+def pin_database(request: SourceReadRequest, jdbc: Jdbc) -> ReadPin | None:
+    """Return the highest value of the cursor column for a run that starts now; None without a cursor. Raises
+    SourceFailed as `database_frame` does.
+    """
+    if jdbc.cursor_column is None:
+        return None
+    options = _options(request, jdbc)
+    mark = _mark(request, jdbc, frame=_load_frame(request, options), options=options)
+    return ReadPin(name=request.source.name, fingerprint=mark.text())
+
+
+def _options(request: SourceReadRequest, jdbc: Jdbc) -> dict[str, str]:
+    """Return Spark's options for a read in one part, with the driver added to Spark."""
     _check(request, jdbc)
     options = {"fetchsize": _FETCH_ROWS, **jdbc.options, **_access(request, jdbc)}
     _add_driver(request, options)
     _limit_log_level(request.spark)
     options["dbtable"] = jdbc.table or f"({_query(jdbc)}\n) AS limnos_source"
-    frame = _load_frame(request, options)
-    if jdbc.partition_column is not None and jdbc.partitions > 1:
-        frame = _load_frame(request, options | _partitions(request, jdbc, frame=frame, options=options))
-    return SourceRead(frame=frame, pin=ReadPin(name=request.source.name, whole_because=_WHOLE_BECAUSE))
+    return options
+
+
+def _up_to_pin(request: SourceReadRequest, jdbc: Jdbc, *, frame: DataFrame, options: Mapping[str, str]) -> SourceRead:
+    """Return the rows up to the pinned value of the cursor; of an increment those since the published value."""
+    mark = read_mark(request.pinned.fingerprint) if request.pinned else None
+    if mark is None or mark.column not in frame.columns:
+        mark = _mark(request, jdbc, frame=frame, options=options)
+    rows = frame.where(up_to(frame, mark))
+    pin = ReadPin(name=request.source.name, fingerprint=mark.text())
+    if request.incremental and request.before is not None:
+        before = read_mark(request.before.fingerprint)
+        reason = change_of(before, mark)
+        if reason is not None:
+            return SourceRead(frame=rows, pin=replace(pin, whole_because=f"source {request.source.name}: {reason}"))
+        if before is not None and before.value is not None:
+            since = replace(before, column=mark.column)
+            rows = rows.where(from_mark(frame, since, lateness=jdbc.lateness))
+    return SourceRead(frame=rows, pin=pin)
+
+
+def _mark(request: SourceReadRequest, jdbc: Jdbc, *, frame: DataFrame, options: Mapping[str, str]) -> CursorMark:
+    """Read the highest value of the cursor column, and how many rows are within its lateness."""
+    field = _field_of(request, jdbc.cursor_column or "", frame=frame, use="read new rows by")
+    if (problem := cursor_problem(field.dataType, jdbc.lateness)) is not None:
+        raise request.failed(f"its cursor_column {field.name} {problem}.")
+    name, table = _quoted(field.name, jdbc), options["dbtable"]
+    nulls = f"CASE WHEN EXISTS (SELECT 1 FROM {table} WHERE {name} IS NULL) THEN 1 ELSE 0 END"
+    bounds = f"(SELECT max({name}) AS high, {nulls} AS nulls FROM {table}) AS limnos_cursor"
+    row = (
+        _load_frame(request, {**options, "dbtable": bounds})
+        .selectExpr(f"{value_expression(field.dataType)} AS high", "nulls")
+        .collect()[0]
+    )
+    if row["nulls"]:
+        raise request.failed(
+            f"its cursor_column {field.name} is NULL in some rows, which no increment would have: choose a column"
+            " without NULL, or a `query` that fills or leaves out such rows."
+        )
+    zone = str(request.spark.conf.get("spark.sql.session.timeZone"))
+    mark = CursorMark(column=field.name, type=type_text(field.dataType, zone=zone), value=row["high"])
+    if jdbc.lateness is None or mark.value is None:
+        return mark
+    recent = frame.where(up_to(frame, mark) & from_mark(frame, mark, lateness=jdbc.lateness)).count()
+    return replace(mark, recent=recent)
+
+
+def _field_of(request: SourceReadRequest, column: str, *, frame: DataFrame, use: str) -> StructField:
+    """Return a column by its name in any case. Raises SourceFailed if there is none."""
+    field = next((field for field in frame.schema.fields if field.name.lower() == column.lower()), None)
+    if field is None:
+        raise request.failed(f"there is no column {column!r} to {use}; its columns are {', '.join(frame.columns)}.")
+    return field
+
+
+def _quoted(name: str, jdbc: Jdbc) -> str:
+    """Return a column's name quoted for the database."""
+    if jdbc.url.startswith(("jdbc:mysql", "jdbc:mariadb")):
+        return f"`{name}`"
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _check(request: SourceReadRequest, jdbc: Jdbc) -> None:
@@ -108,12 +197,9 @@ def _add_driver(request: SourceReadRequest, options: dict[str, str]) -> None:
 
 
 def add_archive(spark: SparkSession, archive: Path) -> None:
-    """Add a JAR file to the class path of a running Spark, once per application."""
+    """Add a JAR file to the class path of a session, once: sessions of one Spark have class paths of their own."""
     context = getattr(spark, "_jsparkSession", None)
-    key = (
-        str(spark.sparkContext.applicationId if context is not None else cast("Any", spark).session_id),
-        archive.name,
-    )
+    key = (str(context.sessionUUID() if context is not None else cast("Any", spark).session_id), archive.name)
     if key in _ADDED:
         return
     if context is not None:
@@ -151,17 +237,13 @@ def _partitions(
     enough. The first partition includes rows with NULL. Raises SourceFailed for a column that cannot be used.
     """
     column = jdbc.partition_column or ""
-    field = next((field for field in frame.schema.fields if field.name.lower() == column.lower()), None)
-    if field is None:
-        raise request.failed(
-            f"there is no column {column!r} to partition it by; its columns are {', '.join(frame.columns)}."
-        )
+    field = _field_of(request, column, frame=frame, use="partition it by")
     if not isinstance(field.dataType, (NumericType, DateType, TimestampType, TimestampNTZType)):
         kind = field.dataType.simpleString()
         raise request.failed(
             f"it cannot be partitioned by {column}, which is {kind}: choose a number, a date or a time."
         )
-    name = '"' + field.name.replace('"', '""') + '"' if "mysql" not in jdbc.url[:11] else f"`{field.name}`"
+    name = _quoted(field.name, jdbc)
     bounds = f"(SELECT min({name}) AS low, max({name}) AS high FROM {options['dbtable']}) AS limnos_bounds"
     # Spark accepts numeric bounds only without a fraction.
     ends = ("floor(low)", "ceil(high)") if isinstance(field.dataType, NumericType) else ("low", "high")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from limnos.model.errors import LimnosError
 from limnos.pipeline.declaration import Files, Jdbc, Kafka, PythonSource, StorageSource, SystemTableSource, TableSource
 from limnos.pipeline.engine.naming import quote_identifier
-from limnos.pipeline.engine.sources.databases import database_frame
+from limnos.pipeline.engine.sources.databases import database_frame, pin_database
 from limnos.pipeline.engine.sources.files import files_frame, have_files_changed
 from limnos.pipeline.engine.sources.functions import function_frame
 from limnos.pipeline.engine.sources.storage_findings import storage_findings_frame
@@ -133,6 +133,8 @@ def pin_of(spark: SparkSession, source: DeclaredSource, *, directory: Path | Non
 
     Raises SourceFailed if the source cannot be reached.
     """
+    if isinstance(source.kind, Jdbc):
+        return pin_database(_request(spark, source, pinned=None, directory=directory), source.kind)
     if not isinstance(source.kind, Kafka):
         return None
     return pin_topic(_request(spark, source, pinned=None, directory=directory), source.kind)

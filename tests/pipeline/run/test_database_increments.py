@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs that read a database by increments: the published table equals the database after each run."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import psycopg
+import pytest
+from pyspark.sql import SparkSession
+
+from limnos.client import Client
+from limnos.pipeline.project import load
+from tests.backends import PostgresServer
+from tests.pipeline.reachable_socket import reachable
+
+pytestmark = [
+    pytest.mark.heavy,
+    pytest.mark.spark,
+    pytest.mark.integration,
+    # PySpark leaves the closing of its sockets to the garbage collector.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+PASSWORD, VARIABLE = "read-only-words", "LIMNOS_TEST_SHOP_PASSWORD"
+PIPELINE = """
+pipeline: SPACE
+catalog: main
+sources:
+  orders:
+    jdbc: URL
+    table: orders
+    user: cora
+    password_env: VARIABLE
+    cursor_column: changed
+    lateness: 10 minutes
+steps:
+  SPACE.orders:
+    load: orders
+    incremental: true
+    write: {mode: merge, keys: id, delete_when: gone}
+  SPACE.totals:
+    sql: SELECT count(*) AS n, sum(amount) AS amount FROM orders WHERE NOT gone
+"""
+ROUNDS = 6
+
+
+class Shop:
+    """A table of orders, whose clock is a number of seconds, and the pipeline that copies it."""
+
+    def __init__(self, connection: psycopg.Connection, *, file: Path, spark: SparkSession, client: Client) -> None:
+        self._connection = connection
+        self._clock_s = 0
+        self.file = file
+        self.spark = spark
+        self.client = client
+
+    def change(self, chance: random.Random) -> None:
+        """Add, change and mark orders; some changes get a time of up to nine minutes ago, as if committed late."""
+        self._clock_s += 3600
+        for number in {chance.randrange(60) for _ in range(12)}:
+            late_s = chance.choice([0, 0, 540])
+            self._connection.execute(
+                "INSERT INTO orders VALUES (%s, %s, to_timestamp(%s), %s) ON CONFLICT (id) DO UPDATE"
+                " SET amount = excluded.amount, changed = excluded.changed, gone = excluded.gone",
+                (number, chance.randrange(1000), self._clock_s - late_s, chance.random() < 0.2),
+            )
+
+    def run(self) -> dict[str, str | None]:
+        """Run the pipeline. Returns for each step why it read all rows; None for an increment."""
+        ended = load(self.file).run(self.spark)
+        assert ended.state == "published", ended.message
+        steps = self.client.runs.load(ended.run).steps
+        whole = {step.name.rpartition(".")[2]: [each.get("whole_because") for each in step.inputs] for step in steps}
+        return {name: next((str(each) for each in reasons if each), None) for name, reasons in whole.items()}
+
+    def published(self) -> list[tuple[object, ...]]:
+        """The published rows."""
+        rows = self.spark.table(f"main.{self.file.stem}.orders").select("id", "amount").collect()
+        return sorted(tuple(row) for row in rows)
+
+    def present(self) -> list[tuple[object, ...]]:
+        """The rows of the database that are not marked as gone."""
+        return self._connection.execute("SELECT id, amount FROM orders WHERE NOT gone ORDER BY id").fetchall()
+
+
+@pytest.fixture
+def shop(
+    spark: SparkSession,
+    admin: Client,
+    postgres_server: PostgresServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Shop]:
+    """An empty table of orders in PostgreSQL, and a pipeline in a namespace of its own."""
+    space = "d" + "".join(filter(str.isalnum, tmp_path.name))[-20:].lower()
+    admin.namespaces.create(f"main.{space}")
+    monkeypatch.setenv(VARIABLE, PASSWORD)
+    with psycopg.connect(postgres_server.empty_database(), autocommit=True) as connection:
+        with suppress(psycopg.errors.DuplicateObject):  # roles belong to the server, which serves the other tests, too
+            connection.execute(f"CREATE ROLE cora LOGIN PASSWORD '{PASSWORD}'".encode())
+        connection.execute("CREATE TABLE orders (id INT PRIMARY KEY, amount INT, changed TIMESTAMPTZ, gone BOOL)")
+        connection.execute("GRANT SELECT ON orders TO cora")
+        row = connection.execute("SHOW unix_socket_directories").fetchone()
+        assert row is not None
+        with reachable(Path(str(row[0])) / ".s.PGSQL.5432") as port:
+            url = f"jdbc:postgresql://127.0.0.1:{port}/{connection.info.dbname}"
+            file = tmp_path / f"{space}.yaml"
+            text = PIPELINE.replace("SPACE", space).replace("URL", url).replace("VARIABLE", VARIABLE)
+            file.write_text(text)
+            yield Shop(connection, file=file, spark=spark, client=admin)
+
+
+def test_increments_equal_the_database_after_each_run(shop: Shop) -> None:
+    """Added, changed, late and marked rows are in the table after each run, read by increments; a run without changes
+    writes nothing, and a restored database is read as a whole.
+    """
+    chance = random.Random(51)
+    for number in range(ROUNDS):
+        shop.change(chance)
+        reasons = shop.run()
+        assert shop.published() == shop.present(), number
+        assert (reasons["orders"] is None) == (number > 0), reasons
+
+    snapshots = shop.spark.table(f"main.{shop.file.stem}.orders.snapshots").count()
+    assert shop.run()["orders"] is None
+    assert shop.spark.table(f"main.{shop.file.stem}.orders.snapshots").count() == snapshots
+    totals = shop.spark.table(f"main.{shop.file.stem}.totals").collect()[0]
+    assert (totals.n, totals.amount) == (len(shop.present()), sum(row[1] for row in shop.present()))
+
+    shop._connection.execute("DELETE FROM orders WHERE changed = (SELECT max(changed) FROM orders)")
+    assert "lower newest changed" in str(shop.run()["orders"])
+
+
+def test_increments_without_keys_are_refused_by_check(shop: Shop) -> None:
+    """`check` refuses to append or replace by increments of a database, and says what to write."""
+    text = shop.file.read_text()
+    shop.file.write_text(text.replace("write: {mode: merge, keys: id, delete_when: gone}", "write: append"))
+
+    problems = [each.message for each in load(shop.file).check().problems]
+
+    assert len([each for each in problems if "write: {mode: merge, keys: …}" in each]) == 1, problems
