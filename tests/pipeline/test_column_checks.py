@@ -35,6 +35,7 @@ PLANTED = (
     ("raw.h: {sql: SELECT id FROM orders WHERE amount > :leest}", "no parameter ':leest'; did you mean 'least'?"),
     ("raw.i: {load: orders, write: {mode: merge, keys: idd}}", "the keys of 'write' has a column 'idd'"),
     ("raw.j: {load: orders, expect: [{unique: idd}]}", "expectation 'unique idd' has a column 'idd'"),
+    ("raw.i2: {load: orders, expect: [amount > :leest]}", "no parameter ':leest'; did you mean 'least'?"),
     ("raw.k: {load: orders, expect: [amuont > 0]}", "expectation 'amuont > 0': A column"),
     ("raw.l: {load: orders, write: upsert}", "'upsert' is not one of replace, append, partitions; merge and history"),
     ("raw.m: {load: orders, partition: dya}", "'partition' has a column 'dya', which the step does not make"),

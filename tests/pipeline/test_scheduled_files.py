@@ -57,11 +57,13 @@ def test_whole_reads_of_copied_files_are_named(tmp_path: Path) -> None:
 
 
 def test_files_elsewhere_are_not_copied(tmp_path: Path) -> None:
-    """A URL and an absolute path outside of the directory are read where they are."""
-    (tmp_path / "home").mkdir()
+    """A URL and an absolute path, also one inside of the directory, are read where they are."""
+    (tmp_path / "home" / "data").mkdir(parents=True)
     (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "orders.csv").write_text("id\n1\n")
-    for path in (str(tmp_path / "in" / "orders.csv"), "s3://lake/orders.csv"):
+    for folder in ("in", "home/data"):
+        (tmp_path / folder / "orders.csv").write_text("id\n1\n")
+    inside, outside = (str(tmp_path / each / "orders.csv") for each in ("home/data", "in"))
+    for path in (inside, outside, "s3://lake/orders.csv"):
         pipeline = pipeline_of(tmp_path / "home", path=path)
 
         require_no_repeated_files(pipeline, tmp_path / "home")

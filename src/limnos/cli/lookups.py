@@ -204,15 +204,18 @@ def metalake_names() -> tuple[str, ...]:
         return ()
 
 
-def exists(kind: Literal["user", "group"], name: str) -> bool:
-    """Return whether there is a user or group of a name that the caller may know."""
+def exists(kind: Literal["user", "group", "tag"], name: str) -> bool:
+    """Return whether there is a user, group or tag of a name that the caller may know."""
     from limnos.client import ArgumentError, ClientError
 
     if (opener := reopen.get()) is None:
         return False
     try:
         with opener() as client:
-            _ = client.users.get(name) if kind == "user" else client.groups.get(name)
+            if kind == "tag":
+                client.tags.get(name)
+            else:
+                _ = client.users.get(name) if kind == "user" else client.groups.get(name)
     except (ClientError, ArgumentError, InvalidName):
         return False
     return True

@@ -181,7 +181,37 @@ def _of_expectations(
             results, more = _of_query(scope, step, text=one.query, at=one.at, problems=problems)
             mentions += results
             parameters |= more
+        if one.condition is not None:
+            parameters |= _of_condition(scope, step, text=one.condition, at=one.at, problems=problems)
     return [one for one in mentions if _full_name(scope, one) != step.table], parameters
+
+
+def _of_condition(
+    scope: _NameScope, step: StepDeclaration, *, text: str, at: SourcePosition | None, problems: list[Problem]
+) -> frozenset[str]:
+    """Return the parameters in a condition. Its syntax is checked with the rows that it is about."""
+    try:
+        query = scope.queries(f"SELECT ({text})")
+    except InvalidQuery:
+        return frozenset()
+    _require_parameters(scope, step, text=text, used=query.parameters, at=at, problems=problems)
+    return query.parameters
+
+
+def _require_parameters(
+    scope: _NameScope,
+    step: StepDeclaration,
+    *,
+    text: str,
+    used: frozenset[str],
+    at: SourcePosition | None,
+    problems: list[Problem],
+) -> None:
+    """Add a problem for each parameter of a text that the pipeline does not declare."""
+    for name in sorted(used - scope.parameters):
+        nearest = nearest_word(name, sorted(scope.parameters))
+        message = f"{step.name}: no parameter ':{name}'{nearest}; declare it under 'parameters'"
+        problems.append(Problem(message, offset(at, text, index=text.find(f":{name}"))))
 
 
 def _of_query(
@@ -192,10 +222,7 @@ def _of_query(
     except InvalidQuery as error:
         problems.append(Problem(f"{step.name}: {error.message}", within(at, error)))
         return [], frozenset()
-    for name in sorted(query.parameters - scope.parameters):
-        nearest = nearest_word(name, sorted(scope.parameters))
-        message = f"{step.name}: no parameter ':{name}'{nearest}; declare it under 'parameters'"
-        problems.append(Problem(message, offset(at, text, index=text.find(f":{name}"))))
+    _require_parameters(scope, step, text=text, used=query.parameters, at=at, problems=problems)
     mentions = [
         _NameMention(one.parts, offset(at, text, index=one.start), travels=one.travels) for one in query.relations
     ]

@@ -52,14 +52,14 @@ def scheduled_files(file: Path) -> tuple[str, dict[str, bytes]]:
 
 
 def copied_sources(pipeline: Pipeline, directory: Path) -> Mapping[str, str]:
-    """Return the sources that are files in a pipeline's directory, with their paths. A schedule reads a copy of them,
-    so files that come later are not read.
+    """Return the sources that are files in a pipeline's directory by relative paths, with these. A schedule reads a copy
+    of them, so files that come later are not read.
     """
     root = directory.resolve()
     copied: dict[str, str] = {}
     for source in pipeline.sources:
         files = source.kind.files if isinstance(source.kind, Stream) else source.kind
-        if not isinstance(files, Files) or is_url(files.path):
+        if not isinstance(files, Files) or is_url(files.path) or Path(files.path).is_absolute():
             continue
         if (root / files.path).is_relative_to(root):
             copied[source.name] = files.path

@@ -60,7 +60,7 @@ def typed(line: str) -> TypedCommand:
         ),
         (
             "set lance.s.t --column a=b",
-            RefusedError("Catalog lance holds Lance tables, which Gravitino REST does not change: use Lance REST"),
+            RefusedError("Catalog lance holds Lance tables, which Lance REST changes, and not Gravitino REST"),
             "'limnos set lance.s.t --tag TAG'",
         ),
         (

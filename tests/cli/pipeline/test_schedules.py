@@ -104,6 +104,18 @@ def test_condition_of_the_file_is_sent_with_its_due_times_and_others(file: Path,
     assert row["due"] == "0 6 * * * Europe/Paris if changed"
 
 
+def test_wrong_due_times_are_refused_before_the_pipeline_is_registered(
+    file: Path, fake: FakeServer, limnos: Run
+) -> None:
+    """A wrong cron expression and a wrong time zone are both named, and nothing is sent."""
+    done = limnos("pipeline", "schedule", str(file), "--cron", "0 6 * *", "--time-zone", "Mars/Base")
+
+    assert done.code == 2
+    assert "'0 6 * *' is not a cron expression" in str(done.error["message"])
+    assert "'Mars/Base' is not a time zone" in str(done.error["message"])
+    assert fake.asked == []
+
+
 def test_file_without_schedule_is_refused(file: Path, limnos: Run) -> None:
     """The message says what to write."""
     file.write_text(FILE.replace('schedule: {cron: "0 6 * * *", time_zone: Europe/Paris}\n', ""))

@@ -222,7 +222,7 @@ def _of_values(error: ClientError, typed: TypedCommand, *, path: str) -> str | N
         return f"'{typed.command('rename', path, into)}' moves it into {typed.words[2]}"
     if error.message.startswith("A restriction applies to a table") and typed.path:
         return f"'{typed.command('list', display.render(typed.path[:1]))}' lists the namespaces of the catalog"
-    if "holds Lance tables, which Gravitino REST does not change" in error.message and path:
+    if "holds Lance tables, which Lance REST changes" in error.message and path:
         return f"LanceDB's clients change columns; '{typed.command('set', path, '--tag', 'TAG')}' tags the table"
     return None
 

@@ -93,6 +93,8 @@ def _rule(pipeline: Pipeline, cron: str | None, *, time_zone: str | None) -> Sch
             time_zone=time_zone or "UTC",
             if_changed=pipeline.schedule is not None and pipeline.schedule.if_changed,
         )
+        if faults := import_extra("limnos.pipeline.keys.schedule", extra="pipelines").rule_faults(rule):
+            raise UsageError("; ".join(faults), hint='as --cron "0 6 * * *" --time-zone Europe/Paris')
         return rule
     if time_zone is not None:
         raise UsageError("--time-zone is that of --cron", hint="add --cron, or write the time zone into the file")

@@ -30,13 +30,23 @@ def _schedule(values: Values, site: NodeSite) -> ScheduleRule:
         if_changed=values.get("if_changed", False),
         at=site.at,
     )
+    for fault in rule_faults(rule):
+        site.add(fault)
+    return rule
+
+
+def rule_faults(rule: ScheduleRule) -> list[str]:
+    """Return what is wrong with the due times of a rule, with what to write. Empty if they are valid, or if nothing is
+    installed to check them.
+    """
+    faults: list[str] = []
     if (fault := _cron_fault(rule.cron)) is not None:
-        site.add(f"'{rule.cron}' is not a cron expression: {fault}; {CRON.rule}")
+        faults.append(f"'{rule.cron}' is not a cron expression: {fault}; {CRON.rule}")
     try:
         ZoneInfo(rule.time_zone)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        site.add(f"'{rule.time_zone}' is not a time zone; {ZONE.rule}")
-    return rule
+        faults.append(f"'{rule.time_zone}' is not a time zone; {ZONE.rule}")
+    return faults
 
 
 def _cron_fault(text: str) -> str | None:

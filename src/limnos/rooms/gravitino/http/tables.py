@@ -278,7 +278,7 @@ def _require_changing(request_view: RequestView, path: Levels, *, action: Action
     if format_of(request_view) == LANCE:
         tables.table_find(request_view, path[:-1], path[-1], action, required_format=LANCE)
         raise UnsupportedOperation(
-            f"Catalog {request_view.catalog.name} holds Lance tables, which Gravitino REST does not change: use Lance REST"
+            f"Catalog {request_view.catalog.name} holds Lance tables, which Lance REST changes, and not Gravitino REST"
         )
 
 
