@@ -52,7 +52,7 @@ def scheduled_files(file: Path) -> tuple[str, dict[str, bytes]]:
 
 
 def copied_sources(pipeline: Pipeline, directory: Path) -> Mapping[str, str]:
-    """Return the sources that are files in a pipeline's directory by relative paths, with these. A schedule reads a copy
+    """Return the sources that are files in a pipeline's directory by relative paths. A schedule reads a copy
     of them, so files that come later are not read.
     """
     root = directory.resolve()

@@ -46,6 +46,19 @@ def test_small_files_need_compaction_and_old_snapshots_expiry(lake: DriverNode) 
     assert listed_findings["a.t", "expire"]["figures"] == {"snapshots": 12, "removable": 11}
 
 
+@pytest.mark.parametrize("keep_ms,kinds", [(10_000 * DAY_MS, ["compact"]), (0, ["compact", "expire"])])
+def test_snapshots_stay_as_long_as_scans_are_kept(node: DriverNode, keep_ms: int, kinds: list[str]) -> None:
+    """An assessment counts a snapshot as an expiry does: not within the time for which a scan may still read it."""
+    content: dict[str, object] = {"olderThanDays": 0, "retainLast": 1, "minSnapshotCount": 2}
+    add_policy(node, "soon", "system_iceberg_snapshot_expiration", content, on="main", kind="catalog")
+    services = node.built.services
+    services.defaults = services.defaults._replace(scan_keep_ms=keep_ms)
+    HistoryTable(node).append(12)
+    assess(node)
+
+    assert sorted(kind for _, kind in findings(node)) == kinds
+
+
 def test_finding_has_the_time_of_its_assessment(node: DriverNode) -> None:
     """A stored finding has the time of its assessment; a finding that the explanation computes has the time of the
     request.
