@@ -89,7 +89,7 @@ def test_plan_joins_pages_with_greatest_need_first(fake: FakeServer, limnos: Run
     assert limnos("maintenance", "plan", "main").result == [OLD, SMALL]
     assert limnos("maintenance", "plan", "main", "--kind", "compact").result == [SMALL]
     assert limnos("maintenance", "plan", "main", "--kind", "compactt").code == 2
-    others = limnos("maintenance", "plan", "main", "--kind", "orphans", "--output", "table").out
+    others = limnos("maintenance", "plan", "main", "--kind", "orphans", "--output", "table").err
     assert others.startswith("no table that you may modify needs orphans;")
     assert others.endswith("2 other findings: 'limnos maintenance plan main'\n")
 

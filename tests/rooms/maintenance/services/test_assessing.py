@@ -47,7 +47,7 @@ def test_small_files_need_compaction_and_old_snapshots_expiry(lake: DriverNode) 
 
 
 @pytest.mark.parametrize("keep_ms,kinds", [(10_000 * DAY_MS, ["compact"]), (0, ["compact", "expire"])])
-def test_snapshots_stay_as_long_as_scans_are_kept(node: DriverNode, keep_ms: int, kinds: list[str]) -> None:
+def test_assessment_keeps_snapshots_that_scans_may_read(node: DriverNode, keep_ms: int, kinds: list[str]) -> None:
     """An assessment counts a snapshot as an expiry does: not within the time for which a scan may still read it."""
     content: dict[str, object] = {"olderThanDays": 0, "retainLast": 1, "minSnapshotCount": 2}
     add_policy(node, "soon", "system_iceberg_snapshot_expiration", content, on="main", kind="catalog")
