@@ -23,6 +23,13 @@ def test_exchanged_words_suggest_the_action_of_both() -> None:
         parse_action("drop_table")
 
 
+@pytest.mark.parametrize("text,action", [("model_read", "model_load"), ("view-get", "view_load")])
+def test_reading_verb_suggests_the_load_of_its_object(text: str, action: str) -> None:
+    """Reading an object without rows is its load, and not an action of similar letters."""
+    with pytest.raises(BadRequest, match=rf"did you mean {action}\?"):
+        parse_action(text)
+
+
 def test_unknown_action_suggests_similar_ones() -> None:
     """The refusal of an unknown action suggests similar ones."""
     with pytest.raises(BadRequest, match=r"did you mean .*table_load"):

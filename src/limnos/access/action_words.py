@@ -38,6 +38,10 @@ _MEANINGS = {
 """Words that people type for an action, and the action that means them, of a table where there are several."""
 
 
+_READING = frozenset({"read", "get", "show", "view", "describe", "open", "select", "use"})
+"""Verbs for which objects without rows have an action `…_load`."""
+
+
 def parse_action(text: str) -> Action:
     """Parse an action's name, in any case, with dashes or underscores: "Table-Load" is `TABLE_LOAD`.
 
@@ -63,6 +67,12 @@ def parse_action(text: str) -> Action:
     if (swapped := "_".join(reversed(word.split("_")))) in words:  # drop_table
         raise BadRequest(
             f"Unknown action '{escape_percent(text)}'; did you mean {swapped}? 'limnos access explain --actions' lists"
+            " all"
+        )
+    noun, _, verb = word.rpartition("_")
+    if verb in _READING and f"{noun}_load" in words:  # model_read
+        raise BadRequest(
+            f"Unknown action '{escape_percent(text)}'; did you mean {noun}_load? 'limnos access explain --actions' lists"
             " all"
         )
     near = get_close_matches(word, words, n=4, cutoff=0.65) or ["table_load", "namespace_create"]

@@ -40,7 +40,9 @@ def test_null_and_duplicate_keys_are_counted(here: SparkSession) -> None:
     finding = keys_finding(frame, ("k1", "k2"))
 
     assert (finding.held, finding.checked, finding.broken) == (False, 8, 7)
-    assert finding.message.startswith("2 rows have a NULL in their key (k1, k2), 5 share it with another row: ")
+    assert finding.message.startswith(
+        "2 rows have a NULL in their key (k1, k2), 5 rows share their key (k1, k2) with another row: "
+    )
     assert (finding.sample or "").startswith("k1=1, k2='a' (3 rows); k1=2, k2='b' (2 rows); ")
     with pytest.raises(KeyViolation, match=r"Step marts\.t: 2 rows have a NULL .* Nothing was written") as error:
         require_keys(frame, ("k1", "k2"), step="marts.t")

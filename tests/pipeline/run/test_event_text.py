@@ -29,6 +29,27 @@ def test_each_event_is_one_line_of_json() -> None:
     ]
 
 
+def test_violated_rule_shows_rows_of_its_sample() -> None:
+    """Below a broken rule stand the first rows that break it; a rule that holds, and a sample of keys, have none."""
+    lines: list[str] = []
+    sample = json.dumps([{"id": str(number), "price": None} for number in range(5)])
+    findings = (
+        {"held": False, "broken": 5, "message": "price > 0: 5 of 9 rows", "sample": sample},
+        {"held": False, "broken": 2, "message": "2 rows share their key (id)", "sample": "id=1 (2 rows)"},
+        {"held": True, "broken": 0, "message": "id > 0", "sample": None},
+    )
+
+    plain_lines(lines.append)(RunEvent(run="r", step="a.t", state="failed", findings=findings))
+
+    assert [line.strip() for line in lines[0].splitlines()[1:]] == [
+        "price > 0: 5 of 9 rows",
+        "such as id = 0, price = NULL",
+        "such as id = 1, price = NULL",
+        "such as id = 2, price = NULL",
+        "2 rows share their key (id)",
+    ]
+
+
 def test_violated_rule_is_reported_once() -> None:
     """The message of a step that failed by its rules has each of them; a warning is on a separate line."""
     lines: list[str] = []

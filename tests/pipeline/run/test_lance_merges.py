@@ -142,7 +142,7 @@ def test_repeated_keys_are_refused_before_writing(place: LancePlace) -> None:
     write_changes(place, [(1, 1, "N"), (1, 2, "N")])
     refused = place.run()
     assert refused.state == "failed"
-    assert "share it with another row: id=1 (2 rows)" in refused.message
+    assert "share their key (id) with another row: id=1 (2 rows)" in refused.message
     write_changes(place, [(each, 1, "N") for each in range(IDS)])
     assert place.run().state == "published"
     write_changes(place, [(each, 2, "N") for each in range(IDS + 1)])

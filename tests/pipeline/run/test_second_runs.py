@@ -584,7 +584,7 @@ steps:
     folder.write("d/d.csv", "id,v\n1,5\n1,6\n", at=4)
 
     assert rows == folder.rows("t") == [(1, 40), (2, 20), (3, 30)]
-    assert "share it with another row" in folder.run().message
+    assert "with another row" in folder.run().message
 
 
 UNIONS = """

@@ -13,9 +13,9 @@ import msgspec
 from cyclopts import App, Parameter
 
 from limnos.cli.common import DEFAULTS, CommonFlags, YesFlag, confirm
-from limnos.cli.output import Format, show_done, show_fields, show_rows
+from limnos.cli.output import Format, show_done, show_fields, show_rows, visible
 from limnos.cli.pipeline.short_ids import whole_run_id
-from limnos.client.activity.runs import Run, RunFindingInfo, RunStep
+from limnos.client.activity.runs import Run, RunFindingInfo, RunStep, sample_lines
 from limnos.names import display
 
 app = App(name="pipeline")
@@ -137,6 +137,9 @@ def _show_findings(findings: Sequence[RunFindingInfo], *, output_format: Format,
         used = [name for name in _FINDING_COLUMNS if name != "run_id" or any(row["run"] for row in rows)]
         beside = () if empty else _STEP_COLUMNS
         show_rows(rows, used, output_format=output_format, empty=empty, beside=beside)
+    for each in findings if output_format == "table" else ():
+        for row in sample_lines(each.sample) if each.broken else ():
+            print(visible(f"{each.step}, {each.rule}: such as {row}"))
 
 
 _KEPT_ASIDE: Final = {"quarantine": "in quarantine", "drop": "dropped"}

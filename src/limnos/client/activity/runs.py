@@ -53,6 +53,18 @@ class RunFindingInfo(msgspec.Struct, frozen=True, kw_only=True):
     run_state: str | None = None
 
 
+def sample_lines(sample: object, *, rows_max: int = 3) -> list[str]:
+    """Return the first rows of a finding's sample, each as a line `id = 3, price = -1`. Empty for a sample of another
+    form, as that of keys, which the finding's message has.
+    """
+    try:
+        rows = msgspec.json.decode(sample, type=list[dict[str, object]]) if isinstance(sample, str) else []
+    except msgspec.MsgspecError:
+        return []
+    lines = [", ".join(f"{name} = {'NULL' if value is None else value}" for name, value in row.items()) for row in rows]
+    return lines[:rows_max]
+
+
 class Run(msgspec.Struct, frozen=True, kw_only=True):
     """A run of a pipeline. `attempt` is the number of the newest attempt. `steps` and `findings` are set only if a
     single run was requested.

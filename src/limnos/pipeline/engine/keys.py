@@ -58,14 +58,21 @@ def _broken(frame: DataFrame, keys: Sequence[str], *, labels: Mapping[str, str])
     result = counted.agg(rows.alias("rows"), empty.alias("empty"), broken.alias("broken")).collect()[0]
     examples = counted.where(bad).orderBy(f.col(_COUNT).desc()).limit(_SAMPLES).collect()
     sample = "; ".join(
-        ", ".join(f"{labels.get(each, each)}={row[each]!r}" for each in keys) + f" ({row[_COUNT]} rows)"
+        ", ".join(f"{labels.get(each, each)}={_key_text(row[each])}" for each in keys) + f" ({row[_COUNT]} rows)"
         for row in examples
     )
-    message = (
-        f"{result['empty']} rows have a NULL in their key ({', '.join(labels.get(each, each) for each in keys)}),"
-        f" {result['broken'] - result['empty']} share it with another row: {sample}"
-    )
+    repeated, names = result["broken"] - result["empty"], ", ".join(labels.get(each, each) for each in keys)
+    faults = [
+        *([f"{result['empty']} rows have a NULL in their key ({names})"] if result["empty"] else []),
+        *([f"{repeated} rows share their key ({names}) with another row"] if repeated else []),
+    ]
+    message = f"{', '.join(faults)}: {sample}"
     return _finding(message, checked=result["rows"], broken=result["broken"], sample=sample)
+
+
+def _key_text(value: object) -> str:
+    """Return a part of a key for a message: texts in quotes, other values as SQL writes them."""
+    return repr(value) if isinstance(value, str) else "NULL" if value is None else str(value)
 
 
 def _finding(message: str, *, checked: int, broken: int = 0, sample: str | None = None) -> ExpectationFinding:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from limnos.client.activity.runs import sample_lines
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -77,12 +79,11 @@ def line_of(event: RunEvent) -> str:
     lines = ["  ".join(parts)]
     if event.message:
         lines.append(f"        {event.message}")
-    broken = [
-        str(each["message"])
-        for each in event.findings
-        if each.get("message") and (each.get("broken") or not each.get("held"))
-    ]
-    lines += [f"        {words}" for words in broken if words not in (event.message or "").split("; ")]
+    broken = [each for each in event.findings if each.get("message") and (each.get("broken") or not each.get("held"))]
+    for each in broken:
+        words = str(each["message"])
+        lines += [f"        {words}"] if words not in (event.message or "").split("; ") else []
+        lines += [f"          such as {row}" for row in sample_lines(each.get("sample"))]
     return "\n".join(dict.fromkeys(lines))
 
 

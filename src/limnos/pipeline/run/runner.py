@@ -98,7 +98,7 @@ class AttemptRunner:
                 )
             except NoSpaceError as error:
                 ended = self._end(
-                    "failed", EndReason.CODE, message=f"{error.message.rstrip('.')}. {self._how_to_go_on()}"
+                    "failed", EndReason.CODE, message=f"{error.message.rstrip('.')}; {self._how_to_go_on()}"
                 )
             except UnavailableError as error:
                 ended = self._unreachable_result(error)
@@ -380,7 +380,7 @@ class AttemptRunner:
                 why,
                 message=f"{words.rstrip('.')}. nothing was published; start a new run, which creates it again",
             )
-        return self._end("failed", why, message=f"{words.rstrip('.')}. {self._how_to_go_on()}")
+        return self._end("failed", why, message=f"{words.rstrip('.')}; {self._how_to_go_on()}")
 
     def _stopped(self, error: BaseException) -> RunResult:
         self.engine.halt()

@@ -92,7 +92,7 @@ def _finding(
     if not number:
         return result
     became = {
-        MalformedRowPolicy.FAIL: "Correct them, or write `malformed: keep` or `count`",
+        MalformedRowPolicy.FAIL: "correct them, or write `malformed: keep` or `count`",
         MalformedRowPolicy.KEEP: "they are kept with their text and file",
         MalformedRowPolicy.COUNT: "they were left out",
     }
