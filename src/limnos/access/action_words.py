@@ -59,27 +59,22 @@ def parse_action(text: str) -> Action:
             f"'{word}' is a privilege, not an action: name an action that needs it, for example {named}"
         ) from None
     if word in _MEANINGS:
-        raise BadRequest(
-            f"Unknown action '{escape_percent(text)}'; did you mean {_MEANINGS[word].word}? 'limnos access explain"
-            " --actions' lists all"
-        )
+        raise _unknown_action(text, _MEANINGS[word].word)
     words = [action.word for action in Action]
     if (swapped := "_".join(reversed(word.split("_")))) in words:  # drop_table
-        raise BadRequest(
-            f"Unknown action '{escape_percent(text)}'; did you mean {swapped}? 'limnos access explain --actions' lists"
-            " all"
-        )
+        raise _unknown_action(text, swapped)
     noun, _, verb = word.rpartition("_")
     if verb in _READING and f"{noun}_load" in words:  # model_read
-        raise BadRequest(
-            f"Unknown action '{escape_percent(text)}'; did you mean {noun}_load? 'limnos access explain --actions' lists"
-            " all"
-        )
+        raise _unknown_action(text, f"{noun}_load")
     near = get_close_matches(word, words, n=4, cutoff=0.65) or ["table_load", "namespace_create"]
-    raise BadRequest(
-        f"Unknown action '{escape_percent(text)}'; did you mean {', '.join(near)}? 'limnos access explain --actions'"
-        " lists all"
-    ) from None
+    raise _unknown_action(text, ", ".join(near)) from None
+
+
+def _unknown_action(text: str, near: str) -> BadRequest:
+    """Return the error for a text that is no action, with the names that may be meant."""
+    return BadRequest(
+        f"Unknown action '{escape_percent(text)}'; did you mean {near}? 'limnos access explain --actions' lists all"
+    )
 
 
 def actions_of(privilege: Privilege) -> tuple[Action, ...]:
