@@ -108,9 +108,11 @@ class Tx(StoreTransaction):
     roles = ResourceWrites(RoleWrites)
     """Roles, their grants, and the principals to whom they are granted."""
 
-    def attachments(self, kind: Kind) -> AttachmentWrites:
-        """Return the reads and writes of attachments of tags (`Kind.TAG`) or policies (`Kind.POLICY`)."""
-        return AttachmentWrites(self, kind)
+    def attachments(self, kind: Kind, *, column: str | None = None) -> AttachmentWrites:
+        """Return the reads and writes of attachments of tags (`Kind.TAG`) or policies (`Kind.POLICY`). `column` is the
+        name of the column of which attachments are changed.
+        """
+        return AttachmentWrites(self, kind, column=column)
 
     fileset_places = ResourceWrites(FilesetLocationWrites)
     """Locations of filesets."""

@@ -50,6 +50,11 @@ class AttachmentPoint(NamedTuple):
     chain: SecurableChain
     field_id: int
 
+    @property
+    def column(self) -> str | None:
+        """The column's name; None for the object itself."""
+        return None if self.field_id == OWN else self.chain[0].name
+
 
 class AttachmentsChange(msgspec.Struct, frozen=True, kw_only=True):
     """The command to attach tags or policies to an object and detach others; `visible_ids` are the ids visible to the
@@ -59,6 +64,7 @@ class AttachmentsChange(msgspec.Struct, frozen=True, kw_only=True):
     kind: Kind
     target: Node
     field_id: int
+    column: str | None
     attached: tuple[Node, ...]
     detached: tuple[Node, ...]
     visible_ids: frozenset[int]
@@ -209,6 +215,7 @@ async def attachments_associate(
             kind=kind,
             target=place.node,
             field_id=place.field_id,
+            column=place.column,
             attached=nodes[: len(added)],
             detached=nodes[len(added) :],
             visible_ids=visible_ids_of(request_view, place, kind=kind, named=nodes),
@@ -233,7 +240,7 @@ def attachments_change(tx: Tx, permit: Permit[AttachmentsChange]) -> tuple[str, 
     """Write and delete the attachments, if the object and the tags or policies still exist. Returns the names of the
     object's own attachments. Raises AlreadyExists.
     """
-    command, rows = permit.command, tx.attachments(permit.command.kind)
+    command, rows = permit.command, tx.attachments(permit.command.kind, column=permit.command.column)
     target = tx.nodes.confirm(command.target)
     for node in command.attached:
         if not rows.attach(

@@ -46,13 +46,14 @@ class TagPairs(msgspec.Struct, frozen=True):
     removes: tuple[str | None, ...]
 
 
-class TagPairsChange(msgspec.Struct, frozen=True):
+class TagPairsChange(msgspec.Struct, frozen=True, kw_only=True):
     """The command to change the values of tags on an object or column; `visible_ids` are the ids of the tags visible to
     the caller.
     """
 
     target: Node
     field_id: int
+    column: str | None
     tags: tuple[TagPairs, ...]
     visible_ids: frozenset[int]
 
@@ -107,7 +108,9 @@ async def pairs_associate(
         for tag in tags:
             _check_allowed(tag)
         visible_ids = attachments.visible_ids_of(request_view, place, kind=Kind.TAG, named=[tag.tag for tag in tags])
-        command = TagPairsChange(place.node, place.field_id, tags, visible_ids)
+        command = TagPairsChange(
+            target=place.node, field_id=place.field_id, column=place.column, tags=tags, visible_ids=visible_ids
+        )
         return request_view.permit(command, *(each.decision for each in results), here, zone=request_view.metalake.id)
 
     return await ctx.write(on.scope, decide, pairs_change)
@@ -156,7 +159,7 @@ def pairs_change(tx: Tx, permit: Permit[TagPairsChange]) -> tuple[str, ...]:
 
     Raises AlreadyExists, BadRequest.
     """
-    command, rows = permit.command, tx.attachments(Kind.TAG)
+    command, rows = permit.command, tx.attachments(Kind.TAG, column=permit.command.column)
     target, field_id = tx.nodes.confirm(command.target), command.field_id
     for tag in command.tags:
         tag_id = tx.nodes.confirm(tag.tag).id

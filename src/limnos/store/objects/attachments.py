@@ -136,7 +136,9 @@ def attached_objects_read(
 class AttachmentWrites:
     """Reads and writes attachments of one kind (tags or policies) inside a transaction."""
 
-    def __init__(self, tx: StoreTransaction, kind: Kind) -> None:
+    def __init__(self, tx: StoreTransaction, kind: Kind, *, column: str | None = None) -> None:
+        """`column` is the name of the column of the changes, for feed and audit; None for changes of objects."""
+        self.column = column
         self.tx = tx
         self.kind = kind
 
@@ -205,7 +207,7 @@ class AttachmentWrites:
                     node_id=attached_id,
                     name_space=self.kind.word,
                     new_parent=object_id,
-                    detail=f"column with field id {field_id}" if field_id != OWN else None,
+                    detail=None if field_id == OWN else f"column {self.column or f'with field id {field_id}'}",
                 )
             )
         return done

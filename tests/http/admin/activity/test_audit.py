@@ -154,7 +154,7 @@ def test_owner_tag_and_policy_are_records_of_the_object(lake: DriverNode) -> Non
     assert changes(lake, f"path={TABLE}")[1:] == [
         ("own", TABLE, "owner user ana, before user admin"),
         ("attach", TABLE, "tag gold"),
-        ("attach", TABLE, "tag gold, column with field id 1"),
+        ("attach", TABLE, "tag gold, column id"),
         ("attach", TABLE, "policy keep"),
         ("detach", TABLE, "policy keep"),
     ]
