@@ -62,3 +62,4 @@ def test_restricted_table_is_shown_without_its_closed_location(fake: FakeServer,
         None,
     )
     assert (whole["restricted"], whole["location"]) == (None, "file:///w")
+    assert [each for each in fake.calls if "/lineage" in each and "main.raw.t&" in f"{each}&"] == []

@@ -18,16 +18,18 @@ if TYPE_CHECKING:
 
 GOVERNED: Final = frozenset({"catalog", "namespace", "table", "view", "topic", "fileset", "model"})
 """Kinds of objects that have tags."""
-_NEEDED: Final = {"restrictions": "restrict", "maintenance": "table_maintain", "written_by": "table_load"}
-"""The action on a table that the server requires for a part, if the scan of a restricted user does not include it."""
+_NEEDED: Final = {"restrictions": "restrict", "maintenance": "table_maintain"}
+"""The action that the server requires for a part, if loading the object does not include it."""
 
 
-def governance_of(client: Client, path: str, *, kind: str) -> dict[str, object]:
-    """Return the fields of what governs an object, without those that are empty or that the caller may not read."""
+def governance_of(client: Client, path: str, *, kind: str, is_restricted: bool = False) -> dict[str, object]:
+    """Return the fields of what governs an object, without those that are empty or that the caller may not read. A
+    caller for whom a table is restricted gets no lineage of it.
+    """
     readers: dict[str, Callable[[], object]] = {"tags": lambda: [each.name for each in client.tags.on(path, kind=kind)]}
     if kind in {"namespace", "table"}:
         readers["restrictions"] = lambda: [each.name for each in client.restrictions.list(path, kind=kind)]
-    if kind in {"table", "view"}:
+    if kind in {"table", "view"} and not is_restricted:
         readers["written_by"] = lambda: _jobs(client, path)
     if kind == "table":
         readers["maintenance"] = lambda: sorted({each.kind for each in client.maintenance.explain(path).findings})
@@ -44,7 +46,7 @@ def governance_of(client: Client, path: str, *, kind: str) -> dict[str, object]:
 
 def _may_read(client: Client, part: str, *, path: str, kind: str) -> bool:
     """Return whether the caller may read a part."""
-    action = _NEEDED.get(part) if (part, kind) != ("written_by", "view") else None
+    action = _NEEDED.get(part)
     return action is None or client.access.explain(action, path, kind=kind).decision.allowed
 
 

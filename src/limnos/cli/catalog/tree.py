@@ -133,7 +133,7 @@ def describe(path: str | None = None, /, *, kind: KindFlag = None, common: Commo
             )
         fields = fields_of(client, result, path or common.metalake)
         if path and result in GOVERNED:
-            fields |= governance_of(client, path, kind=result)
+            fields |= governance_of(client, path, kind=result, is_restricted=fields.get("restricted") is not None)
     show_fields(fields, output_format=common.output_format, hidden=("path", "metadata"))
 
 
