@@ -16,6 +16,7 @@ from limnos.app.node_builder import open_store
 from limnos.app.server import migrate
 from limnos.app.server_checks import check, startup_notes
 from limnos.config.settings import DatabaseSection, Settings
+from limnos.config.storage import StorageSection
 from limnos.model.errors import CannotStart, StartWarning
 from limnos.model.kinds import ROOT_ID, Kind
 from tests.app.test_sealing_keys import settings_of
@@ -186,8 +187,24 @@ def test_allowed_root_is_not_enough_for_catalogs_of_the_former_warehouse(tmp_pat
 
     assert isinstance(warning, StartWarning)
     assert "/main" not in warning.message
-    assert f"--warehouse {former}," in warning.advice
+    assert warning.advice == f"start the server with --warehouse {former}"
     assert check(settings_of(second, warehouse=former)) == []
+
+
+def test_check_names_the_warehouse_beside_other_roots(tmp_path: Path) -> None:
+    """Of catalogs in the former warehouse and of one elsewhere, both flags are named: the warehouse, and the root."""
+    first, second, elsewhere = tmp_path / "first", tmp_path / "second", f"file://{tmp_path}/legacy"
+    with node_at(first, storage=StorageSection(allowed_roots=(elsewhere,))) as node:
+        place = {"warehouse": elsewhere}
+        old = {"name": "old", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "properties": place}
+        node.done("POST", "/api/metalakes/lake/catalogs", old)
+    shutil.copytree(first, second)
+
+    (warning,) = check(settings_of(second))
+
+    assert isinstance(warning, StartWarning)
+    expected = f"start the server with --warehouse file://{first}/warehouse --allow-root {elsewhere}"
+    assert warning.advice == expected
 
 
 def test_check_warns_of_catalogs_outside_of_the_allowed_roots(tmp_path: Path) -> None:
@@ -204,7 +221,7 @@ def test_check_warns_of_catalogs_outside_of_the_allowed_roots(tmp_path: Path) ->
 
     assert isinstance(warning, StartWarning)
     assert f"{needed}/main" in warning.message
-    assert f"--warehouse {needed}," in warning.advice
+    assert warning.advice == f"start the server with --warehouse {needed}"
     assert check(settings_of(second, warehouse=needed)) == check(settings_of(first)) == []
 
 

@@ -184,17 +184,18 @@ def _root_warnings(settings: Settings, roots: Sequence[tuple[str, int]]) -> list
             f"Catalogs have locations that this server does not allow: {', '.join(outside[:_NAMED_MAX])}"
             f"{', …' if len(outside) > _NAMED_MAX else ''}",
             why="their tables cannot be read; a restore into another data directory leaves the files where they were",
-            advice=f"start the server with {_allow_flags(outside)}, or with the former --data",
+            advice=f"start the server with {_allow_flags(outside)}",
         )
     ]
 
 
 def _allow_flags(roots: Sequence[str]) -> str:
-    """Return the flags that allow roots: the former warehouse if it has all of them, else a flag for each."""
-    above = {root.rpartition("/")[0] for root in roots}
-    if len(above) == 1 and (former := above.pop()).endswith("/warehouse"):
-        return f"--warehouse {shlex.quote(former)}"
-    return " ".join(f"--allow-root {shlex.quote(each)}" for each in roots)
+    """Return the flags that allow roots: the former warehouse for those in it, and a flag for each other one."""
+    above = {parent for root in roots if (parent := root.rpartition("/")[0]).endswith("/warehouse")}
+    former = above.pop() if len(above) == 1 else None
+    others = [root for root in roots if former is None or root.rpartition("/")[0] != former]
+    flags = [f"--allow-root {shlex.quote(each)}" for each in others]
+    return " ".join([f"--warehouse {shlex.quote(former)}", *flags] if former is not None else flags)
 
 
 def _released_warnings(locations: ReleasedLocations) -> list[StartWarning]:

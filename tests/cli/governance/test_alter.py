@@ -54,6 +54,20 @@ def test_missing_tag_leaves_the_object_unchanged(fake: FakeServer, limnos: Run) 
     assert [each.method for each in fake.asked if each.method != "GET"] == ["POST"]
 
 
+def test_attached_tag_does_not_stop_other_changes(fake: FakeServer, limnos: Run) -> None:
+    """A tag that the object has already is left as it is: the other tag, and the comment, are set."""
+    tags = {"tags": [{"name": "pii", "properties": {}, "inherited": False}]}
+    fake.on("GET", f"{M}/objects/catalog/main/tags?details=true", tags)
+    fake.on("POST", f"{M}/objects/catalog/main/tags", {"names": ["pii", "raw"]})
+    fake.on("PUT", f"{M}/catalogs/main", {"catalog": {"name": "main"}})
+
+    done = limnos("set", "main", "--comment", "x", "--tag", "pii", "--tag", "raw")
+
+    assert done.code == 0
+    (change,) = [each.body for each in fake.asked if each.method == "POST"]
+    assert change == {"tagsToAdd": ["raw"], "tagsToRemove": []}
+
+
 def test_refusal_names_the_changes_before_it(fake: FakeServer, limnos: Run) -> None:
     """If the owner is refused after tags and properties were changed, the error names both."""
     fake.on("POST", f"{M}/objects/catalog/main/tags", {"names": ["pii"]})

@@ -240,7 +240,8 @@ def test_group_is_no_user_of_access_what(fake: FakeServer, limnos: Run) -> None:
 
     done = limnos("access", "what", "staff")
 
-    assert (done.code, done.error["hint"]) == (2, "'limnos show group staff' shows the group's rights")
+    assert done.code == 2
+    assert done.error["hint"] == "'limnos show group staff' shows its roles, and 'limnos show role ROLE' their rights"
 
 
 def test_notes_about_missing_objects_are_printed(fake: FakeServer, limnos: Run) -> None:

@@ -62,4 +62,4 @@ def test_secret_that_ends_earlier_than_requested_is_reported(fake: FakeServer, l
     done = limnos("user", "secret", "create", "etl", "--expires-in", "90d")
 
     assert "the secret ends at 2020-01-01T00:00:00Z" in done.err
-    assert "'limnos create token --for USER'" in done.err
+    assert "'limnos create secret etl --token-file FILE'" in done.err

@@ -33,6 +33,25 @@ def test_records_are_printed_in_the_order_of_their_times(fake: FakeServer, limno
     ]
 
 
+def test_refusals_without_a_decision_have_their_reason(fake: FakeServer, limnos: Run) -> None:
+    """A refusal that no decision explains, as of a disabled user, has its reason in the table; another one has what was
+    missing, and its reason only if `--columns` asks for it.
+    """
+    reason = "GET /x: User ana is disabled"
+    missing = {"message": "User 'ana' is not authorized to perform operation 'a' on metadata 'm': needs SELECT_TABLE"}
+    line = {"at": "2026-11-28T12:00:01Z", "user": "ana", "outcome": "refused", "operation": "load-table"}
+    lines = [line | {"id": 2, "detail": reason}, line | {"id": 1, "detail": "GET /y: denied", "rights": [missing]}]
+    for _ in range(2):
+        fake.on("GET", AUDIT, {"lines": lines, "next": None, "more": False})
+
+    shown, chosen = (limnos("audit", "--output", "csv", *words).out for words in ((), ("--columns", "detail")))
+
+    assert reason in shown
+    assert "needs SELECT_TABLE" in shown
+    assert "denied" not in shown
+    assert chosen.split("\n")[1:3] == [reason, "GET /y: denied"]
+
+
 def test_records_beyond_the_limit_are_reported(fake: FakeServer, limnos: Run) -> None:
     """A note says that there are more records than the limit; with all records there is none."""
     lines = [{"id": at, "at": f"2026-11-28T12:00:0{at}Z", "user": "ana", "outcome": "done"} for at in (3, 2, 1)]

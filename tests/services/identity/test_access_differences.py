@@ -7,6 +7,7 @@ import random
 
 import pytest
 
+from limnos.access.actions import Action
 from limnos.access.levels import actions_on
 from limnos.model.errors import NotFound, PermissionDenied
 from limnos.model.kinds import Kind
@@ -112,7 +113,7 @@ def test_differences_need_manage_grants(desk: ServiceDesk) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_differences_equal_each_objects_own_decisions(desk: ServiceDesk, seed: int) -> None:
     """For random rights, an action is a difference exactly if one user's own request would be allowed and the other's
-    refused.
+    refused. Rights to learn that a name is free, for which no request asks, are left out.
     """
     drawn = random.Random(seed)
     draw_rights(desk, drawn)
@@ -130,6 +131,7 @@ def test_differences_equal_each_objects_own_decisions(desk: ServiceDesk, seed: i
         (path, user, action)
         for kind, path in TREE
         for action in actions_on(kind)
+        if action not in {Action.TABLE_MAY_PROBE, Action.VIEW_MAY_PROBE}
         for user, second in (("ana", other), (other, "ana"))
         if may_any(desk, user, (action,), kind, path) and not may_any(desk, second, (action,), kind, path)
     }

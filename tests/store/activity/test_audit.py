@@ -187,14 +187,18 @@ def test_family_of_reads_has_all_actions(tmp_path: Path) -> None:
     assert sorted(ids) == [1, 2, 3]
 
 
-def test_family_of_grants_has_no_revocation_by_a_preset(tmp_path: Path) -> None:
-    """`grant` finds grants and refused presets. A preset that was revoked, and a declined request, give nothing."""
+@pytest.mark.parametrize("family,numbers", [("grant", [1, 2]), ("access", [1, 2, 3])])
+def test_family_of_access_has_changes_and_refusals_alone(tmp_path: Path, family: str, numbers: list[int]) -> None:
+    """`grant` finds grants and refused presets, `access` also revoked presets. A preset that changed nothing, and a
+    declined request, are in neither.
+    """
     migrate(str(tmp_path / "limnos.db"))
     records = (
         ("grant", "change-access-preset", "done"),
         ("", "change-access-preset", "refused"),
         ("revoke", "change-access-preset", "done"),
         ("other", "answer-access-request", "done"),
+        ("other", "change-access-preset", "done"),
     )
     planted = [
         {**params_of(number), "change": change, "operation": operation, "outcome": outcome}
@@ -203,6 +207,6 @@ def test_family_of_grants_has_no_revocation_by_a_preset(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "limnos.db", isolation_level=None)) as file:
         file.executemany(PUT.sqlite, [PUT.values(each) for each in planted])
 
-        ids = read_all(AuditFilter(metalake_id=1, action="grant"), SqliteRecords(file).rows, limit=10)
+        ids = read_all(AuditFilter(metalake_id=1, action=family), SqliteRecords(file).rows, limit=10)
 
-    assert sorted(ids) == [1, 2]
+    assert sorted(ids) == numbers

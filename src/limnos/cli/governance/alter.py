@@ -105,7 +105,10 @@ def _steps(client: Client, path: str, *, kind: str, changes: Changes) -> list[tu
     if changes.tag or changes.untag:
 
         def change_tags() -> None:
-            client.tags.change(path, kind=kind, adds=changes.tag, removes=changes.untag)
+            attached = _own_tags(client, path, kind=kind) if changes.tag else set()
+            adds = [each for each in changes.tag if each not in attached]
+            if adds or changes.untag:
+                client.tags.change(path, kind=kind, adds=adds, removes=changes.untag)
 
         steps.append(("tags", change_tags))
     if kind == "namespace" and updates:
@@ -118,6 +121,14 @@ def _steps(client: Client, path: str, *, kind: str, changes: Changes) -> list[tu
         group, name = changes.owner.startswith("group:"), changes.owner.removeprefix("group:").removeprefix("user:")
         steps.append(("owner", lambda: client.owners.set(path, name, kind=kind, group=group)))
     return steps
+
+
+def _own_tags(client: Client, path: str, *, kind: str) -> set[str]:
+    """Return the tags on an object itself; empty if the caller cannot read them."""
+    try:
+        return {each.name for each in client.tags.on(path, kind=kind) if not each.inherited}
+    except ClientError:
+        return set()
 
 
 def _descriptions(changes: Changes) -> dict[str, str]:

@@ -223,7 +223,10 @@ def _of_values(error: ClientError, typed: TypedCommand, *, path: str) -> str | N
     if error.message.startswith("A restriction applies to a table") and typed.path:
         return f"'{typed.command('list', display.render(typed.path[:1]))}' lists the namespaces of the catalog"
     if "holds Lance tables, which Lance REST changes" in error.message and path:
-        return f"LanceDB's clients change columns; '{typed.command('set', path, '--tag', 'TAG')}' tags the table"
+        return (
+            f"a Lance table has no comment or descriptions here, and LanceDB's clients change its columns;"
+            f" '{typed.command('set', path, '--tag', 'TAG')}' tags it, '--owner USER' gives it an owner"
+        )
     return None
 
 

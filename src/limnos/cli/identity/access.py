@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from limnos.client import Client
 
 app = App(name="access")
+_SHOWN_OF: Final = {"group": "its roles, and 'limnos show role ROLE' their rights", "role": "the role's rights"}
+"""What `show` has of a group and of a role."""
 _MISSING: Final = re.compile(r"There is no ([a-z ]+?) (.+?)(?: in this metalake)?: check the spelling")
 """The server's note about a path or user that does not exist."""
 ContainerKind = Literal["metalake", "catalog", "namespace"]
@@ -289,7 +291,7 @@ def _refuse_other_holder(client: Client, name: str) -> None:
             read(name)
             shows = shlex.join(["limnos", "show", kind, name])
             raise UsageError(
-                f"'{name}' is a {kind}, and 'access what' takes a user", hint=f"'{shows}' shows the {kind}'s rights"
+                f"'{name}' is a {kind}, and 'access what' takes a user", hint=f"'{shows}' shows {_SHOWN_OF[kind]}"
             )
 
 

@@ -204,14 +204,14 @@ def _row(line: AuditLine, output_format: Format) -> dict[str, object]:
         "did": (line.operation if line.change == OTHER else line.change) or line.operation or "",
         "kind": "" if about is None else about.kind,
         "path": f"{path} -> {line.new_path}" if line.new_path else path,
-        "detail": line.detail or "" if line.outcome == "done" else "",
+        "detail": line.detail or "" if line.outcome == "done" or not line.rights else "",
         "right": _right_sentence(right),
         **_grant_of(line),
         "change": line.change or line.operation or "",
         "client": line.client or "",
         "request_id": line.request_id or "",
     }
-    return whole | selection if table_options.get().columns else selection
+    return whole | selection | {"detail": line.detail or ""} if table_options.get().columns else selection
 
 
 def _grant_of(line: AuditLine) -> dict[str, str]:

@@ -70,6 +70,10 @@ class Differences(NamedTuple):
     is_enforced: bool
 
 
+_PROBES: Final = frozenset({Action.TABLE_MAY_PROBE, Action.VIEW_MAY_PROBE})
+"""Rights to learn that a name is free, which no request asks for by itself."""
+
+
 class _DiffView(NamedTuple):
     target: AccessTarget
     subjects: tuple[Subject, Subject, Subject]
@@ -186,6 +190,11 @@ def _own_rights(kind: Kind, *, own: _Rights, others: _Rights) -> OwnRights:
     other_levels = levels_in(others.actions, kind)
     return OwnRights(
         tuple([level for level in levels_in(own.actions, kind) if level not in other_levels]),
-        tuple([action for action in actions_on(kind) if action in own.actions and action not in others.actions]),
+        tuple([action for action in _comparable(kind) if action in own.actions and action not in others.actions]),
         tuple(sorted(own.restrictions - others.restrictions)),
     )
+
+
+def _comparable(kind: Kind) -> list[Action]:
+    """Return the actions on an object of a kind that a difference names."""
+    return [action for action in actions_on(kind) if action not in _PROBES]

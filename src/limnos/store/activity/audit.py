@@ -145,7 +145,7 @@ def _where(names: tuple[str, ...], *, family: str) -> str:
     filters = {**_FILTERS, "action": f"(action = :action OR change IN ({words}) OR operation IN ({words}))"}
     if family == "read":
         filters["action"] = f"(action IN (:action, {words}) OR operation = :action)"
-    if family == "grant":  # a preset is also revoked, and a request declined, by the operations of grants
+    if family in {"grant", "access"}:  # these operations also revoke, decline, or change nothing
         filters["action"] = f"(change IN ({words}) OR (outcome <> 'done' AND operation IN ({words})))"
     return " AND ".join((filters if words else _FILTERS)[name] for name in names) or "1 = 1"
 

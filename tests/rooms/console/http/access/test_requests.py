@@ -58,8 +58,11 @@ def test_owner_grants_a_request_with_one_click(lake: DriverNode, ana: ConsoleVis
     assert LIST in home.hrefs
     assert {("post", GRANT), ("post", DECLINE)} <= set(page.actions)
     assert not may_read(lake, "ana")
-    assert admin.post(GRANT, GIVES).status == 303
+    granted = admin.post(GRANT, GIVES)
 
+    assert granted.status == 303
+    assert "the preset reader" in admin.read(granted.headers["location"]).text
+    assert granted.headers["location"].startswith("/console/requests?")
     assert may_read(lake, "ana")
     assert "No user asks for access" in admin.read(LIST).text
     (record,) = records(lake, "asks for reader on table main.raw.flights")

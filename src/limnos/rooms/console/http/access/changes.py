@@ -278,7 +278,9 @@ async def _preset_apply(
 
 
 async def grant_change(page_request: PageRequest) -> Response:
-    """Grant privileges on an object to a role, or revoke them, and redirect to the object's access page."""
+    """Grant privileges on an object to a role, or revoke them, and redirect to the object's access page; an answer to a
+    request to the list of requests, because the kind of an object that was hidden from the user may be another one.
+    """
     address = parse_address(page_request.request.params)
     fields = await page_request.form()
     if fields.get("privileges") in PRESETS:
@@ -299,6 +301,9 @@ async def grant_change(page_request: PageRequest) -> Response:
         )
         words = ", ".join(Privilege(privilege).word for privilege, _ in change.privilege_request.privileges)
     text = f"{words} {'granted to' if grants_them else 'revoked from'} {role}"
+    if fields.get("request"):
+        query = urlencode({"metalake": address.metalake, "done": text})
+        return redirect(f"{page_request.base}/requests?{query}")
     return redirect(f"{page_request.base}{access_path(address)}?{urlencode({'done': text})}")
 
 
