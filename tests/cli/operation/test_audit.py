@@ -44,12 +44,12 @@ def test_refusals_without_a_decision_have_their_reason(fake: FakeServer, limnos:
     for _ in range(2):
         fake.on("GET", AUDIT, {"lines": lines, "next": None, "more": False})
 
-    shown, chosen = (limnos("audit", "--output", "csv", *words).out for words in ((), ("--columns", "detail")))
+    output, details = (limnos("audit", "--output", "csv", *words).out for words in ((), ("--columns", "detail")))
 
-    assert reason in shown
-    assert "needs SELECT_TABLE" in shown
-    assert "denied" not in shown
-    assert chosen.split("\n")[1:3] == [reason, "GET /y: denied"]
+    assert reason in output
+    assert "needs SELECT_TABLE" in output
+    assert "denied" not in output
+    assert details.split("\n")[1:3] == [reason, "GET /y: denied"]
 
 
 def test_records_beyond_the_limit_are_reported(fake: FakeServer, limnos: Run) -> None:

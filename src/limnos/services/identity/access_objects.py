@@ -214,7 +214,7 @@ def require_holder_list_access(request_view: RequestView, chain: SecurableChain)
         return True
     if kind not in Action.PRIVILEGE_GRANT.kinds:
         request_view.require(Action.EXPLAIN_OTHERS, chain)
-    request_view.require(Action.PRIVILEGE_GRANT, chain)  # an owner without USE_SCHEMA is told that this is missing
+    request_view.require(Action.PRIVILEGE_GRANT, chain)  # the refusal of an owner names USE_SCHEMA, if that is missing
     return False
 
 
