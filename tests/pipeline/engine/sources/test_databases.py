@@ -260,6 +260,7 @@ def test_increment_has_changed_rows_and_those_within_the_lateness(
 
     again = database(**fields, before=first.pin, incremental=True)
     assert ids(again) == [3, 4]
+    assert "*GreaterThanOrEqual(" in plans(again.frame)
     late = "TIMESTAMP '2026-11-29 10:39:00'"
     change(f"INSERT INTO sales VALUES (5, 5, ({late}) AT TIME ZONE 'UTC', {late})")
     later = database(**fields, before=first.pin, incremental=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Final
@@ -123,13 +123,15 @@ def up_to(frame: DataFrame, mark: CursorMark) -> Column:
 
 
 def from_mark(frame: DataFrame, mark: CursorMark, *, lateness: str | None) -> Column:
-    """Return the condition for rows that are new since a mark, and for those before it by the lateness."""
-    bound = _literal(frame, mark)
+    """Return the condition for rows that are new since a mark, and for those before it by the lateness. Both sides have
+    the column's type, so that the database evaluates it.
+    """
     match = _LATENESS.fullmatch(lateness or "")
-    if match is not None:
-        bound = bound - (
-            F.expr(f"INTERVAL {int(match[1])} {_UNITS[match[2][0]]}") if match[2] else F.lit(Decimal(match[1]))
-        )
+    if match is not None and not match[2]:
+        mark = replace(mark, value=str(Decimal(mark.value or "0") - Decimal(match[1])))
+    bound = _literal(frame, mark)
+    if match is not None and match[2]:
+        bound = bound - F.expr(f"INTERVAL {int(match[1])} {_UNITS[match[2][0]]}")
     return _cursor(frame, mark) >= bound
 
 
