@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from conformance.kit.jars import LOCK as KIT_LOCK
-from conformance.kit.jars import KitArtifact, cache_directory, parse_lock
+from conformance.kit.jars import UNPACK_FILTER, KitArtifact, cache_directory, parse_lock
 from limnos.spark.jars import AWS_BUNDLES, ensure
 
 HERE = Path(__file__).parent
@@ -96,7 +96,7 @@ def unpack(archive: Path, target: Path, *, prefixes: tuple[str, ...]) -> None:
     with tarfile.open(archive) as tar:
         for member in tar:
             if member.name in sources and member.isfile() and not member.islnk():
-                tar.extract(member, target, filter="data")
+                tar.extract(member, target, **UNPACK_FILTER)
     for member in chosen:
         if member.islnk():
             place = target / member.name

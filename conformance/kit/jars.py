@@ -10,13 +10,17 @@ from __future__ import annotations
 
 import os
 import sys
+import tarfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Final
 
 from limnos.spark.jars import Artifact, ensure
 
 LOCK = Path(__file__).with_name("jars.lock")
+UNPACK_FILTER: Final[dict[str, Any]] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+"""The filter for members of archives, which Python has from 3.11.4 on. Archives are checked by their hashes before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

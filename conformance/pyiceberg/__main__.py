@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 
 from conformance.engines.archives import UV, wheels
-from conformance.kit.jars import cache_directory
+from conformance.kit.jars import UNPACK_FILTER, cache_directory
 from conformance.pyiceberg.judge import judge, lines
 from conformance.pyiceberg.plugin import ENVIRONMENT
 from examples.demo.server import running_server
@@ -53,7 +53,7 @@ def unpack_suite(work: Path) -> Path:
         subprocess.run([*command, "--require-hashes", "-d", str(side), "-r", str(HERE / "source.txt")], check=True)
         side.replace(archives)
     with tarfile.open(next(archives.glob("*.tar.gz"))) as archive:
-        archive.extractall(work, filter="data")
+        archive.extractall(work, **UNPACK_FILTER)
     suite = next(work.glob("pyiceberg-*"))
     (suite / "pyiceberg").rename(suite / "unused")
     files = work / "warehouse"

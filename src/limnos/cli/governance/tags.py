@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
@@ -126,7 +127,7 @@ def add(
         if column is not None:
             require_columns(client, path, columns=[column])
         names = client.tags.change(path, kind=kind or client.objects.kind(path), column=column, adds=(name,))
-    result = {"object": path, "column": column, "tags": list(names)}
+    result = _result(path, column, names=names)
     show_done(f"tag {name} is on {_spelled(path, column)}", result, output_format=common.output_format)
 
 
@@ -151,8 +152,13 @@ def remove(
     """
     with common.client() as client:
         names = client.tags.change(path, kind=kind or client.objects.kind(path), column=column, removes=(name,))
-    result = {"object": path, "column": column, "tags": list(names)}
+    result = _result(path, column, names=names)
     show_done(f"removed tag {name} from {_spelled(path, column)}", result, output_format=common.output_format)
+
+
+def _result(path: str, column: str | None, *, names: Sequence[str]) -> dict[str, object]:
+    """Return the changed object, with the column if one was changed, and its tags."""
+    return {"object": path, **({} if column is None else {"column": column}), "tags": list(names)}
 
 
 def _spelled(path: str, column: str | None) -> str:

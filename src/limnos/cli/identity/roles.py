@@ -75,7 +75,12 @@ def describe(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     if common.output_format == "json":
         show_done(
             "",
-            {"name": role.name, "properties": role.properties or {}, "grants": grants, "holders": holders},
+            {
+                "name": role.name,
+                "properties": role.properties or {},
+                "grants": grants,
+                **({} if holders is None else {"holders": holders}),
+            },
             output_format="json",
         )
     else:

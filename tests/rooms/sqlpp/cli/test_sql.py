@@ -240,8 +240,16 @@ def test_interrupt_cancels_the_running_statement(
     monkeypatch.setattr(sql_session, "NOTED_S", 0.0)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores SIGINT from its start
 
+    noted = threading.Event()
+
+    def note(text: str, **options: object) -> None:
+        print(text, **options)  # type: ignore[call-overload]
+        noted.set()
+
+    monkeypatch.setattr(sql_session, "print", note, raising=False)
+
     def interrupt() -> None:
-        while not service.waiting:
+        while not service.waiting or not noted.is_set():
             time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGINT)
 
