@@ -19,7 +19,7 @@ from limnos.pipeline.declaration import (
     StepDeclaration,
     Stream,
 )
-from limnos.pipeline.side_tables import tables_of
+from limnos.pipeline.side_tables import selects_from, tables_of
 
 TABLE = ("main", "raw", "x.y")
 
@@ -76,3 +76,22 @@ def test_malformed_texts_of_every_read_file_source_are_stored(
         pipeline = Pipeline(name="p", catalog="main", sources=(DeclaredSource(name="files", kind=kind),), steps=(step,))
         tables = tables_of(pipeline, step, sources=sources)
         assert tables[1:] == ((("main", "raw", "x.y__malformed"),) if is_kept else ())
+
+
+@pytest.mark.parametrize(
+    "text,is_read",
+    [
+        ("SELECT * FROM hives", True),
+        ("SELECT * FROM a.t JOIN `Hives` USING (id)", True),
+        ("SELECT * FROM a.t, hives", True),
+        ("SELECT count(*) AS hives FROM a.t", False),
+        ("SELECT * FROM raw.bees.hives", False),
+        ("SELECT * FROM hives_of_may", False),
+        ("SELECT * FROM hives.archive", False),
+    ],
+)
+def test_query_selects_from_a_source_where_a_table_may_stand(text: str, *, is_read: bool) -> None:
+    """An alias, and a part of a longer name, are no reads of the source of that name."""
+    step = StepDeclaration(table=TABLE, body=Sql(text=text))
+
+    assert selects_from(step, "hives") == is_read

@@ -56,6 +56,16 @@ def names_source(step: declaration.StepDeclaration, source: str) -> bool:
     return source in step.body.inputs.values()
 
 
+def selects_from(step: declaration.StepDeclaration, source: str) -> bool:
+    """Return whether a step reads a source, for people: of a query, only a name where a table may stand counts, and no
+    alias or part of a longer name. A query without Spark's parser cannot be read exactly.
+    """
+    if not isinstance(step.body, declaration.Sql):
+        return names_source(step, source)
+    named = rf"(?:\b(?:from|join)|,)\s*`?{re.escape(source)}`?(?![\w.])"
+    return re.search(named, step.body.text, re.IGNORECASE) is not None
+
+
 def names_word(query: str, word: str) -> bool:
     """Return whether a query has a word, in letters of any case."""
     return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", query, re.IGNORECASE) is not None

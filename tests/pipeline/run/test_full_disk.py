@@ -53,6 +53,8 @@ def test_run_with_full_disk_publishes_nothing_and_can_resume(
 ) -> None:
     """The step whose write failed is named; no table is visible, and earlier steps are not repeated."""
     admin.namespaces.create("main.full")
+    admin.namespaces.create("main.before")
+    spark.sql("CREATE TABLE main.before.t AS SELECT 1 AS id")  # the first write unpacks the library of its compression
     file = tmp_path / "full.yaml"
     file.write_text(PIPELINE)
     project, seen = load(file), list[RunEvent]()

@@ -44,7 +44,7 @@ from limnos.pipeline.run.retries import RetryPolicy
 from limnos.pipeline.run.runner import AttemptRunner
 from limnos.pipeline.run.stop import RunStopped, StopSignal
 from limnos.pipeline.selection import ModifiedSteps
-from limnos.pipeline.side_tables import names_source, tables_of
+from limnos.pipeline.side_tables import names_source, selects_from, tables_of
 from limnos.pipeline.table_conflicts import find_declaration, put_declaration, require_own_tables
 
 BUSY = "pipeline-busy"
@@ -395,7 +395,7 @@ def intents(
             after=tuple(sorted(needs[step.name] & set(names))),
             reads=(
                 *(_read(table, pins.get(table)) for table in sorted(reads[step.name])),
-                *(f"source {each.name}" for each in pipeline.sources if names_source(step, each.name)),
+                *(f"source {each.name}" for each in pipeline.sources if selects_from(step, each.name)),
             ),
             writes=f"{'.'.join(step.table)} ({step.write.mode.value}{_origin(promotion, step.name)})",
         )

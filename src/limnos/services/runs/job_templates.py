@@ -22,7 +22,7 @@ from limnos.model.errors import AlreadyExists, PipelineBusy, UnsupportedOperatio
 from limnos.model.kinds import Kind
 from limnos.model.permits import Permit
 from limnos.model.records import JobTemplateRecord
-from limnos.model.runs import PipelineRun
+from limnos.model.runs import CANCELLING, PipelineRun
 from limnos.names.path import check_gravitino_name
 from limnos.services.lookup.metalake_objects import (
     metalake_object_create,
@@ -162,9 +162,15 @@ def refuse_busy(runs: list[PipelineRun], name: str, *, now_ms: int, but: int = 0
     """
     for run in runs:
         if run.id != but and run.is_held(now_ms):
+            left_s = -(-(run.beat_at + run.lease_ms - now_ms) // 1000)
+            advice = (
+                f"It is being cancelled: if its process was killed, the run is over in {left_s} s"
+                if run.state == CANCELLING
+                else f"Wait for it, or stop it with 'limnos pipeline cancel {run.uuid}'; if its process was killed,"
+                f" repeat this in {left_s} s"
+            )
             raise PipelineBusy(
-                f"Pipeline {name} is being run: {describe_busy_run(run)}. Wait for it, or stop it with 'limnos pipeline"
-                f" cancel {run.uuid}'",
+                f"Pipeline {name} is being run: {describe_busy_run(run)}. {advice}",
                 run=run.uuid,
             )
 

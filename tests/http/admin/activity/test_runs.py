@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 
 import pytest
@@ -270,6 +271,19 @@ def test_findings_of_a_rule_are_listed_over_all_runs(node: DriverNode) -> None:
     assert len(page["findings"]) == 3
     assert len(node.get(f"{PIPES}/nyc/findings?page={page['next']}").json()["findings"]) == 1
     assert node.get(f"{PIPES}/nyc/findings?step=mart").json() == {"findings": [], "next": None}
+
+
+def test_busy_pipeline_names_the_end_of_a_killed_process(node: DriverNode) -> None:
+    """While a run's lease is valid another request is refused with the way to stop the run, and how long the lease of a
+    killed process lasts; of a run that is being cancelled already, with that time alone.
+    """
+    run = started(node)
+    busy = node.delete(f"{PIPES}/nyc").json()["error"]["message"]
+    node.done("POST", f"{RUNS}/{run}/cancel")
+    cancelling = node.delete(f"{PIPES}/nyc").json()["error"]["message"]
+
+    assert re.search(rf"'limnos pipeline cancel {run}'; if its process was killed, repeat this in \d+ s", busy)
+    assert re.search(r"It is being cancelled: if its process was killed, the run is over in \d+ s", cancelling)
 
 
 def test_a_pipeline_is_dropped_with_its_runs(node: DriverNode) -> None:
