@@ -175,19 +175,6 @@ def test_holders_list_needs_ownership_or_manage_grants(desk: ServiceDesk) -> Non
     assert rules(desk, asks="bob").rules
 
 
-def test_refusal_of_an_owner_names_the_missing_use_of_the_namespace(desk: ServiceDesk) -> None:
-    """The refusal of a table's owner names the privilege above the table, and not the one on all grants."""
-    desk.run(
-        owner_set(desk.ctx(), metalake=LAKE, kind=Kind.TABLE, full_name="main.a.t", owner_kind=Kind.USER, owner="ana")
-    )
-
-    with pytest.raises(PermissionDenied) as refused:
-        holders(desk, asks="ana")
-
-    missing = {each.privilege for each in refused.value.decision.factors if each.kind == "missing"}
-    assert missing == {"USE_SCHEMA"}
-
-
 def test_owner_sees_no_names_of_roles_without_load_right(desk: ServiceDesk) -> None:
     """A table's owner sees its readers, but not the names of roles that the owner may not load."""
     give_reading(desk, "ana")

@@ -21,7 +21,8 @@ the event loop.
 
 _BACKSLASHED = frozenset(("spark", "hive", "databricks", "impala", "bigquery", "mysql"))
 """Dialects with backslash escapes, in which double quotes delimit strings and back quotes delimit names."""
-_SPACE = r"\s++|--[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)"
+_SPACE = r"\s++|--[^\n]*+|/\*[\s\S]*?(?:\*/|\Z)"
+"""White space and comments. No possessive group has a lookahead: Python before 3.11.4 matches those wrongly."""
 _PLAIN = re.compile(
     rf"""(?:{_SPACE})|(?P<string>'(?:[^']|'')*+'?)|(?P<name>"(?:[^"]|"")*+"?)|(?P<word>[\w$]++)|(?P<sign>.)""",
     re.DOTALL,

@@ -212,10 +212,10 @@ def require_holder_list_access(request_view: RequestView, chain: SecurableChain)
         raise BadRequest(f"Access is not granted on a single {kind.word.replace('_', ' ')}")
     if request_view.decide(Action.EXPLAIN_OTHERS, chain).allowed:
         return True
-    if kind not in Action.PRIVILEGE_GRANT.kinds:
-        request_view.require(Action.EXPLAIN_OTHERS, chain)
-    request_view.require(Action.PRIVILEGE_GRANT, chain)  # the refusal of an owner names USE_SCHEMA, if that is missing
-    return False
+    if kind in Action.PRIVILEGE_GRANT.kinds and request_view.decide(Action.PRIVILEGE_GRANT, chain).allowed:
+        return False
+    request_view.require(Action.EXPLAIN_OTHERS, chain)  # its refusal is the same for a hidden object and a missing one
+    return True
 
 
 class ObjectAccess:
