@@ -25,7 +25,7 @@ BY_ID = WriteDeclaration(mode=WriteMode.MERGE, keys=("id",))
     "rows, violation",
     [
         ("(1, 'a'), (1, 'b'), (2, 'c')", (2, "id=1")),
-        ("(1, 'a'), (NULL, 'b')", (1, "id=None")),
+        ("(1, 'a'), (NULL, 'b')", (1, "id=NULL")),
         ("(NULL, 'a'), (NULL, 'b'), (3, 'c'), (3, 'd'), (4, 'e')", (4, "2 rows have a NULL")),
     ],
 )
