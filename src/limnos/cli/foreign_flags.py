@@ -29,7 +29,6 @@ _OTHER_COMMANDS: Final = (
         "steps of a pipeline are selected by commands of its file",
         "'limnos pipeline plan FILE --select {value}'",
     ),
-    ("head", "--version", "versions and snapshots are numbers of --snapshot", "'limnos head {0} --snapshot {value}'"),
     (
         "undrop",
         "--version|--snapshot|--to-version|--timestamp",

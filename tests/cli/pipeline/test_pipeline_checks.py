@@ -114,6 +114,16 @@ def test_plan_without_a_server_shows_the_declaration_only(run: Run, tmp_path: Pa
     ]
 
 
+def test_plan_names_changed_steps_that_are_left_out(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If `--exclude` leaves out each changed step, the plan names these, and does not say that none has changed."""
+    monkeypatch.setattr("limnos.pipeline.modified_steps.modified_steps", lambda *_args, **_more: {"a.t": "its text"})
+    words = ("pipeline", "plan", _written(tmp_path, RIGHT), "--select", "state:modified", "--exclude", "a.t")
+
+    lines = run(*words, "--uri", NOBODY, "--output", "table").out.splitlines()
+
+    assert "no changed step is selected (changed: a.t): a run would do nothing" in lines
+
+
 @pytest.mark.parametrize(
     "reasons, line",
     [

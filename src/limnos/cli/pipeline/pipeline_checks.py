@@ -269,11 +269,7 @@ def _show_check(
             document["changed"] = {name: why for name, why in reasons.items() if name in (selected or ())}
         lines = [
             *_lines(result, steps, planned=planned, previews=previews, reasons=reasons),
-            *(
-                ["no step has changed since it was published: a run would do nothing"]
-                if selected is not None and not selected
-                else []
-            ),
+            *([_nothing_selected(reasons)] if selected is not None and not selected else []),
             *_problem_lines(result.problems),
             *_last_lines(result, refused=sum(one.refused is not None for one in previews.values())),
         ]
@@ -335,6 +331,13 @@ def _check_fields(result: CheckResult) -> dict[str, object]:
             for one in result.missing
         ],
     }
+
+
+def _nothing_selected(reasons: Mapping[str, str]) -> str:
+    """Return why a selection by state has no step. `reasons` has the changed steps."""
+    if reasons:
+        return f"no changed step is selected (changed: {', '.join(reasons)}): a run would do nothing"
+    return "no step has changed since it was published: a run would do nothing"
 
 
 def _lines(
