@@ -22,7 +22,7 @@ from bench.maintenance_node import task_context
 from limnos.rooms.maintenance.services.lance.assessing import LancePosition
 from limnos.rooms.maintenance.services.lance.task import lance_run
 from tests.http.iceberg import wire
-from tests.http.lance.wire import declare, make_space
+from tests.rooms.lance.http.wire import declare, make_space
 from tests.rooms.maintenance.services.histories import DAY_MS, add_policy, set_clock
 
 LENGTH: Final = 64

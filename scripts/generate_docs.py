@@ -24,7 +24,6 @@ from limnos.cli.exit_codes import TABLE as EXIT_CODES
 from limnos.config.report import reference
 from limnos.http.error_statuses import status_of
 from limnos.http.iceberg import errors as iceberg_errors
-from limnos.http.lance import errors as lance_errors
 from limnos.model import errors
 from limnos.model.kind_table import ANY_CATALOG, KIND_TABLE
 from limnos.model.kinds import Kind
@@ -35,6 +34,7 @@ from limnos.pipeline.file import build_schema_text
 from limnos.pipeline.keys import FILE
 from limnos.pipeline.node_schemas import NodeSchema
 from limnos.rooms.gravitino.http import errors as gravitino_errors
+from limnos.rooms.lance.http import errors as lance_errors
 from limnos.rooms.sqlpp.http import errors as asterix_errors
 from limnos.rooms.sqlpp.language.functions import ANY_NUMBER, FUNCTIONS, Function
 from limnos.rooms.sqlpp.language.functions.absent import ABSENT

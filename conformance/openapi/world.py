@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import requests
 
+from tests.arrow_rows import arrow
 from tests.http.iceberg import wire
-from tests.http.lance.wire import arrow
 from tests.http.test_coverage import FUNCTION, OBJECTS, POLICY, PROGRAM, RUN
 from tests.integration.live import serving
 

@@ -44,7 +44,7 @@ SUITES = (
     "tests/freshness",
     "tests/rooms/sqlpp/language",
     "tests/rooms/sqlpp/services/locks/test_statement_locks.py",
-    "tests/http/lance/test_mutations.py",
+    "tests/rooms/lance/http/test_mutations.py",
     "tests/integration/test_two_protocols.py",
     "tests/integration/test_restricted_scans.py",
     "tests/http/iceberg/test_restriction_model.py",

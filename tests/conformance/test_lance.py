@@ -11,7 +11,7 @@ from conformance.lance.operations import OPERATIONS
 from conformance.lance.reasons import REASONS
 from conformance.lance.requests import REQUESTS
 from conformance.lance.stories import told_of
-from limnos.http.lance.operations import OPERATIONS as OURS
+from limnos.rooms.lance.http.operations import OPERATIONS as OURS
 
 
 def test_every_protocol_operation_is_called() -> None:

@@ -63,6 +63,7 @@ def test_answers_and_privileges_are_exact_under_concurrency(file: Database, seed
     assert tally.rights > steps / 4
 
 
+@pytest.mark.room("lance")
 @pytest.mark.parametrize("seed", range(SEED, SEED + 2))
 def test_views_are_exact_for_lance_tables(file: Database, seed: int) -> None:
     """With a catalog of Lance tables beside one of Iceberg tables, and declares, renames, moves, drops,

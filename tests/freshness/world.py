@@ -27,7 +27,6 @@ from limnos.services.iceberg import views as iceberg_views
 from limnos.services.iceberg.commit_values import CommitChange
 from limnos.services.identity import explain, grants, groups, owners, roles, tokens, users
 from limnos.services.identity.grants import PrivilegeRequest
-from limnos.services.lance import table_lists as lance_lists
 from limnos.services.lance import tables as lance_tables
 from limnos.services.lookup import metalake_objects
 from limnos.services.lookup.securables import AttachmentTarget
@@ -56,6 +55,7 @@ from tests.freshness import namespace_objects
 from tests.freshness.runs import list_pipeline_questions as asked_of_pipelines
 from tests.freshness.runs import pipeline, pipeline_declare, pipeline_drop, pipeline_rename, run_end, run_start
 from tests.inprocess import ADMIN, ICEBERG, LAKE, add_catalog, new_table
+from tests.installed import room_part
 
 USERS = ("ana", "bob", "eve")
 GROUPS = ("g", "h")
@@ -63,6 +63,7 @@ TAGS = ("red", "blue")
 ROLES = ("r", "s", "q")
 CATALOGS = ("main", "side")
 LANCE = "lance"
+table_declare = room_part("limnos.rooms.lance.services.table_drafts:table_declare")
 """A catalog of Lance tables, in sequences with Lance."""
 NAMES = ("a", "b")
 TABLES = ("t", "u")
@@ -407,7 +408,8 @@ def lance_declare(world: StoryWorld, ctx: Context) -> Work:
     inside = levels if world.dice.random() < 0.8 else ()
     properties = {"managed_versioning": "true"} if world.dice.random() < 0.5 else {}
     path = (*inside, world.dice.choice(TABLES))
-    return lance_tables.table_declare(ctx, scope, levels=path, location=None, properties=properties)
+    work: Work = table_declare(ctx, scope, levels=path, location=None, properties=properties)
+    return work
 
 
 def lance_drop(world: StoryWorld, ctx: Context) -> Work:
@@ -830,7 +832,7 @@ def questions(world: StoryWorld) -> StoryQuestion:
             (
                 f"list Lance tables in {levels}",
                 scope,
-                lambda request_view: names_on(lance_lists.tables_page(request_view, levels, page_request=ALL_NAMES)),
+                lambda request_view: names_on(lance_tables.tables_page(request_view, levels, page_request=ALL_NAMES)),
             ),
         ]
         text, where, reader = world.dice.choices(readers, [*_WEIGHTS, 20, 10])[0]

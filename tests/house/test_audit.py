@@ -27,7 +27,7 @@ OWN = {
     "services/identity/users.py": "the end of a disabled user's sessions, which follows from the change that is told",
     "services/request/audit_lines.py": "the lines themselves",
     "services/request/context.py": "where the mutations of callers are told",
-    "services/lance/table_creation.py": "marks of what a kill may leave, before the change that is told and after it",
+    "rooms/lance/services/table_creation.py": "marks of what a kill may leave, before the change that is told and after it",
     "services/storage/location_reconciliation.py": (
         "the register of places at a start and in rounds: rows that follow from what is stored"
     ),

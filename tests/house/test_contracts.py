@@ -80,7 +80,7 @@ PLANTED = {
     "client-packages": ("client/catalog", "import limnos.client.identity.users", "limnos.client.identity"),
     "cli-packages": ("cli/catalog", "import limnos.cli.identity.users", "limnos.cli.identity"),
     "decisions": ("rooms/gravitino/http", "from limnos.access.decide import decide", "limnos.access.decide"),
-    "protocols": ("http/iceberg", "import limnos.http.lance", "limnos.http.lance"),
+    "protocols": ("http/iceberg", "import limnos.http.admin.protocol", "limnos.http.admin"),
     "web": ("services", "from starlette.requests import Request", "starlette"),
     "sql": ("services", "from sqlalchemy import select", "sqlalchemy"),
     "drivers": ("view", "def read() -> None:\n    import sqlite3", "sqlite3"),

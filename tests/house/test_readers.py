@@ -30,7 +30,7 @@ OTHERS = {
         "a metadata file that a user registers, within the catalog's roots: its content is checked before it counts"
     ),
     "services/iceberg/views.py": "a view's metadata file that a user registers, within the catalog's roots",
-    "services/lance/manifests.py": "manifests of Lance with names that the server makes, below the table's location",
+    "rooms/lance/services/manifests.py": "manifests of Lance with names that the server makes, below the table's location",
     "rooms/maintenance/services/orphans/references.py": "references of other tables, which only protect files from removal",
     "rooms/maintenance/services/table_storage.py": "references of other tables, which only protect files from removal",
     "services/request/files.py": "the mechanism itself",

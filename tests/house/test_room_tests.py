@@ -66,7 +66,7 @@ def test_every_room_has_tests_of_its_own() -> None:
     chosen = {each.name: list(room_tests.tests_of(each, graph, tests)) for each in installed_rooms().manifests}
 
     assert {name: len(of_room) for name, of_room in chosen.items() if not 0 < len(of_room) < len(tests) / 3} == {}
-    assert "tests/http/lance/test_refusals.py" in chosen["lance"]
+    assert "tests/rooms/lance/http/test_refusals.py" in chosen["lance"]
     assert "tests/rooms/sqlpp/engine/test_statements.py" in chosen["sqlpp"]
     assert "tests/http/iceberg/test_tables.py" not in {test for of_room in chosen.values() for test in of_room}
 

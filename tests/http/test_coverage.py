@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.arrow_rows import arrow
 from tests.http import declared_requests
 from tests.http.driver import API, PROGRAM, SCHEDULE, DriverAnswer, DriverNode, schema_view
 from tests.http.iceberg import wire
-from tests.http.lance.wire import arrow
 from tests.installed import absent_operations
 
 FOLDER = Path(__file__).parents[2] / "openapi"

@@ -20,8 +20,8 @@ import pytest
 from limnos.config.storage import StorageSection
 from tests.http.driver import API, DriverAnswer, DriverNode, grant, node_at
 from tests.http.iceberg.wire import SCHEMA, creation, table_path, view_body
-from tests.http.lance.wire import ROOT as LANCE
 from tests.objects import objects
+from tests.rooms.lance.http.wire import ROOT as LANCE
 
 DELEGATED = {"x_iceberg_access_delegation": "vended-credentials"}
 RELATIONS = ("same", "above", "below")

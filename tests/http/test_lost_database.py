@@ -16,6 +16,7 @@ import pytest
 
 from limnos.model.errors import ServiceUnavailable
 from scripts.generate_openapi import documented_protocols
+from tests.arrow_rows import arrow
 from tests.http import declared_requests
 from tests.http.admin.operation.test_tasks import poisoned, work
 from tests.http.driver import API, OWN, PROGRAM, SCHEDULE, DriverNode, let_jobs, node_at, schema_view
@@ -32,9 +33,9 @@ from tests.http.iceberg.wire import (
     view_path,
     view_version,
 )
-from tests.http.lance.wire import arrow, lay, lay_rows, stage
 from tests.http.test_coverage import BODIES, FUNCTION, LINEAGE, POLICY
 from tests.installed import absent_operations, has_room
+from tests.rooms.lance.http.wire import lay, lay_rows, stage
 
 LAKE, MAIN = f"{API}/lake", f"{API}/lake/catalogs/main"
 HOOKS = f"{OWN}/metalakes/lake/webhooks"

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
-from tests.http.lance.wire import stage
 from tests.nodes.change_stories import ChangeTurn, FollowUpRequest, follow_up
 from tests.nodes.wire import GRAVITINO, OWN, Wire, rights_body, rights_path
 from tests.nodes.world import NodesWorld
+from tests.rooms.lance.http.wire import stage
 
 ROOT = "/lance/v1"
 READER = ("use_catalog", "use_schema")

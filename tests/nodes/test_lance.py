@@ -20,9 +20,9 @@ from typing import Any
 
 import pytest
 
-from tests.http.lance.wire import manifest
 from tests.nodes.wire import ConnectionLost, Wire
 from tests.nodes.world import NodesWorld
+from tests.rooms.lance.http.wire import manifest
 
 WRITERS = 16
 COMMITS = max(2, int(os.environ.get("LIMNOS_TEST_ROUNDS", "0")) // 5)

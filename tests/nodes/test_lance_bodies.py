@@ -22,7 +22,7 @@ import lance
 import pyarrow as pa
 import pytest
 
-from tests.http.lance.wire import ROWS, arrow
+from tests.arrow_rows import ROWS, arrow
 from tests.nodes.process import Process
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")

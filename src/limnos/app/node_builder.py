@@ -21,7 +21,14 @@ from limnos.app.fair_queue import FairQueue
 from limnos.app.offload_processes import OffloadProcesses
 from limnos.app.public_url import public_url_of
 from limnos.app.request_defaults import defaults_of, warehouse_of
-from limnos.app.room_parts import close_parts, migrations_of, protocols_of, register_parts, require_usable_rooms
+from limnos.app.room_parts import (
+    cleanups_of,
+    close_parts,
+    migrations_of,
+    protocols_of,
+    register_parts,
+    require_usable_rooms,
+)
 from limnos.app.setting_lines import setting_lines
 from limnos.app.startup_errors import damaged_store_error
 from limnos.app.task_kinds import kinds_of, names_of
@@ -254,6 +261,7 @@ def build(settings: Settings, origins: Mapping[str, str] = _NO_ORIGINS) -> Serve
         warehouse=warehouse_of(settings),
         keep_runs_ms=settings.store.run_retention_s * 1000,
         debris_ms=settings.lance.debris_age_s * 1000,
+        cleanups=cleanups_of(rooms.on),
         kinds=kinds_of(rooms.on),
         others=names_of(each.manifest for each in rooms.off),
     )

@@ -20,6 +20,7 @@ from limnos.manifests.manifest import Manifest, load
 from limnos.manifests.switches import RoomSet
 from limnos.model.errors import CannotStart
 from limnos.services.request.node_services import NodeServices
+from limnos.services.request.task_context import FileCleanup
 
 
 class LoopStart(NamedTuple):
@@ -119,6 +120,11 @@ def register_parts(rooms: Iterable[Manifest], services: NodeServices, *, setting
     for room in rooms:
         if room.parts:
             cast("Parts", load(room.parts))(services, settings)
+
+
+def cleanups_of(rooms: Iterable[Manifest]) -> tuple[FileCleanup, ...]:
+    """Return what rooms delete in each round of the janitor."""
+    return tuple(cast("FileCleanup", load(reference)) for room in rooms for reference in room.cleanups)
 
 
 def loops_of(rooms: Iterable[Manifest], start: LoopStart) -> Iterator[Coroutine[object, object, None]]:

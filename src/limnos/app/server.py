@@ -21,6 +21,7 @@ from limnos.app.listening import listen, listen_together, url_of
 from limnos.app.node_builder import allowed_of, database_of, make_data_directory, open_store
 from limnos.app.packages import require_driver, require_packages
 from limnos.app.request_defaults import warehouse_of
+from limnos.app.room_parts import cleanups_of
 from limnos.app.sealing_keys import keys_origin, keys_text, missing_keys
 from limnos.app.server_checks import configure_logs
 from limnos.app.serving import serve, settle_memory
@@ -37,11 +38,7 @@ from limnos.model.permits import upkeep_permit
 from limnos.services.request.task_context import TaskContext
 from limnos.services.upkeep.janitors import JANITOR, JanitorPayload, janitor_run
 from limnos.store.backends.backups import BadBackup
-from limnos.store.backends.migrate import (
-    is_in_use,
-    renew_epoch,
-    revoke_tokens,
-)
+from limnos.store.backends.migrate import is_in_use, renew_epoch, revoke_tokens
 from limnos.store.backends.migrate import migrate as migrate_store
 from limnos.telemetry.logs import get_logger
 
@@ -133,6 +130,7 @@ async def _clean(settings: Settings, *, dry_run: bool) -> list[str]:
             warehouse=warehouse_of(settings),
             lease_ms=LEASE_MS,
             debris_ms=settings.lance.debris_age_s * 1000,
+            cleanups=cleanups_of(rooms_of(settings).on),
         )
         _, names = await janitor_run(work, payload, dry=dry_run)
     finally:

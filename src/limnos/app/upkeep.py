@@ -20,7 +20,7 @@ from limnos.services.request.audit_lines import AuditLines
 from limnos.services.request.concurrency.background_loops import BackgroundLoops
 from limnos.services.request.concurrency.lease_holders import has_ended, new_holder
 from limnos.services.request.node_services import NodeServices
-from limnos.services.request.task_context import TaskContext
+from limnos.services.request.task_context import FileCleanup, TaskContext
 from limnos.services.storage.location_reconciliation import locations_refresh
 from limnos.services.upkeep.trash import trash_sweep
 from limnos.store.activity.audit import EXPIRED_AT_ONCE, lines_expire
@@ -71,6 +71,7 @@ class Upkeep:
         warehouse: str,
         keep_runs_ms: int,
         debris_ms: int = 0,
+        cleanups: tuple[FileCleanup, ...] = (),
         kinds: Mapping[str, TaskKind] = KINDS,
         others: tuple[str, ...] = (),
     ) -> None:
@@ -85,6 +86,7 @@ class Upkeep:
         self.keep_ms = keep_ms
         self.keep_runs_ms = keep_runs_ms
         self.debris_ms = debris_ms
+        self.cleanups = cleanups
         self.services: NodeServices | None = None
         """The node's services, set after they are built."""
         self._woken = {name: asyncio.Event() for name in ("tasks", "long tasks", "audit records")}
@@ -272,6 +274,7 @@ class Upkeep:
             lease_ms=kind.lease_ms,
             keep_runs_ms=self.keep_runs_ms,
             debris_ms=self.debris_ms,
+            cleanups=self.cleanups,
             services=self.services,
             on_renewal=partial(self._record_progress, among_long=kind.takes_long),
         )

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The state of a Lance table that determines its maintenance: fragments, versions, tags and indexes.
 
-Pure. A worker process reads it (`sources.lance`).
+Pure. A worker process reads it (`rooms.lance.sources`).
 """
 
 from __future__ import annotations
@@ -61,3 +61,14 @@ class LanceTableState(msgspec.Struct, frozen=True, kw_only=True):
     branch_points: dict[str, int]
     """The versions of the main branch at which branches begin, by the branch's name."""
     indexes: tuple[LanceIndexState, ...]
+
+
+class MaintenanceResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of an operation: the counts of files before and after, or of removed versions and bytes."""
+
+    before: int = 0
+    after: int = 0
+    removed: tuple[int, ...] = ()
+    removed_bytes: int = 0
+    trained: tuple[str, ...] = ()
+    """The indexes that were retrained."""

@@ -124,12 +124,14 @@ class TabEntry(NamedTuple):
     - `before`: names of tabs; it stands before the first of them that the page of the table has.
     - `content`: a reference to a function (page_request, address, is_lance=) that returns a
       `limnos.rooms.console.http.sheets.TabPart`.
+    - `is_lance`: whether only pages of Lance tables have it, or only others; None for all.
     """
 
     name: str
     text: str
     before: tuple[str, ...]
     content: str
+    is_lance: bool | None = None
 
 
 class ConnectorEntry(NamedTuple):
@@ -152,6 +154,8 @@ class Manifest(NamedTuple):
     - `migrations`: the package with the migrations of its tables, if these are not those of the kernel (decision
       record 0246).
     - `tasks`: its background tasks.
+    - `cleanups`: references to `limnos.services.request.task_context.FileCleanup`, which delete files that nothing
+      refers to in each round of the janitor.
     - `offloaded`: its functions that run in processes for offloaded work.
     - `statements`: a reference to a `limnos.services.catalog.stored_statements.StoredStatements`, which reads the
       statements that the room has stored in records of tables and functions, also while the room is off.
@@ -184,6 +188,7 @@ class Manifest(NamedTuple):
     tables: tuple[str, ...] = ()
     migrations: str = ""
     tasks: tuple[TasksEntry, ...] = ()
+    cleanups: tuple[str, ...] = ()
     offloaded: tuple[OffloadedEntry, ...] = ()
     statements: str = ""
     notes: str = ""

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from limnos.formats.gravitino.lance_columns import columns_of
-from limnos.sources.lance.schemas import logical_fields_of
+from limnos.rooms.lance.sources.schemas import logical_fields_of
 
 EXTERNAL = "external"
 

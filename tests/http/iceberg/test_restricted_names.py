@@ -7,15 +7,8 @@ import pytest
 
 from tests.http.driver import API, DriverAnswer, DriverNode, grant
 from tests.http.iceberg.test_restrictions import LAKE, of, restrict
-from tests.http.iceberg.wire import (
-    ROOT,
-    drop_for_good,
-    make_space,
-    make_view,
-    space_path,
-    table_path,
-)
-from tests.http.lance.wire import declare
+from tests.http.iceberg.wire import ROOT, drop_for_good, make_space, make_view, space_path, table_path
+from tests.rooms.lance.http.wire import declare
 
 pytestmark = pytest.mark.slow
 

@@ -10,9 +10,9 @@ from tests.http.driver import API, DriverNode, grant
 from tests.http.iceberg.test_restricted_names import READ, make, masked, rename
 from tests.http.iceberg.test_restrictions import LAKE, restrict
 from tests.http.iceberg.wire import make_space, make_view, space_path, table_path, view_path
-from tests.http.lance.wire import declare
 from tests.http.test_request_audit import read_audit_records
 from tests.rooms.gravitino.http.test_tags import associate, pair, tag_rows
+from tests.rooms.lance.http.wire import declare
 
 CATALOG = f"{API}/lake/catalogs/main"
 

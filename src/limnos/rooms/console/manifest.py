@@ -51,6 +51,7 @@ MANIFEST: Final = Manifest(
         "limnos.rooms.console.http.responses",
         "limnos.rooms.console.http.sheets",
         "limnos.rooms.console.http.table_metadata",
+        "limnos.rooms.console.http.table_parts.lance_columns",
         "limnos.rooms.console.http.tabs",
     ),
     docs=("guides/console.md",),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from limnos.manifests.manifest import ClientEntry, Command, Manifest, ProtocolEntry, SectionEntry, TasksEntry
+from limnos.manifests.manifest import ClientEntry, Command, Manifest, ProtocolEntry, SectionEntry, TabEntry, TasksEntry
 
 MANIFEST: Final = Manifest(
     name="lance",
@@ -21,12 +21,13 @@ MANIFEST: Final = Manifest(
                 "/v1/transaction",
                 "/v1/materialized_view",
             ),
-            error="limnos.http.lance.errors:error_response",
+            error="limnos.rooms.lance.http.errors:error_response",
         ),
     ),
     tables=("lance_version",),
     tasks=(TasksEntry(kinds="limnos.rooms.lance.tasks:KINDS", names=("purge-lance-table",)),),
-    parts="limnos.rooms.lance.server:register_workers",
+    cleanups=("limnos.rooms.lance.services.debris:debris_run",),
+    parts="limnos.rooms.lance.server:register_parts",
     close="limnos.rooms.lance.server:close",
     settings=(SectionEntry(name="lance", section="limnos.config.settings:LanceSection"),),
     client=(ClientEntry(attribute="lance", resource="limnos.client.catalog.lance_libraries:Lance"),),
@@ -36,7 +37,7 @@ MANIFEST: Final = Manifest(
             topic="Work",
             place=5,
             summary="List, serve or register directories of Lance tables.",
-            code="limnos.cli.catalog.lance:app",
+            code="limnos.rooms.lance.cli.lance:app",
             group=(
                 "list",
                 "describe",
@@ -47,6 +48,22 @@ MANIFEST: Final = Manifest(
                 ("lance ls", "lance list"),
                 ("lance show", "lance describe"),
             ),
+        ),
+    ),
+    tabs=(
+        TabEntry(
+            name="versions",
+            text="Versions",
+            before=("properties",),
+            content="limnos.rooms.lance.console.table_tabs:versions_tab",
+            is_lance=True,
+        ),
+        TabEntry(
+            name="indexes",
+            text="Indexes",
+            before=("properties",),
+            content="limnos.rooms.lance.console.table_tabs:indexes_tab",
+            is_lance=True,
         ),
     ),
     docs=(

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lance tables: their rows, versions, tags and files."""
+"""Lance tables as names of the tree, and the components by which the room of Lance reads and changes their files."""

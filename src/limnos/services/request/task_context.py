@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine
-from typing import Final, TypeVar
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Final, Protocol, TypeVar
 
 from limnos.files import AllowedStorage, run_in_own_thread
 from limnos.model.entities import Token
@@ -31,6 +31,13 @@ Heartbeat = Callable[[int], None]
 """Work in a thread calls this regularly, with its progress. Raises InterruptedError if it must stop."""
 
 
+class FileCleanup(Protocol):
+    """Deletes files that nothing refers to."""
+
+    def __call__(self, work: TaskContext, *, now_ms: int, dry: bool) -> Coroutine[object, object, list[str]]:
+        """Delete the files; with `dry` only list them. Returns their names."""
+
+
 class TaskContext:
     """A background task that runs on this node, with its lease and the services that it may use."""
 
@@ -45,6 +52,7 @@ class TaskContext:
         lease_ms: int,
         keep_runs_ms: int = 0,
         debris_ms: int = 0,
+        cleanups: Sequence[FileCleanup] = (),
         services: NodeServices | None = None,
         on_renewal: Callable[[], None] = lambda: None,
     ) -> None:
@@ -55,6 +63,8 @@ class TaskContext:
         """The retention time of ended runs, in milliseconds; 0 keeps them forever."""
         self.debris_ms = debris_ms
         """The age in milliseconds at which unreferenced files of Lance tables are deleted; 0 keeps them."""
+        self.cleanups = tuple(cleanups)
+        """What rooms delete in each round of the janitor."""
         self.services = services
         """The node's services, for tasks that act like requests; None if no node is built."""
         self._store = store

@@ -37,7 +37,7 @@ from limnos.services.request.old_metadata_files import delete_old_metadata_files
 from limnos.services.request.recent_metadata import RECENT_METADATA
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
-from limnos.services.transactions.lance_batches import publish_manifests, with_checked_versions
+from limnos.services.transactions.lance_versions import publish_manifests, with_checked_versions
 from limnos.services.transactions.metadata_assembly import BuiltMetadata, build_all
 from limnos.services.transactions.mutations import (
     TransactionCommand,
@@ -48,12 +48,7 @@ from limnos.services.transactions.mutations import (
 )
 from limnos.services.transactions.operations import TransactionOperation
 from limnos.services.transactions.run_publishing import with_runs
-from limnos.services.transactions.transaction_plan import (
-    CatalogOperations,
-    TransactionPlan,
-    operations_of,
-    read_plan,
-)
+from limnos.services.transactions.transaction_plan import CatalogOperations, TransactionPlan, operations_of, read_plan
 from limnos.view.keys import document_key
 
 AnswerBuilder = Callable[[dict[str, int], "Sequence[MetadataDocument | None]"], bytes]

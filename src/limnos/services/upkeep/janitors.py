@@ -13,7 +13,7 @@ that are certainly orphans are deleted:
   in the window, and it contains nothing but a table's first metadata file. No purge task is pending for it. The
   warehouse must contain this store's marker file, since two servers could share one.
 
-The same round deletes files that killed writers left in Lance tables (`services.lance.debris`), by its own rules.
+The same round runs the cleanups of rooms, such as that of files that killed writers left in Lance tables.
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ import msgspec
 from limnos.files import is_local, path_of
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.model.entities import MetadataDocument
-from limnos.services.lance.debris import debris_run
-from limnos.services.lance.purges import LANCE_PURGE, LancePurgePayload
+from limnos.services.lance.purge_tasks import LANCE_PURGE, LancePurgePayload
 from limnos.services.request.task_context import Heartbeat, TaskContext
 from limnos.services.storage.location_claims import rivals_of
 from limnos.services.storage.purges import PURGE, PurgePayload
@@ -153,7 +152,8 @@ async def janitor_run(
     sweep = _JanitorSweep(work, payload, OrphanWindow(payload.since_ms, now_ms - GRACE_MS), dry=dry)
     await sweep.tables()
     await sweep.warehouses()
-    sweep.deleted_names += await debris_run(work, now_ms=now_ms, dry=dry)
+    for cleanup in work.cleanups:
+        sweep.deleted_names += await cleanup(work, now_ms=now_ms, dry=dry)
     if sweep.deleted_names and not dry:
         log.info("orphans removed", paths=len(sweep.deleted_names), first=sweep.deleted_names[:10])
     return payload, sweep.deleted_names

@@ -21,7 +21,7 @@ from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.model.entities import MetadataDocument
 from limnos.model.errors import LimnosError
 from limnos.model.storage_locations import OF_CATALOGS, LocationKind, LocationState
-from limnos.services.lance.purges import LANCE_PURGE, LancePurgePayload
+from limnos.services.lance.purge_tasks import LANCE_PURGE, LancePurgePayload
 from limnos.services.request.task_context import TaskContext
 from limnos.services.storage.fileset_purges import FILESET_PURGE, FilesetPurgePayload
 from limnos.services.storage.purges import PURGE, PurgePayload, catalog_storage_find, is_empty

@@ -24,7 +24,7 @@ from limnos.names.iceberg import render
 from limnos.names.logical import LogicalCodec
 from limnos.names.parts import check_levels
 from limnos.names.path import PARTS_MAX, Levels
-from limnos.services.lance.purges import LANCE_PURGE, lance_purge_of
+from limnos.services.lance.purge_tasks import LANCE_PURGE, lance_purge_of
 from limnos.services.request.context import Context
 from limnos.services.request.name_codecs import codec_of
 from limnos.services.request.request_scope import RequestScope

@@ -11,7 +11,7 @@ import pytest
 from tests.backends import Database
 from tests.http.driver import OWN, DriverAnswer, DriverNode, grant
 from tests.http.iceberg.wire import make_table, metadata_of, node_over, set_properties
-from tests.http.lance.wire import commit, declare, stage, table
+from tests.rooms.lance.http.wire import commit, declare, stage, table
 
 PATH = f"{OWN}/metalakes/lake/transactions"
 KEPT = {"managed_versioning": "true"}

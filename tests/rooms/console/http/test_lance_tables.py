@@ -10,11 +10,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tests.http.driver import DriverNode, grant
+from tests.http.driver import DriverNode, grant, node_at
 from tests.http.iceberg import wire
-from tests.http.lance.wire import declare, fill, make_space, table
 from tests.rooms.console.http.conftest import NASTY
 from tests.rooms.console.http.visitor import ConsoleVisitor
+from tests.rooms.lance.http.wire import declare, fill, make_space, table
 
 pytestmark = pytest.mark.slow
 
@@ -154,6 +154,27 @@ def test_deleted_files_are_reported_on_the_page(tmp_path: Path) -> None:
 
         for tab in ("columns", "versions", "indexes", "maintenance"):
             assert admin.read(f"{PAGE}?tab={tab}").text
+
+
+def test_pages_without_the_room_say_why_they_lack_the_content(tmp_path: Path) -> None:
+    """On a server without Lance REST the page of a table opens, names the reason in place of the columns and the first
+    rows, and has no tabs of versions and indexes. The table can be renamed there.
+    """
+    data = tmp_path / "data"
+    with node_at(data) as node:
+        make_space(node, "lance", "s")
+        fill(node, "lance", "s", "t")
+    with node_at(data, off=("lance",)) as node:
+        admin = ConsoleVisitor(node).sign_in()
+        page = admin.read(PAGE)
+        assert "does not serve Lance REST" in page.text
+        assert "does not serve Lance REST" in admin.read(f"{PAGE}?tab=preview").text
+        assert not [each for each in page.hrefs if "tab=versions" in each or "tab=indexes" in each]
+        assert "maintain" in admin.read(f"{PAGE}?tab=maintenance").text
+
+        assert admin.post(PAGE.replace("/o/", "/rename/"), {"name": "u"}).status == 303
+        assert admin.get(PAGE).status == 404
+        assert admin.get(PAGE.replace("/s/t", "/s/u")).status == 200
 
 
 def test_the_access_page_has_the_tabs_of_lance_tables(lance: DriverNode) -> None:

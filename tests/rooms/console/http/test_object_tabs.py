@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from limnos.model.kinds import Kind
-from limnos.rooms.console.http.object_tabs import TABLE_TABS, tabs_of
+from limnos.rooms.console.http.object_tabs import LANCE_TABLE_TABS, TABLE_TABS, tabs_of
 from limnos.rooms.console.http.site import ConsoleSite
 from tests.http.driver import node_at
 from tests.installed import has_room
@@ -19,7 +19,7 @@ from tests.rooms.console.http.visitor import ConsoleVisitor
 PAGE = "/console/o/table/lake/main/raw/flights"
 
 
-@pytest.mark.room("maintenance")
+@pytest.mark.room("maintenance", "lance")
 def test_tabs_of_rooms_stand_in_their_places() -> None:
     """The tab of a room stands before the first of the tabs that it names. Only tables have it."""
     site = ConsoleSite()
@@ -29,6 +29,10 @@ def test_tabs_of_rooms_stand_in_their_places() -> None:
     assert "maintenance" not in tabs_of(Kind.NAMESPACE, is_lance=False, site=site)
     off = site._replace(rooms_off=frozenset({"maintenance"}))
     assert tabs_of(Kind.TABLE, is_lance=False, site=off) == TABLE_TABS
+    names = [*tabs_of(Kind.TABLE, is_lance=True, site=off)]
+    assert names == ["columns", "preview", "versions", "indexes", "properties", "connect"]
+    neither = site._replace(rooms_off=frozenset({"maintenance", "lance"}))
+    assert tabs_of(Kind.TABLE, is_lance=True, site=neither) == LANCE_TABLE_TABS
 
 
 def test_pages_have_no_tab_of_a_room_that_is_off(fresh: Callable[[str], Path]) -> None:

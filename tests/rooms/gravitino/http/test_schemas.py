@@ -14,7 +14,7 @@ from limnos.app.node_beats import NodeBeats
 from limnos.config.settings import NamesSection
 from limnos.services.catalog import catalog_checks
 from tests.http.driver import API, DriverAnswer, DriverNode, grant, node_at
-from tests.http.lance.wire import declare, make_space
+from tests.rooms.lance.http.wire import declare, make_space
 
 ALL = f"{API}/lake/catalogs/main/schemas"
 

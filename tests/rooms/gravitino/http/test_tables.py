@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from tests.http.driver import API, DriverAnswer, DriverNode, grant
-from tests.http.lance.wire import declare, fill, make_space, table
+from tests.rooms.lance.http.wire import declare, fill, make_space, table
 
 LANCE = f"{API}/lake/catalogs/lance/schemas"
 MAIN = f"{API}/lake/catalogs/main/schemas"

@@ -12,7 +12,7 @@ from limnos.model.quiet_hours import parse_quiet_hours
 from limnos.rooms.maintenance.services import reports
 from tests.http.driver import API, OWN, DriverNode, grant
 from tests.http.iceberg.wire import make_space, node_over
-from tests.http.lance import wire as lance
+from tests.rooms.lance.http import wire as lance
 from tests.rooms.maintenance.services.histories import (
     DAY_MS,
     FIRST_MS,

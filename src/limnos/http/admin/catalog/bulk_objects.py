@@ -20,6 +20,7 @@ from limnos.services.catalog.filesets import FilesetRequest
 from limnos.services.iceberg.registrations import table_register
 from limnos.services.iceberg.table_evolution import table_edit
 from limnos.services.lance import tables as lance_tables
+from limnos.services.lance.table_files import LANCE_FILES
 from limnos.services.lookup import namespace_objects
 from limnos.services.lookup.securables import parse_kind
 from limnos.services.request.context import Context
@@ -114,13 +115,8 @@ class LanceItem(PathItem, frozen=True, tag="register-lance-table", kw_only=True)
 
     async def run(self, ctx: Context, metalake: str) -> bool:
         """Register the table."""
-        register = lance_tables.table_register(
-            ctx,
-            self.scope(metalake),
-            levels=self.levels,
-            location=self.location,
-            properties=self.properties or {},
-            overwrite=False,
+        register = LANCE_FILES.of(ctx.services).register(
+            ctx, self.scope(metalake), levels=self.levels, location=self.location, properties=self.properties or {}
         )
         return await unless_exists(register, self.exists)
 

@@ -17,7 +17,7 @@ from limnos.model.previews import PreviewRequest
 from limnos.names import display
 from limnos.services.iceberg.previews import named_table_preview
 from limnos.services.iceberg.reports import catalog_require
-from limnos.services.lance.previews import lance_preview
+from limnos.services.lance.table_files import LANCE_FILES
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 
@@ -36,7 +36,7 @@ async def preview(request: Request, ctx: Context) -> Response:
         raise
     result = await named_table_preview(ctx, scope, path=path, preview_request=preview_request)
     if result is None:
-        result = await lance_preview(ctx, scope, path=path, preview_request=preview_request)
+        result = await LANCE_FILES.of(ctx.services).preview(ctx, scope, path=path, preview_request=preview_request)
     columns = [{"name": each.name, "type": each.type, "masked": each.is_masked} for each in result.columns]
     body = {
         "columns": columns,

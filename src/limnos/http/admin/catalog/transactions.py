@@ -25,12 +25,12 @@ from limnos.services.iceberg.commit_values import CommitChange
 from limnos.services.iceberg.tables import TableRequest
 from limnos.services.iceberg.views import ViewReplaceRequest as ViewAsked
 from limnos.services.iceberg.views import ViewRequest
-from limnos.services.lance.commits import NewVersion
+from limnos.services.lance.table_files import NewVersion
 from limnos.services.request.context import Context
 from limnos.services.request.offloaded_work import REQUEST_BYTES_MAX
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.transactions import operations as operated
-from limnos.services.transactions.lance_batches import LanceVersionOperation
+from limnos.services.transactions.lance_versions import LanceVersionOperation
 from limnos.services.transactions.operations import TransactionOperation
 from limnos.services.transactions.run_publishing import RunPublishOperation
 from limnos.services.transactions.transactions import (

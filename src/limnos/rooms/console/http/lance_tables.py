@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages of Lance tables: columns, the first rows, versions, indexes, maintenance, properties, and code snippets.
+"""Pages of Lance tables: columns, the first rows, properties, code snippets, and the tabs of rooms.
 
 Has no business rules.
 """
@@ -20,7 +20,7 @@ from limnos.rooms.console.http.responses import html_response
 from limnos.rooms.console.http.room_tab import room_tab
 from limnos.rooms.console.http.sheets import TabPart
 from limnos.rooms.console.http.table_metadata import ColumnLine
-from limnos.rooms.console.http.table_parts.lance_files import LanceColumns, indexes_tab, lance_columns, versions_tab
+from limnos.rooms.console.http.table_parts.lance_columns import LanceColumns, lance_columns
 from limnos.rooms.console.http.table_parts.preview import PreviewTab, preview_tab
 from limnos.rooms.console.http.tabs import (
     Chip,
@@ -69,7 +69,7 @@ async def table_page(page_request: PageRequest, address: ObjectAddress) -> Respo
         chips=(Chip("Lance", "accent", "table"),),
         comment=getattr(record, "comment", None) or "",
     )
-    columns = await lance_columns(page_request, address) if tab in ("columns", "indexes") else LanceColumns()
+    columns = await lance_columns(page_request, address) if tab == "columns" else LanceColumns()
     view = LanceTablePage(
         frame=await object_frame(page_request, address),
         heading=heading,
@@ -81,16 +81,6 @@ async def table_page(page_request: PageRequest, address: ObjectAddress) -> Respo
         columns=columns.lines,
         columns_count=columns.lines_count,
         refusal=columns.refusal,
-        part=await _tab_part(page_request, address, tab=tab, columns=columns),
+        part=await room_tab(page_request, address, tab=tab, is_lance=True),
     )
     return html_response(page_request.request, render("lance_table.html", view), status=view.preview.status)
-
-
-async def _tab_part(page_request: PageRequest, address: ObjectAddress, *, tab: str, columns: LanceColumns) -> TabPart:
-    """Return the content of the tabs that have no template of their own."""
-    match tab:
-        case "versions":
-            return await versions_tab(page_request, address)
-        case "indexes":
-            return await indexes_tab(page_request, address, columns=columns)
-    return await room_tab(page_request, address, tab=tab, is_lance=True)

@@ -28,8 +28,6 @@ TABLE_TABS: Final = {
 LANCE_TABLE_TABS: Final = {
     "columns": "Columns",
     "preview": "Preview",
-    "versions": "Versions",
-    "indexes": "Indexes",
     "properties": "Properties",
     "connect": "Connect",
 }
@@ -65,6 +63,8 @@ def tabs_of(kind: Kind, *, is_lance: bool, site: ConsoleSite) -> Mapping[str, st
     labels = dict(LANCE_TABLE_TABS if is_lance else TABLE_TABS)
     names = list(labels)
     for entry in room_tabs(site):
+        if entry.is_lance not in (None, is_lance):
+            continue
         names.insert(next((names.index(name) for name in entry.before if name in names), len(names)), entry.name)
         labels[entry.name] = entry.text
     return {name: labels[name] for name in names}

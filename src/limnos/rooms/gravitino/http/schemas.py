@@ -30,13 +30,8 @@ from limnos.services.catalog import namespaces
 from limnos.services.federation import schemas as source_schemas
 from limnos.services.federation.placeholder_nodes import SourceLookup, find_source_object
 from limnos.services.federation.source_objects import VisibleSourceNames
-from limnos.services.lance.catalog_directories import (
-    CatalogDirectory,
-    catalog_directory_of,
-    directory_open,
-    namespaces_in,
-    properties_in,
-)
+from limnos.services.lance.directories import CatalogDirectory, catalog_directory_of, namespaces_in, properties_in
+from limnos.services.lance.table_files import LANCE_FILES
 from limnos.services.request.context import Context
 from limnos.services.request.name_codecs import codec_of
 from limnos.services.request.name_pages import ALL_NAMES
@@ -110,9 +105,8 @@ async def schemas_list(request: Request, ctx: Context) -> Response:
         names = await source_schemas.schemas_list(ctx, results.seen)
         results = _render_schema_names(results.codec, results.seen.path, names=names)
     if isinstance(results, _DirectoryListing):
-        texts = namespaces_in(
-            await directory_open(ctx, results.visible_object), results.levels, page_request=ALL_NAMES
-        ).names
+        contents = await LANCE_FILES.of(ctx.services).directory_open(ctx, results.visible_object)
+        texts = namespaces_in(contents, results.levels, page_request=ALL_NAMES).names
         results = _render_schema_names(results.codec, results.levels, names=sorted([*texts, *results.beside]))
     return identifiers([metalake, catalog], results)
 
@@ -179,7 +173,7 @@ async def schema_load(request: Request, ctx: Context) -> Response:
     if isinstance(fields, SourceLookup):
         return ok(schema=_source_schema(await source_schemas.schema_load(ctx, fields), name))
     visible_object, levels = fields
-    properties = properties_in(await directory_open(ctx, visible_object), levels)
+    properties = properties_in(await LANCE_FILES.of(ctx.services).directory_open(ctx, visible_object), levels)
     return ok(schema=compact(name=name, properties=properties, audit=dto.audit(visible_object.catalog)))
 
 

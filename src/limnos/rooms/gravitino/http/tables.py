@@ -53,10 +53,9 @@ from limnos.services.iceberg import restricted_tables
 from limnos.services.iceberg import tables as iceberg_tables
 from limnos.services.iceberg.table_evolution import table_evolve
 from limnos.services.iceberg.tables import TableRequest
-from limnos.services.lance import table_description as lance_describing
-from limnos.services.lance.catalog_directories import CatalogDirectory, catalog_directory_of, directory_open, tables_in
-from limnos.services.lance.table_description import TableDescription, VersionReference
-from limnos.services.lance.table_lists import tables_page
+from limnos.services.lance.directories import CatalogDirectory, catalog_directory_of, tables_in
+from limnos.services.lance.table_files import LANCE_FILES, TableDescription
+from limnos.services.lance.tables import tables_page
 from limnos.services.request.cache_validity import cache_validity_of
 from limnos.services.request.context import Context
 from limnos.services.request.name_codecs import codec_of
@@ -123,9 +122,8 @@ async def tables_list(request: Request, ctx: Context) -> Response:
         loaded_names = await source_tables.tables_list(ctx, loaded_names)
     if isinstance(loaded_names, tuple):
         visible_object, levels = loaded_names
-        loaded_names = tables_in(
-            await directory_open(ctx, visible_object), levels, page_request=ALL_NAMES, declared=True
-        ).names
+        contents = await LANCE_FILES.of(ctx.services).directory_open(ctx, visible_object)
+        loaded_names = tables_in(contents, levels, page_request=ALL_NAMES, declared=True).names
     return identifiers([metalake, catalog, schema], loaded_names)
 
 
@@ -173,9 +171,7 @@ async def table_load(request: Request, ctx: Context) -> Response:
         return ok(
             table=_iceberg_table(result.node, await restricted_tables.document_for_caller(ctx, result.visible_object))
         )
-    state = await lance_describing.table_describe(
-        ctx, scope, levels=result, at=VersionReference(), detailed=True, looks=False
-    )
+    state = await LANCE_FILES.of(ctx.services).describe(ctx, scope, levels=result)
     return ok(table=_lance_table(state, name=name))
 
 

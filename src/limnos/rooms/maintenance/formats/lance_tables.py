@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Maintenance of Lance tables: findings from a table's state, and the versions that may be removed.
 
-Pure. Must not know Lance's library: a worker process reads the state (`sources.lance`). Findings have the same kinds as
+Pure. Must not know Lance's library: a worker process reads the state. Findings have the same kinds as
 those of Iceberg tables, and one additional kind, `indexes`.
 """
 

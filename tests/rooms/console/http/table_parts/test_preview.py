@@ -12,8 +12,8 @@ from tests.http.admin.catalog.test_previews import PreviewedTable
 from tests.http.driver import OWN, grant
 from tests.http.iceberg import wire
 from tests.http.iceberg.test_restrictions import restrict
-from tests.http.lance.wire import declare, fill, make_space
 from tests.rooms.console.http.visitor import ConsoleVisitor, PageReader, text_of
+from tests.rooms.lance.http.wire import declare, fill, make_space
 
 pytestmark = pytest.mark.slow
 

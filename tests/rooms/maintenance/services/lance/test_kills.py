@@ -10,7 +10,7 @@ import lance
 import pytest
 
 from tests.http.driver import DriverNode
-from tests.http.lance.wire import table
+from tests.rooms.lance.http.wire import table
 from tests.rooms.maintenance.services.crashes import NodeDeath, mortal
 from tests.rooms.maintenance.services.histories import DAY_MS, MovedClock, add_policy, set_clock
 from tests.rooms.maintenance.services.lance.test_task import (

@@ -15,9 +15,9 @@ from limnos.store.sql import Sql
 from tests.http.admin.activity.test_runs import finish, started
 from tests.http.driver import API, DriverAnswer, DriverNode, grant
 from tests.http.iceberg import wire
-from tests.http.lance.wire import make_space
-from tests.http.lance.wire import table as lance_table
 from tests.iceberg_manifests import data_file, entry, manifest_list
+from tests.rooms.lance.http.wire import make_space
+from tests.rooms.lance.http.wire import table as lance_table
 from tests.rooms.maintenance.services.histories import (
     DAY_MS,
     MAINTENANCE,

@@ -30,7 +30,7 @@ from limnos.rooms.console.http.rendering import size_text
 from limnos.rooms.console.http.table_metadata import type_text
 from limnos.services.catalog.fileset_browsing import FilePath, file_preview
 from limnos.services.iceberg.previews import table_preview, table_preview_as
-from limnos.services.lance.previews import lance_preview
+from limnos.services.lance.table_files import LANCE_FILES
 
 ROWS: Final = 50
 
@@ -77,7 +77,7 @@ async def preview_tab(page_request: PageRequest, address: ObjectAddress, *, is_l
     """Return the first rows of a table. A refusal, a table without data and a failure of storage are returned as the
     reason.
     """
-    read = lance_preview if is_lance else table_preview
+    read = LANCE_FILES.of(page_request.ctx.services).preview if is_lance else table_preview
     return await _tab_of(
         read(page_request.ctx, address.scope, path=address.levels, preview_request=PreviewRequest(ROWS))
     )

@@ -29,7 +29,7 @@ from limnos.rooms.maintenance.services.policies import (
     require_terms,
 )
 from limnos.rooms.maintenance.services.table_storage import table_place
-from limnos.services.lance import maintenance as lance_files
+from limnos.services.lance.maintained_tables import LANCE_MAINTENANCE, MaintainedLanceTable, maintained_lance_table
 from limnos.services.request.context import Context
 from limnos.services.request.node_services import NodeServices
 from limnos.services.request.request_scope import RequestScope
@@ -41,8 +41,8 @@ GC_ENABLED: Final = "gc.enabled"
 
 
 async def current_state(ctx: Context, scope: RequestScope, *, levels: Levels) -> LanceTableState:
-    """Read the state of a table, for a caller who may maintain it. Raises as `lance.maintenance.table_state`."""
-    return await lance_files.table_state(ctx, scope, levels=levels)
+    """Read the state of a table, for a caller who may maintain it. Raises as `LanceMaintenance.table_state`."""
+    return await LANCE_MAINTENANCE.of(ctx.services).table_state(ctx, scope, levels=levels)
 
 
 async def stored_state(services: NodeServices, node_id: int) -> LanceTableState | None:
@@ -55,8 +55,8 @@ async def stored_state(services: NodeServices, node_id: int) -> LanceTableState 
     if document is None or node is None or place is None:
         return None
     try:
-        table = lance_files.MaintainedLanceTable(node, document, place)
-        return await lance_files.stored_table_state(services, table)
+        table = MaintainedLanceTable(node, document, place)
+        return await LANCE_MAINTENANCE.of(services).stored_table_state(services, table)
     except NotFound:
         return None
 
@@ -64,20 +64,20 @@ async def stored_state(services: NodeServices, node_id: int) -> LanceTableState 
 async def change_table(request: ActingRequest, *, kind: str, table_id: int, planned: PolicyTerms | None) -> str:
     """Execute an operation of a kind on a table's files. Returns the result as human-readable text.
 
-    Raises as `services.lance.row_operations.change_files`, and UnsupportedOperation for a kind that Lance tables do not
+    Raises as `LanceMaintenance.table_compact`, and UnsupportedOperation for a kind that Lance tables do not
     have, PermissionDenied for an expiry whose policy is not the `planned` one.
     """
     ctx, scope, levels = request
     if kind == COMPACT:
-        compaction = await lance_files.table_compact(ctx, scope, levels=levels)
+        compaction = await LANCE_MAINTENANCE.of(ctx.services).table_compact(ctx, scope, levels=levels)
         return f"{compaction.before} fragments became {compaction.after}"
     if kind == INDEXES:
-        refresh = await lance_files.indexes_refresh(ctx, scope, levels=levels)
+        refresh = await LANCE_MAINTENANCE.of(ctx.services).indexes_refresh(ctx, scope, levels=levels)
         trained = f"; trained again: {', '.join(refresh.trained)}" if refresh.trained else ""
         return f"{refresh.before - refresh.after} rows were added to indexes; {refresh.after} are missing{trained}"
     if kind != EXPIRE:
         raise UnsupportedOperation(f"Lance tables have no operation {kind}")
-    node = await ctx.read(scope, lambda request_view: lance_files.maintained_lance_table(request_view, levels).entity)
+    node = await ctx.read(scope, lambda request_view: maintained_lance_table(request_view, levels).entity)
     blocked = await removal_refusal(ctx, node)
     if blocked is not None:
         return f"nothing is removed: {blocked}"
@@ -88,7 +88,7 @@ async def change_table(request: ActingRequest, *, kind: str, table_id: int, plan
     plan = await clean_up_plan(ctx, state, node_id=table_id, policies=policies)
     if not plan.removed:
         return f"removed no versions; {len(state.versions)} stay"
-    done = await lance_files.versions_clean_up(ctx, scope, levels=levels, versions=plan.removed)
+    done = await LANCE_MAINTENANCE.of(ctx.services).versions_clean_up(ctx, scope, levels=levels, versions=plan.removed)
     return f"removed {len(done.removed)} versions and {done.removed_bytes} bytes; {done.after} versions stay"
 
 
