@@ -5,7 +5,8 @@ with plain statements.
 Each side has its own server, Spark and process. Each is warmed up on small data in the same tables, then gets the base
 data and each day of changes. Printed are seconds, CPU of Python, Java and server together, each as a multiple of plain
 statements, the time of a run's phases, and whether all sides have the same rows at the end. It judges nothing. Plain
-statements (`bench/tpch_statements.py`) run one after the other; a run executes up to four steps at once.
+statements (`bench/tpch_statements.py`) run one after the other; a run executes as many steps
+at once as it does by default.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def run(trial: Trial, *, ruled: bool, at_once: int) -> dict[str, float]:
     if not ruled:
         steps = tuple(replace(step, expectations=()) for step in project.declaration.steps)
         project = replace(project, declaration=replace(project.declaration, steps=steps))
-    ended = project.run(trial.spark, options=RunOptions(lease_s=600, at_once=at_once)).require()
+    ended = project.run(trial.spark, options=RunOptions(lease_s=600, at_once=at_once or None)).require()
     with project._client(trial.spark) as client:
         return _phases(client, ended.run)
 
@@ -149,7 +150,7 @@ def options(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--directory", type=Path, help="where data is kept; a temporary one else")
     parser.add_argument("--sides", nargs="+", choices=SIDES, default=list(SIDES))
     parser.add_argument(
-        "--at-once", type=int, default=4, help="steps of a run at the same time; 1 tells what each phase costs"
+        "--at-once", type=int, default=0, help="steps of a run at the same time; 0: as a run does by itself"
     )
     parser.add_argument("--slowest", type=int, default=12, help="so many of the longest phases are told")
     parser.add_argument("--side", choices=SIDES, help=argparse.SUPPRESS)

@@ -39,8 +39,8 @@ def written(
 ) -> tuple[StepBranch, WriteResult]:
     """Prepare the table, begin the branch, and write the DataFrame."""
     ready = prepare(spark, step, frame=frame, branch=branch)
-    metadata, schema = (ready.existing_table, ready.schema) if ready.is_ready else (None, None)
-    step_branch = replace(begin(spark, step, branch=branch, metadata=metadata), columns_to_drop=ready.columns_to_drop)
+    loaded, schema = (ready.existing_table, ready.schema) if ready.is_ready else (None, None)
+    step_branch = replace(begin(spark, step, branch=branch, loaded=loaded), columns_to_drop=ready.columns_to_drop)
     marks = {"limnos.run": "0123456789ab", "limnos.step": step.name}
     return step_branch, write(
         spark, step, frame=frame, branch=step_branch, marks=marks, whole=whole, run_at=run_at, schema=schema

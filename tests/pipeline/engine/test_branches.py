@@ -22,7 +22,7 @@ from limnos.pipeline.engine.branches import (
     require_branch,
     run_on_branch,
 )
-from limnos.pipeline.engine.metadata import _from_file, _from_machine, require_metadata
+from limnos.pipeline.engine.metadata import _decode, _from_file, require_metadata, require_table
 from limnos.pipeline.engine.tables import prepare
 from limnos.pipeline.engine.writes import write
 from limnos.pipeline.outcomes import StepBranch
@@ -71,13 +71,13 @@ def test_branch_starts_at_given_metadata(spark: SparkSession, table: Parts) -> N
     """A branch begins at the given metadata: a snapshot of another writer since then is neither read nor taken as the
     base.
     """
-    seen = require_metadata(spark, table)
+    seen = require_table(spark, table)
     spark.sql(f"INSERT INTO {engine.render_spark(table)} VALUES (7)")
 
-    branch = begin(spark, step_of(table), branch=BRANCH, metadata=seen)
+    branch = begin(spark, step_of(table), branch=BRANCH, loaded=seen)
 
-    assert (branch.base, branch.head) == (seen.head(), seen.head())
-    assert head(spark, branch) == seen.head()
+    assert (branch.base, branch.head) == (seen.metadata.head(), seen.metadata.head())
+    assert head(spark, branch) == seen.metadata.head()
     assert (7,) not in on_branch(spark, branch)
     assert require_metadata(spark, table).head() != branch.base
 
@@ -93,6 +93,19 @@ def test_statement_runs_once_only_if_plan_writes_branch(spark: SparkSession, tab
 
     assert on_branch(spark, branch) == sorted([*before, (42,)])
     assert on_main(spark, table) == before
+
+
+def test_statement_returns_table_as_its_commit_left_it(spark: SparkSession, table: Parts) -> None:
+    """The table that a statement returns without another load is the one that a load returns."""
+    branch = begin(spark, step_of(table), branch=BRANCH)
+
+    written_table = run_on_branch(
+        spark, f"INSERT INTO {branch_identifier(branch)} SELECT 42", branch=branch, kinds=APPENDS
+    )
+
+    assert written_table is not None
+    assert written_table.metadata == require_metadata(spark, table)
+    assert written_table.metadata.head(BRANCH) != branch.head
 
 
 def test_later_attempt_reuses_snapshot_of_finished_step(spark: SparkSession, table: Parts) -> None:
@@ -228,12 +241,14 @@ def test_metadata_from_file_equals_sparks_copy(spark: SparkSession, table: Parts
     begin(spark, step_of(table), branch=BRANCH)
     name = engine.render_spark(table)
 
-    import json
+    ours, theirs = _decode(_from_file(spark, name)), require_metadata(spark, table)
 
-    ours, theirs = json.loads(_from_file(spark, name)), json.loads(_from_machine(spark, name, catalog="main"))
-    assert {key: ours[key] for key in ("table-uuid", "refs", "snapshots", "schemas")} == {
-        key: theirs[key] for key in ("table-uuid", "refs", "snapshots", "schemas")
-    }
+    assert (ours.table_uuid, ours.refs, ours.snapshots, ours.schemas) == (
+        theirs.table_uuid,
+        theirs.refs,
+        theirs.snapshots,
+        theirs.schemas,
+    )
 
 
 def test_step_is_done_if_failed_write_has_committed(

@@ -10,7 +10,14 @@ import pytest
 
 from limnos.model.errors import NotFound
 from limnos.names import engine
-from limnos.pipeline.engine.metadata import TableMetadata, TableSnapshot, is_classic, metadata_of, require_metadata
+from limnos.pipeline.engine.metadata import (
+    TableMetadata,
+    TableSnapshot,
+    is_classic,
+    metadata_of,
+    require_metadata,
+    require_table,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -80,3 +87,16 @@ def test_branch_ancestors_in_a_circle_end() -> None:
     metadata = msgspec.structs.replace(FOUND, snapshots=circle)
 
     assert [each.snapshot_id for each in metadata.ancestors(2)] == [2, 1]
+
+
+def test_loaded_table_has_the_columns_that_spark_reads(spark: SparkSession, place: tuple[str, ...]) -> None:
+    """The columns of a loaded table, converted without a request, are those of a DataFrame that reads it."""
+    table = (*place, "typed")
+    name = engine.render_spark(table)
+    spark.sql(
+        f"CREATE TABLE {name} (id bigint NOT NULL COMMENT 'key', price decimal(12, 3), day date, at timestamp,"
+        " local timestamp_ntz, `a.b` struct<x: int COMMENT 'inner', `y z`: array<string>>, m map<string, double>, raw"
+        " binary, ok boolean, small float) TBLPROPERTIES ('format-version' = '3')"
+    )
+
+    assert require_table(spark, table).columns(spark, table) == spark.table(name).schema

@@ -97,6 +97,7 @@ class FakeEngine:
     expired: set[Parts] = field(default_factory=set)
     sources: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Names of the sources that a step reads in addition to tables, by its table."""
+    at_once: int = 4
     mended: dict[str, bool | None] = field(default_factory=dict)
     """The answers of `changed` per source. Others have not changed."""
 
@@ -190,6 +191,10 @@ class FakeEngine:
             lineage=lineage,
             copied_from=context.built.get(step.name),
         )
+
+    def steps_at_once(self) -> int:
+        """Propose the number that the test set."""
+        return self.at_once
 
     def tasks(self, step: str) -> FakeTaskCounts:
         """Return task counts with half of the tasks done."""

@@ -111,6 +111,28 @@ def test_inputs_are_pinned_at_run_start(rig: PipelineRig) -> None:
     }
 
 
+@pytest.mark.parametrize("options, most", [({}, 1), ({"at_once": 2}, 2)])
+def test_engine_proposes_number_of_steps_at_once(rig: PipelineRig, options: dict[str, int], most: int) -> None:
+    """As many steps run at the same time as the engine proposes, unless the run's options have a number."""
+    running: list[str] = []
+    counts: list[int] = []
+    both = threading.Event()
+
+    def enter(step: StepDeclaration, context: StepContext) -> None:
+        running.append(step.name)
+        counts.append(len(running))
+        if len(running) > 1 or most == 1:
+            both.set()
+        assert both.wait(60)
+
+    rig.engine.at_once, rig.engine.before = 1, enter
+    rig.engine.after = lambda step, context: running.remove(step.name)
+    ended = rig.run(rig.pipeline(a="", b="", c=""), **options)
+
+    assert ended.why is EndReason.DONE, ended.message
+    assert max(counts) == most
+
+
 def test_failed_step_publishes_nothing_and_resume_reruns_it(rig: PipelineRig) -> None:
     """After the failure nothing is published; the resume runs only the failed step, and publishes what both attempts
     made.

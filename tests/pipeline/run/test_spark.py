@@ -169,7 +169,7 @@ def test_step_sends_a_fixed_number_of_requests(place: Place) -> None:
     for name in ("beat-run", "load-config", "load-pipeline"):
         request_counts.pop(name, None)
     assert request_counts == {
-        "load-table": 12,
+        "load-table": 7,
         "commit-table": 2,
         "put-step": 2,
         "report-metrics": 1,

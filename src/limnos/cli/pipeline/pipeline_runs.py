@@ -34,7 +34,10 @@ ConnectFlag = Annotated[
     str | None,
     Parameter(group=SPARK, env_var="LIMNOS_SPARK_CONNECT", help="Spark Connect server, sc://host:15002."),
 ]
-AtOnceFlag = Annotated[int, Parameter(group=SPARK, help="Maximum number of concurrent steps.")]
+AtOnceFlag = Annotated[
+    int | None,
+    Parameter(group=SPARK, help="Maximum number of concurrent steps: by default 4, or the cores of a local Spark."),
+]
 Lease = Annotated[int, Parameter(help="Seconds after the last heartbeat when the run can be resumed elsewhere.")]
 Param = Annotated[list[str] | None, Parameter(negative="", help="NAME=VALUE of a parameter; may be repeated.")]
 OnlyFlag = Annotated[list[str] | None, Parameter(negative="", help="Run only this step; may be repeated.")]
@@ -78,7 +81,7 @@ def run(
     wait: Annotated[float, Parameter(help="Maximum wait for another run of the pipeline to end, in seconds.")] = 0,
     away: Annotated[float, Parameter(help="Maximum wait for an unreachable server, in seconds.")] = 600,
     lease: Lease = 30,
-    at_once: AtOnceFlag = 4,
+    at_once: AtOnceFlag = None,
     master: MasterFlag = LOCAL,
     connect: ConnectFlag = None,
     helper: HelperFlag = None,
@@ -146,7 +149,7 @@ def promote(
     wait: Annotated[float, Parameter(help="Maximum wait for another run of the pipeline to end, in seconds.")] = 0,
     away: Annotated[float, Parameter(help="Maximum wait for an unreachable server, in seconds.")] = 600,
     lease: Lease = 30,
-    at_once: AtOnceFlag = 4,
+    at_once: AtOnceFlag = None,
     master: MasterFlag = LOCAL,
     connect: ConnectFlag = None,
     common: CommonFlags = DEFAULTS,
@@ -217,7 +220,7 @@ def resume(
     *,
     away: Annotated[float, Parameter(help="Maximum wait for an unreachable server, in seconds.")] = 600,
     lease: Lease = 30,
-    at_once: AtOnceFlag = 4,
+    at_once: AtOnceFlag = None,
     master: MasterFlag = LOCAL,
     connect: ConnectFlag = None,
     common: CommonFlags = DEFAULTS,

@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING, NamedTuple
 from limnos.model.errors import BadRequest, CommitConflict, NotFound
 from limnos.names import engine
 from limnos.pipeline.context import MADE_BY
-from limnos.pipeline.engine.metadata import MAIN, TableMetadata, is_classic, metadata_of, require_metadata
+from limnos.pipeline.engine.metadata import (
+    MAIN,
+    LoadedTable,
+    TableMetadata,
+    is_classic,
+    loaded_from,
+    metadata_of,
+    require_metadata,
+    require_table,
+)
 from limnos.pipeline.engine.parser import Java
 from limnos.pipeline.outcomes import StepBranch
 
@@ -56,24 +65,25 @@ def begin(
     *,
     branch: str,
     at: int | None = None,
-    metadata: TableMetadata | None = None,
+    loaded: LoadedTable | None = None,
 ) -> StepBranch:
     """Create `branch` of the step's table at the head of `main`, or at the snapshot `at` of an earlier attempt.
 
     An existing branch of that name is replaced. The result's `base` is the head of `main`; with `at` it is the base of
     the earlier attempt.
 
-    `metadata` is the table's metadata, if the caller has just read it. Publishing then asserts that state, so it
-    detects any later change.
+    `loaded` is the table, if the caller has just loaded it. Publishing then asserts that state, so it detects any later
+    change.
 
     Raises:
         NotFound: The table or the snapshot does not exist.
         CommitConflict: `main` has moved since the earlier attempt began. Run the step again from `main`.
     """
-    metadata = metadata or require_metadata(spark, step.table)
+    loaded = loaded or require_table(spark, step.table)
+    metadata = loaded.metadata
     base = metadata.head() if at is None else _base_of(metadata, table=step.table, at=at)
     start = base if at is None else at
-    _begin_at(spark, step.table, branch=branch, start=start)
+    _begin_at(spark, step.table, branch=branch, start=start, loaded=loaded)
     if start is None:  # creating a branch of an empty table adds an empty snapshot
         metadata = require_metadata(spark, step.table)
         start = metadata.head(branch)
@@ -118,18 +128,22 @@ def base_mark(branch: StepBranch) -> dict[str, str]:
     return {BASE_MARK: _NO_BASE if branch.base is None else str(branch.base)}
 
 
-def run_on_branch(spark: SparkSession, statement: str, *, branch: StepBranch, kinds: frozenset[WriteKind]) -> None:
+def run_on_branch(
+    spark: SparkSession, statement: str, *, branch: StepBranch, kinds: frozenset[WriteKind]
+) -> LoadedTable | None:
     """Run a statement after checking that it writes `branch` as one of `kinds`.
 
-    A classic session runs exactly the plan that was checked. Raises BadRequest before anything is written.
+    A classic session runs exactly the plan that was checked. Returns the table as its commit left it; None over Spark
+    Connect. Raises BadRequest before anything is written.
     """
     if not is_classic(spark):
         require_branch(spark, statement, branch=branch, kinds=kinds)
         spark.sql(statement)
-        return
+        return None
     plan = _analyse_statement(spark, statement)
     _require(_target(plan), branch=branch, kinds=kinds)
     spark._jsparkSession.sessionState().executePlan(plan, _mode(spark).ALL()).commandExecuted()  # noqa: SLF001 - plans are Spark's own
+    return loaded_from(spark, _iceberg_table(plan).table())
 
 
 def require_branch(spark: SparkSession, statement: str, *, branch: StepBranch, kinds: frozenset[WriteKind]) -> None:
@@ -165,13 +179,26 @@ def _base_of(metadata: TableMetadata, *, table: Parts, at: int) -> int | None:
     return base
 
 
-def _begin_at(spark: SparkSession, table: Parts, *, branch: str, start: int | None) -> None:
+def _begin_at(spark: SparkSession, table: Parts, *, branch: str, start: int | None, loaded: LoadedTable) -> None:
     name, ref = engine.render_spark(table), engine.render_spark((branch,))
     if start is None:
         spark.sql(f"ALTER TABLE {name} DROP BRANCH IF EXISTS {ref}")
         spark.sql(f"ALTER TABLE {name} CREATE BRANCH {ref} RETAIN {_RETAIN_DAYS} DAYS")
         return
+    if loaded.java is not None and branch not in loaded.metadata.refs:
+        _commit_branch(spark, loaded.java, branch=branch, start=start)
+        return
     spark.sql(f"ALTER TABLE {name} CREATE OR REPLACE BRANCH {ref} AS OF VERSION {start} RETAIN {_RETAIN_DAYS} DAYS")
+
+
+def _commit_branch(spark: SparkSession, table: Java, *, branch: str, start: int) -> None:
+    """Create a branch of a loaded table by one request. A statement would load the table three times before it."""
+    iceberg: Java = spark._jvm.org.apache.iceberg  # type: ignore[union-attr]  # noqa: SLF001
+    age_ms = _RETAIN_DAYS * 24 * 3600 * 1000
+    reference = iceberg.SnapshotRef.branchBuilder(start).maxRefAgeMs(age_ms).build()
+    operations = table.operations()
+    base = operations.current()
+    operations.commit(base, iceberg.TableMetadata.buildFrom(base).setRef(branch, reference).build())
 
 
 def _branch(metadata: TableMetadata, *, table: Parts, name: str, base: int | None, head: int | None) -> StepBranch:
@@ -211,11 +238,14 @@ def _target(plan: Java) -> _WriteTarget:
         return _WriteTarget(node)
     relation = plan.table()
     identifier = relation.identifier().get()
-    table = relation.table()
-    if table.getClass().getSimpleName() == "RowLevelOperationTable":
-        table = table.table()
     name = (relation.catalog().get().name(), *identifier.namespace(), identifier.name())
-    return _WriteTarget(node, name, table.branch())
+    return _WriteTarget(node, name, _iceberg_table(plan).branch())
+
+
+def _iceberg_table(plan: Java) -> Java:
+    """Return the `SparkTable` that an analyzed plan writes."""
+    table = plan.table().table()
+    return table.table() if table.getClass().getSimpleName() == "RowLevelOperationTable" else table
 
 
 def _written_table_of_text(spark: SparkSession, statement: str) -> _WriteTarget:

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_STEPS_AT_ONCE = 4
+
 Session: TypeAlias = "SparkSession"
 """The type of a Spark session, for modules that do not import Spark."""
 
@@ -139,6 +141,12 @@ class SparkEngine:
             from limnos.pipeline.engine.lance.execution import carry_out_lance  # noqa: PLC0415 - loads Lance's library
 
             return carry_out_lance(spark, step, context=context, access=self._access or access_of(self._spark))
+
+    def steps_at_once(self) -> int:
+        """Return 4, or the cores of a local Spark if they are fewer: further steps would only compete for them."""
+        if not self._classic or not str(self._spark.sparkContext.master).startswith("local"):
+            return _STEPS_AT_ONCE
+        return min(_STEPS_AT_ONCE, self._spark.sparkContext.defaultParallelism)
 
     def tasks(self, step: str) -> TaskCounts:
         """Return the counts of done and submitted Spark tasks of a running step."""

@@ -18,6 +18,7 @@ from limnos.pipeline.engine.branches import MERGES, WriteKind, branch_identifier
 from limnos.pipeline.engine.changes import fitted_columns, quote_column
 from limnos.pipeline.engine.inserting import insert
 from limnos.pipeline.engine.keys import are_distinct, require_keys
+from limnos.pipeline.engine.metadata import LoadedTable
 from limnos.pipeline.engine.session import temporary_view
 from limnos.pipeline.engine.staging import staged_rows
 from limnos.pipeline.outcomes import StepBranch
@@ -33,12 +34,13 @@ def merge(
     branch: StepBranch,
     schema: StructType,
     excluded: DataFrame | None = None,
-) -> None:
+) -> LoadedTable | None:
     """Merge the DataFrame's rows into the new branch `branch`, by the step's keys.
 
     `excluded` are rows that rules took out: with `delete_missing`, the table keeps its rows of these keys.
 
-    Raises KeyViolation, and BadRequest if the plan would write elsewhere, before anything is written.
+    Returns the table as the commit left it; None over Spark Connect. Raises KeyViolation, and BadRequest if the plan
+    would write elsewhere, before anything is written.
     """
     spark = frame.sparkSession
     column = (
@@ -52,11 +54,11 @@ def merge(
     ):
         require_keys(source, step.write.keys, step=step.name, distinct=distinct)
         if branch.base is None:  # the table has no rows yet, so nothing can match
-            insert(source.where(~f.col(DELETE_COLUMN)).drop(DELETE_COLUMN), branch=branch, kind=WriteKind.APPEND)
-            return
+            new_rows = source.where(~f.col(DELETE_COLUMN)).drop(DELETE_COLUMN)
+            return insert(new_rows, branch=branch, kind=WriteKind.APPEND)
         statement = _statement(step, schema, branch=branch, view=view)
         # Spark plans a merge that only inserts as an append.
-        run_on_branch(spark, statement, branch=branch, kinds=MERGES | {WriteKind.APPEND})
+        return run_on_branch(spark, statement, branch=branch, kinds=MERGES | {WriteKind.APPEND})
 
 
 def with_kept_keys(

@@ -7,15 +7,19 @@ the JVM's loaded table; over Spark Connect the newest metadata file is read.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 import msgspec
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
 
 from limnos.model.errors import NotFound
 from limnos.names import engine
 from limnos.pipeline.declaration import Parts
+from limnos.pipeline.engine.parser import Java
 
 MAIN = "main"
 _ABSENT = frozenset({"TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "NO_SUCH_TABLE_EXCEPTION"})
@@ -147,28 +151,64 @@ class TableMetadata(msgspec.Struct, frozen=True, rename="kebab", kw_only=True):
             snapshot = None if parent is None else known.pop(parent, None)
 
 
-def metadata_of(spark: SparkSession, table: Parts) -> TableMetadata | None:
-    """Return the metadata of `table` (catalog first); None if it does not exist or the caller may not see it."""
+@dataclass(frozen=True, slots=True)
+class LoadedTable:
+    """A table as it was when it was loaded: its metadata, and in a classic session the JVM's object, which saves
+    requests of the server that another load would need.
+    """
+
+    metadata: TableMetadata
+    java: Java | None = None
+    """An `org.apache.iceberg.Table`."""
+
+    def columns(self, spark: SparkSession, table: Parts) -> StructType:
+        """Return the table's columns in Spark's types. `table` is its path."""
+        if self.java is None:
+            return spark.table(engine.render_spark(table)).schema
+        converted = spark._jvm.org.apache.iceberg.spark.SparkSchemaUtil.convert(self.java.schema())  # type: ignore[union-attr]  # noqa: SLF001
+        return StructType.fromJson(json.loads(converted.json()))
+
+
+def load_table(spark: SparkSession, table: Parts) -> LoadedTable | None:
+    """Load `table` (catalog first); None if it does not exist or the caller may not see it."""
     name = engine.render_spark(table)
     try:
-        text = _from_machine(spark, name, catalog=table[0]) if is_classic(spark) else _from_file(spark, name)
+        if is_classic(spark):
+            return loaded_from(spark, _load_in_machine(spark, name, catalog=table[0]))
+        return LoadedTable(_decode(_from_file(spark, name)))
     except AnalysisException as error:
         if error.getCondition() in _ABSENT:
             return None
         raise
-    return msgspec.json.decode(text, type=TableMetadata)
+
+
+def loaded_from(spark: SparkSession, java: Java) -> LoadedTable:
+    """Return the state that the JVM's `org.apache.iceberg.Table` has, without a request."""
+    text: str = spark._jvm.org.apache.iceberg.TableMetadataParser.toJson(java.operations().current())  # type: ignore[union-attr]  # noqa: SLF001
+    return LoadedTable(_decode(text.encode()), java)
+
+
+def metadata_of(spark: SparkSession, table: Parts) -> TableMetadata | None:
+    """Return the metadata of `table` (catalog first); None if it does not exist or the caller may not see it."""
+    loaded = load_table(spark, table)
+    return None if loaded is None else loaded.metadata
 
 
 def require_metadata(spark: SparkSession, table: Parts) -> TableMetadata:
     """Return the metadata of `table`. Raises NotFound if it does not exist or the caller may not see it."""
-    metadata = metadata_of(spark, table)
-    if metadata is None:
+    return require_table(spark, table).metadata
+
+
+def require_table(spark: SparkSession, table: Parts) -> LoadedTable:
+    """Load `table` (catalog first). Raises NotFound if it does not exist or the caller may not see it."""
+    loaded = load_table(spark, table)
+    if loaded is None:
         raise NotFound(
             f"Table {engine.render_spark(table)} does not exist (any more), or you may not see it. If it was dropped or"
             " renamed during the run: run the pipeline again.",
             kind="table",
         )
-    return metadata
+    return loaded
 
 
 def is_classic(spark: SparkSession) -> bool:
@@ -179,16 +219,19 @@ def is_classic(spark: SparkSession) -> bool:
         return False
 
 
-def _from_machine(spark: SparkSession, name: str, *, catalog: str) -> bytes:
+def _decode(text: bytes) -> TableMetadata:
+    return msgspec.json.decode(text, type=TableMetadata)
+
+
+def _load_in_machine(spark: SparkSession, name: str, *, catalog: str) -> Java:
     # Load the catalog first, so that an unreachable one raises its own error. Iceberg's helper would take its name for
     # a namespace.
     spark._jsparkSession.sessionState().catalogManager().catalog(catalog)  # noqa: SLF001
-    packages = spark._jvm.org.apache.iceberg  # type: ignore[union-attr]  # noqa: SLF001
-    table = packages.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name)  # noqa: SLF001
+    packages = spark._jvm.org.apache.iceberg.spark  # type: ignore[union-attr]  # noqa: SLF001
+    table: Java = packages.Spark3Util.loadIcebergTable(spark._jsparkSession, name)  # noqa: SLF001
     if spark.conf.get(f"spark.sql.catalog.{catalog}.cache-enabled", "true") != "false":
         table.refresh()  # without the catalog's cache the table has just been loaded
-    text: str = packages.TableMetadataParser.toJson(table.operations().current())
-    return text.encode()
+    return table
 
 
 def _from_file(spark: SparkSession, name: str) -> bytes:

@@ -239,7 +239,7 @@ class StepExecution:
             context.check()
             known = preparation if preparation.is_ready else None
             branch = begin(
-                self.spark, step, branch=context.branch, metadata=None if known is None else known.existing_table
+                self.spark, step, branch=context.branch, loaded=None if known is None else known.existing_table
             )
         self.branches.append(replace(branch, columns_to_drop=preparation.columns_to_drop))
         return self.branches[-1], None if known is None else known.schema

@@ -31,7 +31,7 @@ from limnos.pipeline.engine.changes import (
     storable,
 )
 from limnos.pipeline.engine.layout import column_docs, partition_of, partition_term, same_term, sort_of, sort_term
-from limnos.pipeline.engine.metadata import TableMetadata, metadata_of
+from limnos.pipeline.engine.metadata import LoadedTable, TableMetadata, load_table, metadata_of
 from limnos.pipeline.failures import OutputGone
 
 
@@ -46,8 +46,8 @@ class TablePreparation:
     statements: tuple[str, ...] = ()
     columns_to_drop: tuple[str, ...] = ()
     """Columns that the step allows to be dropped. They are written as NULL, and dropped when the run is published."""
-    existing_table: TableMetadata | None = None
-    """Metadata of the existing table; None if there is none."""
+    existing_table: LoadedTable | None = None
+    """The existing table; None if there is none."""
     schema: StructType | None = None
     """Columns of the existing table; None if there is none."""
 
@@ -83,8 +83,8 @@ def preparation(
     require_single_names(struct_type)
     require_free_names(step.name, struct_type.names)
     _check_columns(step, struct_type)
-    metadata = metadata_of(spark, step.table)
-    if metadata is None:
+    loaded = load_table(spark, step.table)
+    if loaded is None:
         if step.table in existing_tables:
             raise OutputGone(f"{'.'.join(step.table)} existed when the run began and no longer exists")
         result = storable(struct_type)
@@ -93,8 +93,9 @@ def preparation(
             columns=result,
             statements=tuple(_making(step, result, branch=branch, existing_tables=existing_tables)),
         )
+    metadata = loaded.metadata
     _check_layout(spark, step, metadata=metadata)
-    have = spark.table(engine.render_spark(step.table)).schema
+    have = loaded.columns(spark, step.table)
     changes = changes_between(have, struct_type)
     dropped = _allowed_drops(step, changes, metadata=metadata)
     _check_lossy(step, changes)
@@ -105,7 +106,7 @@ def preparation(
         changes=changes,
         statements=statements,
         columns_to_drop=tuple(map(dotted_path, dropped)),
-        existing_table=metadata,
+        existing_table=loaded,
         schema=have,
     )
 

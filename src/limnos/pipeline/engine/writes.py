@@ -21,7 +21,7 @@ from limnos.pipeline.engine.changes import fit_frame
 from limnos.pipeline.engine.history import HistorySource, keep_history
 from limnos.pipeline.engine.inserting import insert
 from limnos.pipeline.engine.merging import merge
-from limnos.pipeline.engine.metadata import TableMetadata, require_metadata
+from limnos.pipeline.engine.metadata import LoadedTable, TableMetadata, require_metadata
 from limnos.pipeline.engine.session import settings, snapshot_summary_settings
 from limnos.pipeline.failures import WholeReadNeeded
 
@@ -88,11 +88,13 @@ def write(
         NotFound: The branch or its table was dropped by another client.
     """
     entries = {**marks, **base_mark(branch), PART_MARK: "1 of 1"}
-    before = branch.head
+    before, loaded = branch.head, None
     columns = schema or spark.table(engine.render_spark(branch.table)).schema
     with settings(spark, snapshot_summary_settings(entries)):
         try:
-            _carry_out(step, frame=frame, branch=branch, schema=columns, whole=whole, run_at=run_at, excluded=excluded)
+            loaded = _carry_out(
+                step, frame=frame, branch=branch, schema=columns, whole=whole, run_at=run_at, excluded=excluded
+            )
         except WholeReadNeeded:
             raise
         except Exception:
@@ -100,7 +102,8 @@ def write(
             if not _has_landed(metadata, branch=branch, before=before, marks=entries):
                 raise
             logger.info("The response to a write to %s was lost, but the write succeeded", branch_identifier(branch))
-    return _write_result(require_metadata(spark, branch.table), branch=branch, before=before)
+    metadata = require_metadata(spark, branch.table) if loaded is None else loaded.metadata
+    return _write_result(metadata, branch=branch, before=before)
 
 
 def _carry_out(
@@ -112,17 +115,18 @@ def _carry_out(
     whole: bool,
     run_at: dt.datetime | None,
     excluded: DataFrame | None,
-) -> None:
+) -> LoadedTable | None:
+    """Write the rows. Returns the table as the commit left it, if that is known."""
     mode = step.write.mode
     if mode is WriteMode.MERGE:
-        merge(step, frame, branch=branch, schema=schema, excluded=excluded)
-    elif mode is WriteMode.HISTORY:
+        return merge(step, frame, branch=branch, schema=schema, excluded=excluded)
+    if mode is WriteMode.HISTORY:
         increment = step.incremental and not whole and branch.base is not None
         source = HistorySource(frame=frame, run_at=run_at, increment=increment, excluded=excluded)
         keep_history(step, source, branch=branch, schema=schema)
-    else:
-        kind = WriteKind.OVERWRITE if mode is WriteMode.APPEND and whole else _INSERTS[mode]
-        insert(fit_frame(frame, schema), branch=branch, kind=kind)
+        return None
+    kind = WriteKind.OVERWRITE if mode is WriteMode.APPEND and whole else _INSERTS[mode]
+    return insert(fit_frame(frame, schema), branch=branch, kind=kind)
 
 
 def _has_landed(metadata: TableMetadata, *, branch: StepBranch, before: int | None, marks: Mapping[str, str]) -> bool:

@@ -51,6 +51,9 @@ class StepEngine(Protocol):
     def carry_out(self, step: StepDeclaration, *, context: StepContext) -> StepOutcome:
         """Execute one step on its branch. Raises StepError, and the errors of `context.check`."""
 
+    def steps_at_once(self) -> int:
+        """Return the number of steps that may run at the same time where the run's options say nothing."""
+
     def tasks(self, step: str) -> TaskProgress:
         """Return the counts of done and submitted Spark tasks of a running step."""
 

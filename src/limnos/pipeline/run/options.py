@@ -44,8 +44,8 @@ class RunOptions:
     """The environment whose rows are copied where a step's inputs and definition are the same."""
     due: str | None = None
     """The due time for which a schedule started the run; the run's record has it."""
-    at_once: int = 4
-    """The maximum number of steps that run at the same time."""
+    at_once: int | None = None
+    """The maximum number of steps that run at the same time; None: the number that the engine proposes."""
     lease_s: int = 30
     wait_s: float = 0
     """The maximum wait for the end of another run of the pipeline, in seconds."""

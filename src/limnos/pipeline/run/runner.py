@@ -143,9 +143,8 @@ class AttemptRunner:
             self._outcomes.pop(name, None)
         needs = {name: self.work.needs[name] for name in self._steps if name in names}
         began = time.monotonic()
-        carried = run_schedule(
-            needs, self._run_step, at_once=self.work.options.at_once, stop=self.stop, halt=self.engine.halt
-        )
+        at_once = self.work.options.at_once or self.engine.steps_at_once()
+        carried = run_schedule(needs, self._run_step, at_once=at_once, stop=self.stop, halt=self.engine.halt)
         self.times.steps += time.monotonic() - began
         self.stop.check()
         if not carried.failed:
