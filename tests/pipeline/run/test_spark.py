@@ -178,7 +178,7 @@ def test_step_sends_a_fixed_number_of_requests(place: Place) -> None:
         "transaction": 1,
         "list-pipelines": 1,
         "explain-access": 2,
-        "load-catalog": 1,
+        "list-catalogs": 2,
     }
 
 
