@@ -61,8 +61,8 @@ class Cost:
 class Bench:
     """A server, a warm Spark, and meters of both."""
 
-    def __init__(self, spark: SparkSession, *, uri: str, token: str, pid: int) -> None:
-        self.spark = spark
+    def __init__(self, spark: SparkSession, *, uri: str, token: str, pid: int, at_once: int | None) -> None:
+        self.spark, self.at_once = spark, at_once
         self.client = Client(uri, token=token)
         self.uri, self.token = uri, token
         self._processes = (pid, os.getpid())
@@ -80,11 +80,11 @@ class Bench:
 
     def run(self, project: Project, *, full: bool = False) -> None:
         """Run a pipeline and publish it."""
-        project.run(self.spark, options=RunOptions(lease_s=300, full=full)).require()
+        project.run(self.spark, options=RunOptions(lease_s=300, full=full, at_once=self.at_once)).require()
 
 
 @contextmanager
-def opened(heap: str) -> Iterator[Bench]:
+def opened(heap: str, *, at_once: int | None = None) -> Iterator[Bench]:
     """Open a server over its own store, and a Spark session for it."""
     with tempfile.TemporaryDirectory(prefix="limnos-bench-") as place:
         data = Path(place) / "data"
@@ -99,7 +99,7 @@ def opened(heap: str) -> Iterator[Bench]:
             spark = session(uri, token=token, config=settings)
             try:
                 spark.sql(f"CREATE NAMESPACE {_SPACE}")
-                yield Bench(spark, uri=uri, token=token, pid=pid)
+                yield Bench(spark, uri=uri, token=token, pid=pid, at_once=at_once)
             finally:
                 spark.stop()
 
@@ -265,6 +265,7 @@ def options(arguments: list[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--rounds", type=int, default=3, help="of which the middle one stands, after one to warm up")
     parser.add_argument("--again", type=int, default=5, help="rounds of check and plan again; 0 leaves them out")
+    parser.add_argument("--at-once", type=int, help="steps of a run at the same time; by default as a run does")
     parser.add_argument("--memory", default="2g", help="of Spark's Java machine")
     parsed_arguments = parser.parse_args(arguments)
     if (
@@ -286,7 +287,7 @@ def _merges(bench: Bench, arguments: argparse.Namespace) -> None:
 def main() -> int:
     """Measure and print."""
     arguments = options()
-    with opened(arguments.memory) as bench:
+    with opened(arguments.memory, at_once=arguments.at_once) as bench:
         if arguments.steps:
             runner, _ = compared(
                 bench, f"{arguments.steps} steps", trivial(bench, steps=arguments.steps), rounds=arguments.rounds

@@ -36,7 +36,7 @@ ConnectFlag = Annotated[
 ]
 AtOnceFlag = Annotated[
     int | None,
-    Parameter(group=SPARK, help="Maximum number of concurrent steps: by default 4, or the cores of a local Spark."),
+    Parameter(group=SPARK, help="Maximum number of concurrent steps; by default 4, on few local cores fewer."),
 ]
 Lease = Annotated[int, Parameter(help="Seconds after the last heartbeat when the run can be resumed elsewhere.")]
 Param = Annotated[list[str] | None, Parameter(negative="", help="NAME=VALUE of a parameter; may be repeated.")]

@@ -143,10 +143,12 @@ class SparkEngine:
             return carry_out_lance(spark, step, context=context, access=self._access or access_of(self._spark))
 
     def steps_at_once(self) -> int:
-        """Return 4, or the cores of a local Spark if they are fewer: further steps would only compete for them."""
+        """Return 4. On a local Spark at most one more than its cores, which work while one step waits for a commit:
+        further steps would only compete for them.
+        """
         if not self._classic or not str(self._spark.sparkContext.master).startswith("local"):
             return _STEPS_AT_ONCE
-        return min(_STEPS_AT_ONCE, self._spark.sparkContext.defaultParallelism)
+        return min(_STEPS_AT_ONCE, self._spark.sparkContext.defaultParallelism + 1)
 
     def tasks(self, step: str) -> TaskCounts:
         """Return the counts of done and submitted Spark tasks of a running step."""
