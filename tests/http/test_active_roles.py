@@ -161,6 +161,7 @@ def test_requests_that_need_no_role_are_allowed(ana: DriverNode) -> None:
     assert (created_status, ask(ana, LAKE, "NONE").status, ask(ana, "/api/health", "a,").status) == (200, 200, 200)
 
 
+@pytest.mark.room("lance")
 def test_malformed_header_is_refused_in_each_protocols_format(ana: DriverNode) -> None:
     """Gravitino, Iceberg and Lance REST refuse a malformed header with 400 in their own error format. The own API
     refuses every such header, because it does not support it.

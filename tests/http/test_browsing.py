@@ -86,6 +86,7 @@ def by_pages(node: DriverNode, parent: tuple[str, ...], user: str) -> list[tuple
             return paths
 
 
+@pytest.mark.room("lance")
 @pytest.mark.parametrize("user", CALLERS)
 def test_catalog_lists_name_the_visible_catalogs(lake: DriverNode, user: str) -> None:
     """The lists of Gravitino and Lance name the visible catalogs. Gravitino's list with details has only catalogs that
@@ -100,6 +101,7 @@ def test_catalog_lists_name_the_visible_catalogs(lake: DriverNode, user: str) ->
     assert [each["name"] for each in details] == (["main"] if user == "ben" else [])
 
 
+@pytest.mark.room("lance")
 @pytest.mark.parametrize("user", CALLERS)
 def test_namespace_lists_of_all_protocols_equal_the_model(lake: DriverNode, user: str) -> None:
     """At every place, the lists of all protocols equal the model, complete and in pages, or are refused if the model
@@ -142,6 +144,7 @@ def test_dataverses_equal_the_listed_namespaces(lake: DriverNode, user: str) -> 
         assert ("1970" in timestamps[name]) == (not truth.sees(containers[path]))
 
 
+@pytest.mark.room("lance")
 def test_name_only_namespace_cannot_be_read_or_changed(lake: DriverNode) -> None:
     """A namespace of which only the name is visible cannot be read or changed, and neither can its tables, owner and
     properties.
@@ -166,6 +169,7 @@ def test_name_only_namespace_cannot_be_read_or_changed(lake: DriverNode) -> None
     assert lake.get("/iceberg/v1/config?warehouse=main", user="ana").status == 404
 
 
+@pytest.mark.room("lance")
 def test_revoke_hides_the_name_in_the_next_list(tmp_path: Path) -> None:
     """After a revoke the next list of every protocol lacks the name, or is refused."""
     with wire.node_over(tmp_path) as node:

@@ -77,7 +77,7 @@ def _is_one_of(request: Request, others: list[Request]) -> bool:
 
 
 @pytest.mark.parametrize(
-    "ask", [pytest.param(each, marks=pytest.mark.room("search")) if each == "search" else each for each in ASKS]
+    "ask", [pytest.param(each, marks=pytest.mark.room(each)) if each in ("search", "lance") else each for each in ASKS]
 )
 def test_answered_request_is_freed_without_the_garbage_collector(wire: SocketWire, ask: str) -> None:
     """A request is in no reference cycle, so its body and its answer are not kept until a collection."""

@@ -40,7 +40,7 @@ def test_maximum_number_of_arrays_is_accepted(body: bytes) -> None:
         "/iceberg/v1/lake.main/namespaces",
         pytest.param("/api/metalakes/lake/catalogs/main/schemas", marks=pytest.mark.room("gravitino")),
         "/api/limnos/v1/metalakes/lake/catalogs/main/move",
-        "/lance/v1/namespace/a/create",
+        pytest.param("/lance/v1/namespace/a/create", marks=pytest.mark.room("lance")),
         pytest.param("/query/service", marks=pytest.mark.room("sqlpp")),
     ],
 )

@@ -199,6 +199,7 @@ def mend(node: DriverNode, lake: str) -> None:
         pass
 
 
+@pytest.mark.room("lance")
 def test_conflicting_locations_are_reported_until_repaired(
     settings: Settings, lake: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -339,6 +339,7 @@ def test_pages_continue_with_source_token_and_omit_hidden_objects(far: FarCatalo
     assert (admin_names, seen) == ([f"t{at}" for at in range(5)], ["t3"])
 
 
+@pytest.mark.room("lance")
 def test_gravitino_rest_lists_source_tables_without_secrets(far: FarCatalog) -> None:
     """Over Gravitino REST, clients get the same tables with their columns, and no answer contains the catalog's
     secrets.

@@ -223,6 +223,7 @@ def test_restricted_user_cannot_move_table_out_of_restrictions(shop: DriverNode)
     assert shop.get(HOME, user="bob").status in (403, 404)
 
 
+@pytest.mark.room("lance")
 @pytest.mark.room("search")
 @pytest.mark.room("exchange")
 def test_secondary_routes_reveal_no_values_or_files(shop: DriverNode) -> None:

@@ -258,6 +258,7 @@ def test_malformed_map_of_a_namespace_is_400(node: DriverNode, value: str) -> No
     assert (answer.status, b"lake=main" in answer.body) == (400, True)
 
 
+@pytest.mark.room("lance")
 def test_table_directly_in_a_catalog_has_lineage(node: DriverNode) -> None:
     """Events and graphs take a Lance table directly in its catalog by its path of two names."""
     tables(node, "s")

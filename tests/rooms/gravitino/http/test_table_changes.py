@@ -140,6 +140,7 @@ def test_used_name_or_missing_schema_is_refused(lake: DriverNode) -> None:
     assert (outside.status, outside["code"]) == (400, 1001)
 
 
+@pytest.mark.room("lance")
 def test_unknown_change_and_lance_alter_are_refused(lake: DriverNode) -> None:
     """An unknown change is refused with 400. Altering a Lance table is refused with a reference to Lance REST."""
     unknown = lake.put(f"{TABLES}/t", {"updates": [{"@type": "explode"}]})

@@ -135,6 +135,7 @@ def test_create_below_metadata_is_refused(shared: DriverNode, spelled: str) -> N
     assert message.startswith("ASX1079: Compilation error: Invalid operation - Cannot create dataverse: Metadata.")
 
 
+@pytest.mark.room("lance")
 def test_no_protocol_creates_a_namespace_named_metadata(node: DriverNode) -> None:
     """In the catalog of SQL++ no protocol can create, fill or move a namespace `Metadata`; in other catalogs it is an
     ordinary name.

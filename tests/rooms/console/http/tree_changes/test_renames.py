@@ -45,6 +45,7 @@ def test_rename_links_match_the_kinds_of_the_rename_route() -> None:
     assert set(renames._RENAMES) == RENAMABLE
 
 
+@pytest.mark.room("lance")
 @pytest.mark.parametrize("path", OBJECTS)
 def test_each_kind_is_renamed(full: ConsoleVisitor, path: str) -> None:
     """The object's page links to a form that says what stays unchanged. The rename redirects to the page under the new
@@ -111,6 +112,7 @@ def test_invalid_or_used_name_shows_the_form_with_a_message(
     assert admin.get(link.replace("/rename/", "/o/")).status == 200
 
 
+@pytest.mark.room("lance")
 def test_used_name_of_catalog_or_view_shows_the_form_with_a_message(full: ConsoleVisitor) -> None:
     """A name in use by a catalog or a view shows the form again, with the service's message and status."""
     for path, name in (("catalog/lake/main", "vectors"), ("view/lake/main/raw/late", "flights")):
