@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from limnos.cli import profiles
+from limnos.cli.profiles import Profile
 from tests.cli.conftest import Run
 from tests.client.fake import FakeServer
 from tests.client.test_session import free_port
@@ -30,6 +32,14 @@ def test_names_of_the_server_are_completed(fake: FakeServer, run: Run) -> None:
     done = run("__complete", "--uri", fake.uri, "--user", "ben", "show", "user", "a")
 
     assert (done.code, done.out, done.err) == (0, "ana\n", "")
+
+
+def test_profiles_are_completed(run: Run) -> None:
+    """The names of the stored profiles complete `--profile`, without a request."""
+    own = Profile(uri="http://127.0.0.1:1", user="ben", token="lim_2_x", ends_at=9e9, refresh_token=None)
+    profiles.update(os.environ, lambda known: known.put("prod", own).put("test", own))
+
+    assert run("__complete", "list", "--profile", "p").out == "prod\n"
 
 
 def test_failure_is_silent(run: Run) -> None:

@@ -86,6 +86,9 @@ class CommonFlags:
         str | None,
         Parameter(name="--as", help="Act as this user; with a token only for service admins."),
     ] = None
+    profile: Annotated[
+        str | None, Parameter(help="Server and session of this profile instead of the current one's, for one command.")
+    ] = None
     ca_file: Annotated[
         str | None,
         Parameter(
@@ -143,7 +146,7 @@ class CommonFlags:
 
     def _own_credential(self, environ: Mapping[str, str]) -> tuple[str | None, str | None]:
         """Return the caller's own token or user, whatever `--as` says. Raises as `credential`."""
-        names = [name for name in ("token", "token_file", "user") if getattr(self, name) is not None]
+        names = [name for name in ("token", "token_file", "user", "profile") if getattr(self, name) is not None]
         if len(names) > 1:
             flags = " and ".join(f"--{name.replace('_', '-')}" for name in names)
             raise UsageError(f"{flags} both give your identity", hint="keep one of them")
@@ -153,6 +156,8 @@ class CommonFlags:
             return read_token(self.token_file), None
         if self.user is not None:
             return None, self.user
+        if self.profile is not None:
+            return self._token_of_profile(environ), None
         if (token := environ.get("LIMNOS_TOKEN")) is not None:
             return _require_token(token, source="LIMNOS_TOKEN"), None
         if file := environ.get("LIMNOS_TOKEN_FILE"):
@@ -164,6 +169,8 @@ class CommonFlags:
     def credential_source(self, environ: Mapping[str, str]) -> str | None:
         """Return the flag or environment variable with the caller's credential; None if a profile has it."""
         flags = [f"--{name.replace('_', '-')}" for name in ("token", "token_file", "user") if getattr(self, name)]
+        if self.profile is not None:
+            return None
         variables = [name for name in ("LIMNOS_TOKEN", "LIMNOS_TOKEN_FILE", "LIMNOS_USER") if environ.get(name)]
         return next(iter([*flags, *variables]), None)
 
@@ -189,7 +196,7 @@ class CommonFlags:
     @property
     def server_url(self) -> str:
         """The URL of the server: of the flag or environment, else of the current profile, else the default."""
-        if self.uri is not None:
+        if self.uri is not None and self.profile is None:
             return self.uri.rstrip("/")
         profile = self._profile(os.environ)
         return URI_DEFAULT if profile is None else profile[1].uri
@@ -207,10 +214,26 @@ class CommonFlags:
     def _profile(self, environ: Mapping[str, str]) -> tuple[str, Profile] | None:
         """Return the current profile, or with `--uri` the profile of that URL: a token is for its server only."""
         known = profiles.read(environ)
+        if self.profile is not None:
+            return self.profile, self._named_profile(known.profiles, environ)
         if self.uri is None:
             return (known.used, known.profiles[known.used]) if known.used in known.profiles else None
         same = [each for each in known.profiles.items() if each[1].uri == self.uri.rstrip("/")]
         return next((each for each in same if each[0] == known.used), same[0] if same else None)
+
+    def _named_profile(self, known: Mapping[str, Profile], environ: Mapping[str, str]) -> Profile:
+        """Return the profile that `--profile` names. Raises UsageError if there is none, or if `--uri` names another
+        server: a token is for its server only. LIMNOS_URI gives way to the flag.
+        """
+        name = self.profile or ""
+        if (profile := known.get(name)) is None:
+            near = ", ".join(sorted(known)) or "there are none: 'limnos login' makes one"
+            raise UsageError(f"there is no profile '{name}'", hint=f"'limnos list profiles' lists them: {near}")
+        if self.uri is not None and self.uri != environ.get("LIMNOS_URI") and self.uri.rstrip("/") != profile.uri:
+            raise UsageError(
+                f"profile {name} is of {profile.uri}, and --uri names another server", hint="leave one of both out"
+            )
+        return profile
 
     def _token_of_profile(self, environ: Mapping[str, str]) -> str | None:
         """Return the profile's token, refreshed if it expires soon. Raises StoppedError if the session cannot be

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
@@ -70,6 +71,8 @@ def complete(words: Sequence[str]) -> int:
 
 def _candidates(before: Sequence[str], prefix: str) -> Iterable[str]:
     positional, flags = take_words(before)
+    if before[-1:] == ["--profile"]:
+        return _profiles()
     if prefix.startswith("--"):
         return [flag for flag in {*SWITCHES, *_valued_flags()} if flag.startswith("--")]
     if not positional:
@@ -86,12 +89,22 @@ def _candidates(before: Sequence[str], prefix: str) -> Iterable[str]:
     return [*words, *_names(positional, flags, prefix=prefix)]
 
 
+def _profiles() -> Iterable[str]:
+    from limnos.cli import profiles
+    from limnos.cli.errors import StoppedError
+
+    with contextlib.suppress(StoppedError):
+        return list(profiles.read(os.environ).profiles)
+    return []
+
+
 def _valued_flags() -> set[str]:
     return {flag.split()[0] for flag in GUESSED_FLAGS.values()} | {
         "--uri",
         "--user",
         "--as",
         "--metalake",
+        "--profile",
         "--kind",
         "--limit",
     }

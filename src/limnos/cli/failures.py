@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from limnos.cli.errors import StoppedError, UsageError
 from limnos.cli.exit_codes import ExitCode
-from limnos.cli.hints.arguments import hint_for_argument, message_for_argument
+from limnos.cli.hints.arguments import hint_for_argument, hint_for_name_alone, message_for_argument
 from limnos.cli.hints.failed_calls import hint_for, is_anonymous
 from limnos.cli.hints.typed_command import TypedCommand
 from limnos.cli.hints.values import hint_for_file
@@ -91,6 +91,11 @@ def failure_of(error: Exception, typed: TypedCommand) -> CommandFailure | None:
         return CommandFailure(exit_code=code, code=error.code, message=error.message, hint=error.hint)
     if isinstance(error, InvalidName):
         hint = hint_for_name(typed)
+        if error.reason == "empty-name" and len(typed.path) == 1:  # the object of a kind that is in a catalog
+            (name,) = typed.path
+            message = f"'{name}' is too short: a path is catalog.namespace.name"
+            hint = hint_for_name_alone(typed, name)
+            return CommandFailure(exit_code=ExitCode.USAGE, code="usage", message=message, hint=hint)
         return CommandFailure(exit_code=ExitCode.USAGE, code="illegal-name", message=error.message, hint=hint)
     if isinstance(error, taxonomy.LimnosError):
         return _from_taxonomy(error, typed)

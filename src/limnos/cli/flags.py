@@ -82,9 +82,9 @@ _GUESSED: Final = """
 --simulate = --what-if
 --cacert, --ca = --ca-file
 --member, --role, --to-role, --to-user = --to
---path, --object, --resource = --on|--what
+--path, --object, --resource, --securable = --on|--what|--at
 --principal, --assignee, --grantee = --to|--from|--for
---user-name, --by = --who
+--user-name, --by, --actor = --who|--for
 --status = --state|--outcome
 --port = --listen 127.0.0.1:{}|--uri http://127.0.0.1:{}
 -p = --param|--listen 127.0.0.1:{}|--uri http://127.0.0.1:{}
@@ -95,6 +95,16 @@ _GUESSED: Final = """
 --warehouse-url = --warehouse
 --location = --warehouse|--allowed-location
 --label = --tag
+--version, --at, --as-of, --asof, --timestamp, --ref, --snapshot-id, --version-as-of = --snapshot
+--max, --max-results, --max-items, --top, --first, --size, --page-size = --limit|--rows|--depth
+--start, --start-time, --after-time = --since
+--end, --end-time, --before = --until
+--environment = --env
+--var, --vars, --set, --parameter = --param
+--tags = --tag
+-e, -q, --execute, --query, --sql, --statement, --query-string = --command
+--default-base-location, --storage-root, --base-location = --warehouse
+--resource-type, --object-type, --entity-type = --kind
 """
 GUESSED_FLAGS: Final = {
     typed: known
@@ -113,6 +123,8 @@ _UNITS: Final = {"y": "365d", "mo": "30d", "w": "7d", "d": "1d", "h": "1h", "mi"
 
 def filled_value(template: str, value: str) -> str:
     """Return a flag's template with the typed value; an address without a port has that of a server by default."""
+    if "http://{}" in template and "://" in value:
+        return template.replace("http://{}", value)
     is_address = "http://{}" in template and ":" not in value
     return template.replace("{}", f"{value}:{PORT}" if is_address else value)
 

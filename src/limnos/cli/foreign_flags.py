@@ -134,7 +134,6 @@ PLACES: Final = {
     "rename": ("rename {0} {1}",),
     "lineage up": ("lineage up {0}",),
     "changes": ("changes --catalog {1}", "changes --catalog {catalog}"),
-    "access explain": ("access explain {0} {2} --for {1}",),
 }
 """Where the last word belongs that a command has no place for; the second form is for a path. `{0}` is the first
 argument, `{2}` the second, `{1}` the last, `{catalog}` the catalog of that one, `{+}` all of them.
@@ -156,16 +155,6 @@ _LIST_FILTERS: Final = """
 """
 LIST_FILTERS: Final = frozenset(_LIST_FILTERS.split())
 """Flags of other tools that filter, sort or cut lists."""
-LISTED_TABLES: Final = {
-    "list": "nodes",
-    "user list": "principals",
-    "group list": "principals",
-    "role list": "principals",
-    "tag list": "tags",
-    "policy list": "policies",
-    "pipeline runs": "runs",
-}
-"""The system table that has what a command lists."""
 CHOICES: Final = {
     word: choice
     for choice, words in {

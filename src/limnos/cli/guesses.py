@@ -301,6 +301,10 @@ _PROGRAMS: Final = frozenset(
         "resource",
         "limnosctl",
         "dbt",
+        "nessie",
+        "content",
+        "reference",
+        "dremio",
     ]
 )
 """Names of other programs and their parts, which users type before a command."""
@@ -340,6 +344,9 @@ def own_words(words: Sequence[str]) -> list[str] | None:
     if first in guess_table():
         return None
     if first in _PROGRAMS and rest:
+        rest = [_plain_word(word) for word in rest]
+        if rest[0].lower() not in guess_table() and (ours := own_words(rest)) is not None:
+            return ours
         at = next((at for at, word in enumerate(rest) if word.lstrip("-").lower() in _known_starts()), 0)
         inner = [rest[at].lstrip("-"), *rest[:at], *rest[at + 1 :]]
         return own_words(inner) or (inner if inner[0].lower() in _known_starts() else None)
@@ -350,8 +357,19 @@ def own_words(words: Sequence[str]) -> list[str] | None:
     singular = first.removesuffix("s").replace("repositorie", "repository")
     if singular in _OTHER_KINDS and singular != "account":
         other = OTHER_VERBS.get(rest[0].lower(), "") if rest else "list"
-        return [other or "list", _our_kind(first, other or "list"), *rest[1:]] if other else None
+        if not other and rest[0].lower() in {"grant", "revoke", "assign"} and singular.endswith("-role"):
+            verb = "revoke" if rest[0].lower() == "revoke" else "grant"
+            return [verb, "role", *rest[1:]]
+        return [other, _our_kind(first, other), *rest[1:]] if other else ["list", _our_kind(first, "list")]
     return None
+
+
+def _plain_word(word: str) -> str:
+    """Return a word of another program as ours: `lakefs://main/raw` as a path, `Name=sales` as a name."""
+    scheme, slashes, rest = word.partition("://")
+    if slashes and scheme in {"lakefs", "uc", "nessie"}:
+        return ".".join(part for part in rest.split("/") if part)
+    return word.removeprefix("Name=") if word != "Name=" else word
 
 
 def _our_kind(kind: str, verb: str) -> str:

@@ -48,6 +48,7 @@ used_server: ContextVar[UsedServer | None] = ContextVar("used_server", default=N
 """The server that the command uses; None before a command has one."""
 _INSTALLS_EXTRA: Final = re.compile(r"pip install '\w+\[")
 """How a server names the command that installs an extra."""
+_NAMED_MAX: Final = 3
 _CATALOGS_MAX: Final = 20
 """The number of catalogs in which a path without its catalog is looked for."""
 _ASKED_FOR: Final = frozenset({kind.word for kind in PRESET_KINDS} - {"metalake"})
@@ -189,6 +190,30 @@ def path_below_a_catalog(parts: Sequence[str]) -> tuple[str, ...] | None:
     except (ClientError, ArgumentError, InvalidName):
         return None
     return below[0] if len(below) == 1 else None
+
+
+class NamedObject(NamedTuple):
+    """The kind and the path of an object."""
+
+    kind: str
+    path: tuple[str, ...]
+
+
+def objects_named(name: str) -> tuple[NamedObject, ...]:
+    """Return the visible objects in catalogs whose own name is `name`, at most three; empty if the server does not
+    say.
+    """
+    from limnos.client import ArgumentError, ClientError
+
+    if (opener := reopen.get()) is None:
+        return ()
+    try:
+        with opener() as client:
+            hits = client.searches.find(name).hits
+    except (ClientError, ArgumentError, InvalidName):
+        return ()
+    named = [NamedObject(each.kind, tuple(each.path)) for each in hits if len(each.path) > 1 and each.path[-1] == name]
+    return tuple(dict.fromkeys(named))[:_NAMED_MAX]
 
 
 def metalake_names() -> tuple[str, ...]:

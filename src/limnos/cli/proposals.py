@@ -18,7 +18,7 @@ from limnos.cli.flags import GUESSED_FLAGS, SWITCHES, filled_value, spelled_dura
 from limnos.cli.foreign_flags import CHOICES, FILE
 from limnos.cli.guesses import FILLERS
 from limnos.cli.operations import KIND_WORDS, VERB_ALIASES, VERBS
-from limnos.cli.sentences import quoted
+from limnos.cli.sentences import quoted, with_datasets
 from limnos.cli.signatures import COMMON, Signature, signature_of
 from limnos.cli.token_words import take_words
 
@@ -69,6 +69,8 @@ _KIND_NAMES: Final = frozenset({"ns", "db", "tbl", "serviceaccount", "privileges
 _NOISE: Final = frozenset({*KIND_WORDS, *FILLERS, *_KIND_NAMES, "exists", "get", "details", *VERBS, *VERB_ALIASES})
 _RELATIONS: Final = frozenset({"from", "of", "by", "in", "on", "to", "with"})
 """Words that relate two names: a deletion of one of both is another thing, so that none is proposed."""
+_PLAIN: Final = re.compile(r"\w+")
+"""A part of a path, which other tools type as a word of its own."""
 OUTPUTS: Final = ("table", "json", "csv")
 _depth: ContextVar[int] = ContextVar("depth", default=0)
 _DEPTH_MAX: Final = 3
@@ -80,7 +82,7 @@ def proposed(tokens: Sequence[str], *, resolve: Callable[[Sequence[str]], list[s
 
     `resolve` reads a command line, as the grammar does. Flags that the command does not have are named after it.
     """
-    tokens = _with_known_values(_filled(tokens))
+    tokens = _with_statement(_with_known_values(_filled(tokens)))
     plain = quoted(tokens)
     if _depth.get() == _DEPTH_MAX or not tokens or tokens[0].startswith("-"):
         return plain
@@ -114,6 +116,16 @@ def _filled(tokens: Sequence[str]) -> list[str]:
             start = next(at for at, token in enumerate(result) if token == flag)
             del result[start : start + 2]
             break
+    return result
+
+
+def _with_statement(tokens: Sequence[str]) -> list[str]:
+    """Return a command line in which the statement of `sql -c` has the names of SQL++."""
+    result = list(tokens)
+    for flag in ("-c", "--command"):
+        if result[:1] == ["sql"] and flag in result[:-1]:
+            at = result.index(flag) + 1
+            result[at] = with_datasets(result[at])
     return result
 
 
@@ -156,12 +168,16 @@ def _fitted(tokens: Sequence[str], resolved: Sequence[str], *, signature: Signat
     arguments, _ = take_words(resolved[len(signature.words) :])
     words, flags = take_words(tokens)
     head = words[: len(words) - len(arguments)]
+    if any(flag in _AS_ARGUMENT for flag in flags) and all(word.lower() in _NOISE for word in arguments):
+        arguments = []
     own_flags, missing_flags = _fitted_flags(flags, arguments, signature=signature)
     most = signature.most
     if _deletes(signature) and most is not None and len(arguments) > most and _RELATIONS & {*arguments}:
         return f"'limnos {' '.join(signature.words)} --help' explains its arguments"
     if most is not None and len(arguments) > most:
         arguments = [word for word in arguments if word.lower() not in _NOISE]
+    if most == 1 and signature.arguments == ("PATH",) and len(arguments) > 1 and not _deletes(signature):
+        arguments = [".".join(arguments)] if all(_PLAIN.fullmatch(word) for word in arguments) else arguments
     if most is not None and len(arguments) > most:
         arguments = []
     missing = [name.removesuffix("...") for name in signature.arguments[len(arguments) : signature.required]]
@@ -208,7 +224,12 @@ def _fitted_flags(flags: Sequence[str], arguments: list[str], *, signature: Sign
         fitting = fitting_flag(name, signature.flags)
         is_free = has_value and (signature.most is None or len(arguments) < signature.most)
         is_argument = is_free and signature.most is not None and name.replace("_", "-") in _AS_ARGUMENT
-        if name == "-f" and _deletes(signature):  # of kubectl it names a file, of rm it asks nothing
+        names_object = len(arguments) < signature.required and name in {f"--{word}" for word in signature.words}
+        if name == "-n" and is_free and value and not value.isdigit() and "-n" not in signature.flags:
+            arguments.append(value)  # kubectl's namespace
+        elif names_object and has_value:
+            arguments.insert(0, value)
+        elif name == "-f" and _deletes(signature):  # of kubectl it names a file, of rm it asks nothing
             arguments += [value] if is_free and "." in value and FILE.fullmatch(value) is None else []
         elif is_argument and name.replace("_", "-") not in signature.flags:
             arguments.append(value)

@@ -86,6 +86,12 @@ model versions PATH, model list versions PATH, list model versions PATH = show P
 create|new token NAME, token create|new|add NAME = create token --for NAME | the user of a token is an option
 \\d|\\d+ = list
 \\d|\\d+ NAME = show NAME
+d|d+ = list | a shell takes the backslash of \\d; this lists the catalogs
+d|d+ NAME = show NAME | a shell takes the backslash of \\d, which is 'limnos show' here
+dn|dn+ = list namespaces
+dt+ = list tables
+dv|dv+ = list views
+l+ = list catalogs
 alter role NAME rename to NEW = create role NEW | a role keeps its name, which grants and the audit have: create the new role with the same grants, delete the former one
 alter group NAME rename to NEW = create group NEW | a group keeps its name, which grants and the audit have: create the new group with the same users and roles, delete the former one
 alter user NAME rename to NEW = create user NEW | a user keeps its name, which tokens and the audit have: create the new user, grant it the same roles, delete the former one
@@ -179,8 +185,23 @@ create share NAME = create role NAME | there are no shares: a role has rights, a
 create volume PATH = create fileset PATH | a volume is a fileset here
 create external location NAME = set PATH --allowed-location URL | locations belong to catalogs, and have no names
 lineage add|create|set|link PATH TARGET, lineage add|create|set|link PATH to TARGET = show lineage PATH | lineage is written by pipelines, and by engines as OpenLineage events; this shows that of PATH, and 'limnos show lineage TARGET' that of TARGET
-label|classify PATH EQUATION = set PATH --tag EQUATION_KEY | values of tags are set in the console and over Gravitino REST: this attaches the tag without one, 'limnos set PATH --property EQUATION' keeps a property
-annotate PATH EQUATION = set PATH --property EQUATION
+annotate [table|view|namespace|schema] PATH EQUATION = set PATH --property EQUATION
+label|classify [table|view|namespace|schema] PATH EQUATION = set PATH --tag EQUATION_KEY | values of tags are set in the console and over Gravitino REST: this attaches the tag without one, 'limnos set PATH --property EQUATION' keeps a property
+du+ = list users
+dp|z = access holders
+dp|z PATH = access holders PATH
+comment on column DEEP is TEXT = set DEEP --column DEEP_LAST=TEXT
+attach [database] FILE as NAME = create catalog NAME | a file of a database is attached by its engine; this creates a catalog
+summarize PATH = show PATH | figures on columns are computed by engines, and by statistics of maintenance; this shows the table
+copy PATH to FILE = head PATH --output csv --rows 200 | rows are copied by engines; this prints some, which a shell writes to FILE
+pragma TEXT... = show PATH | this shows the columns of a table
+set search_path [to|=] [TEXT...] = list | there is no current catalog: paths are whole, as main.raw.nyc
+dbt ls|list = pipeline plan PIPELINE_FILE | a pipeline is a file; this shows its steps, 'limnos list pipelines' the pipelines of the server
+dbt init [TEXT...] = pipeline shipped | a pipeline is a file; this lists some to copy
+dbt snapshot = pipeline run PIPELINE_FILE | a step keeps history by its write mode in the file; this runs it
+dbt debug = whoami | this shows the server and your user
+docker exec [TEXT...] = sql | this is a shell for SQL++; a server in a container is entered by docker itself
+git status = changes | there is no working copy: this shows the latest changes
 label|classify|annotate PATH NAME, label|classify NAME PATH = set PATH --tag NAME
 untag|unlabel PATH NAME, untag|unlabel NAME PATH = set PATH --untag NAME
 pg_dump|mysqldump [NAME] = server backup FILE | an SQLite store is copied by this; PostgreSQL's by its own pg_dump
@@ -264,6 +285,7 @@ _FORMS: Final = {
     "STAGE": re.compile(r"@.+"),
     "REVISION": re.compile(r"HEAD.*|.*[~^][0-9]*"),
     "STAGED": re.compile(r".+"),
+    "DEEP": re.compile(r"[^./`]+(?:\.[^./`]+){3,}"),
     "NAMESPACE": re.compile(r"[^./`]+\.[^./`]+"),
     "PRIVILEGE": re.compile("|".join(PRIVILEGE_ACTIONS)),
     "RUN_PATH": re.compile(r"run/[0-9a-f-]+"),
@@ -282,6 +304,7 @@ _FORMS: Final = {
 """The form of some arguments."""
 _VALUES: Final[Mapping[str, Callable[[str], str]]] = {
     "FOLDER": lambda text: text.partition("/")[0],
+    "DEEP": lambda text: text.rpartition(".")[0],
     "RUN_PATH": lambda text: text.partition("/")[2],
     "JOB_PATH": lambda text: text.partition("/")[2],
     "PRIVILEGE": PRIVILEGE_ACTIONS.__getitem__,
@@ -290,6 +313,7 @@ _VALUES: Final[Mapping[str, Callable[[str], str]]] = {
 """The part of some arguments that a command has, or the word that it has instead."""
 _PARTS: Final[Mapping[str, Callable[[str], str]]] = {
     "FOLDER_REST": lambda text: text.partition("/")[2],
+    "DEEP_LAST": lambda text: text.rpartition(".")[2],
     "OBJECT_LAST": lambda text: text.rpartition(".")[2],
     "EQUATION_KEY": lambda text: text.partition("=")[0],
 }
@@ -415,7 +439,7 @@ def typed_lines() -> list[list[str]]:
     examples |= {"LOCAL": "data.csv", "FOLDER": "main.raw.f/1", "OBJECT": "lance.shop.items", "SLASHED": "shop/items"}
     examples |= {"GVFS": "gvfs://fileset/main/raw/f", "CATALOG": "finance", "STORE": "s3://bucket/x"}
     examples |= {"STAGE": "@stage", "NAMESPACE": "main.sales", "PRIVILEGE": "select_table"}
-    examples |= {"REVISION": "HEAD~1"}
+    examples |= {"REVISION": "HEAD~1", "DEEP": "main.raw.t.c"}
     examples |= {"RUN_PATH": "run/1044", "JOB_PATH": "job/77"}
     return [
         [
@@ -447,8 +471,12 @@ def _statement(words: Sequence[str]) -> Proposal | None:
         note = "rows are written by engines and SQL++"
     elif _READS.fullmatch(text) is None:
         return None
-    text = f"{_FROM.sub(_dataset, text).strip().rstrip(';')};"
-    return Proposal(("sql", "-c", text), note)
+    return Proposal(("sql", "-c", f"{with_datasets(text).strip().rstrip(';')};"), note)
+
+
+def with_datasets(text: str) -> str:
+    """Return a statement of SQL with the names of SQL++."""
+    return _FROM.sub(_dataset, text)
 
 
 def _truncation(path: str) -> Proposal:

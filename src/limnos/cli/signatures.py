@@ -22,6 +22,7 @@ COMMON: Final = frozenset(
         "--token-file",
         "--user",
         "--as",
+        "--profile",
         "--ca-file",
         "--timeout",
         "--output",
@@ -73,8 +74,8 @@ import = [FILE] --into --ids --resume --give-up --list --yes
 bulk = FILE --job --after --all-or-nothing --all-outcomes
 migrate from = KIND URI --to --warehouse --iceberg --source-token --only --plan --check --cut-over
 migrate to = KIND URI --from --warehouse --target-token --only --plan --check --cut-over
-login = [USER] --device --local --data --expires-in --profile
-logout = --profile
+login = [USER] --device --local --data --expires-in
+logout =
 whoami =
 profile list =
 profile use = NAME

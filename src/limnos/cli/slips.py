@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,8 +29,6 @@ from limnos.cli.foreign_flags import (
     CHOICES,
     FILE,
     FIND_FILTERS,
-    LIST_FILTERS,
-    LISTED_TABLES,
     OTHER_COMMANDS,
     PLACES,
     SECOND_COMMANDS,
@@ -38,11 +37,15 @@ from limnos.cli.foreign_flags import (
 from limnos.cli.grammar.reading import answers
 from limnos.cli.grammar.spelling import close_words, typed_as
 from limnos.cli.guesses import FILLERS, command_for
+from limnos.cli.hints.explained_words import ordered_words
+from limnos.cli.hints.near_flags import filtered_list, near_flags, proposed_flags, with_named_argument
 from limnos.cli.hints.selections import lost_quotes, negated_selection
+from limnos.cli.hints.typed_command import TypedCommand
 from limnos.cli.output import flag_values
 from limnos.cli.sentences import proposal_for, quoted
 from limnos.cli.signatures import COMMON
 from limnos.cli.token_words import take_words, without_flag
+from limnos.model.privileges import Privilege
 
 if TYPE_CHECKING:
     from cyclopts import App, Token
@@ -156,6 +159,8 @@ def _too_many(extra: str, command: _Command) -> UsageError:
     if len(plain) < len(words) and command.words[0] in {"list", "show", "tree", "head", "files"}:
         joins = next(word for word in words if word.lower() in FILLERS)
         return UsageError(f"'{joins}' is one word too many", hint=answers.propose([*command.words, *plain, *flags]))
+    if command.words == ["access", "explain"] and (ordered := ordered_words(words)) is not None:
+        return UsageError(ordered.message, hint=answers.propose([*ordered.command, *flags]))
     if "=" in extra and "=" in before:
         tokens = [*command.tokens[:at], "--property", *command.tokens[at:]]
         return UsageError(f"each property has its own --property: '{extra}'", hint=answers.propose(tokens))
@@ -261,8 +266,12 @@ def _unknown_flag(error: UnknownOptionError, command: _Command) -> UsageError:
             return UsageError(message, hint=answers.propose(shlex.split(command.again(typed, guess))[1:]))
     if (near := _near_flag(typed, known)) is not None:
         return UsageError(message, hint=f"'{command.again(typed, near)}'")
-    if typed in LIST_FILTERS and (table := LISTED_TABLES.get(" ".join(command.words))) is not None:
-        return UsageError(f"{message}: lists are whole, and SQL filters them", hint=_QUERY.format(table))
+    if (filtered := filtered_list(typed, command.words, command.rest)) is not None:
+        return UsageError(f"{message}: {filtered.reason}", hint=filtered.hint)
+    if (flag := _flag_with_choice(typed, command)) is not None:
+        return UsageError(message, hint=answers.propose(shlex.split(command.again(typed, flag))[1:]))
+    if (as_argument := with_named_argument(typed, command.words, command.rest)) is not None:
+        return UsageError(f"{message}: the value stands alone", hint=answers.propose(as_argument))
     if typed == "--catalog" and (catalog := next(iter(flag_values(command.rest, typed)), "")):
         rest = [token for token in command.rest if token not in {typed, catalog, f"{typed}={catalog}"}]
         words, flags = take_words(rest)
@@ -270,9 +279,44 @@ def _unknown_flag(error: UnknownOptionError, command: _Command) -> UsageError:
         return UsageError(
             f"{message}: a path begins with its catalog", hint=answers.propose([*command.words, *path, *flags])
         )
+    return UsageError(message, hint=_nearest(typed, command, known=known))
+
+
+def _flag_with_choice(typed: str, command: _Command) -> str | None:
+    """Return the flag that takes the word of an unknown one as a value, as `--state failed` for `--failed`; None
+    without one.
+    """
+    word = typed.lstrip("-").lower()
+    after = next((following for token, following in itertools.pairwise(command.rest) if token == typed), "-")
+    if not after.startswith("-"):
+        return None
+    for argument in command.arguments:
+        choices = _choices(argument.hint)
+        value = word if word in choices else CHOICES.get(word, "")
+        if argument.name.startswith("--") and argument.name not in _CONNECTION and value in choices:
+            return f"{argument.name} {value}"
+    return None
+
+
+def _choices(hint: object) -> list[str]:
+    """Return the values of a flag that takes one of several words; empty for another type."""
+    if get_origin(hint) is Literal:
+        return [str(each) for each in get_args(hint)]
+    return [choice for each in get_args(hint) for choice in _choices(each)]
+
+
+def _nearest(typed: str, command: _Command, *, known: Sequence[str]) -> str:
+    """Return the hint for a flag that no rule knows: at most two near flags, or the command line without the flag. A
+    command that takes something away is not proposed without it.
+    """
     own = [flag for flag in known if flag not in _CONNECTION and not flag.startswith("--no-")]
-    listed = f"its own flags are {', '.join(own)}; " if own else "it has no flags of its own; "
-    return UsageError(message, hint=f"{listed}'{command.name} --help' explains all")
+    if near := near_flags(typed, own):
+        return proposed_flags(near, name=command.name)
+    explains = f"'{command.name} --help' explains its {'flags' if own else 'arguments'}"
+    if TypedCommand(command.tokens).takes_away or "delete" in command.tokens[:2]:
+        return explains
+    plain = answers.propose(command.typed_tokens).partition(" (it has no")[0]
+    return explains if typed in plain.split() else f"{plain} without it; {explains}"
 
 
 def _of_one_command(typed: str, command: _Command, *, message: str, has_yes: bool) -> UsageError | None:
@@ -369,15 +413,20 @@ def _said_elsewhere(typed: str, command: _Command) -> str | None:
     then = SECOND_COMMANDS.get((" ".join(command.words), typed))
     if then is None or not words:
         return None
-    value = _typed_value(command.rest, typed)
-    after = " ".join(each.format(name=shlex.quote(words[0]), value=value) for each in then.split())
-    return f"{answers.propose([*command.typed_name, words[0]])}, then 'limnos {after}'"
+    value = next(iter(flag_values(command.rest, typed)), "VALUE")
+    names = [each for each in [*re.split(r"[\s,]+", value), *(re.split(r"[\s,]+", " ".join(words[1:])))] if each]
+    if names and then.startswith("group add {value}"):
+        each_group = [["group", "add", group, words[0]] for group in names]
+    else:
+        each_group = [_with_words(then, name=words[0], values=names)]
+    after = ", ".join(quoted(each) for each in each_group)
+    return f"{answers.propose([*command.typed_name, words[0]])}, then {after}"
 
 
-_QUERY: Final = (
-    "'limnos ask \"select * from {0} limit 10\"', or with a where and an order; "
-    "'limnos ask \"describe {0}\"' lists its columns"
-)
+def _with_words(template: str, *, name: str, values: Sequence[str]) -> list[str]:
+    """Return the words of a command: `{name}` is the typed name, `{value}` all values."""
+    words = [[name] if word == "{name}" else list(values) if word == "{value}" else [word] for word in template.split()]
+    return [word for part in words for word in part]
 
 
 def _missing(error: MissingArgumentError, command: _Command) -> UsageError:
@@ -419,9 +468,30 @@ def _without_value(name: str, command: _Command) -> UsageError:
     if after[1:2].isdigit():
         again = [after[1:] if token == after else token for token in tokens]
         return UsageError(f"{name} takes no negative value, as '{after}'", hint=answers.propose(again))
+    if command.words[0] in {"grant", "revoke"}:
+        return UsageError(f"{name} needs a value", hint=answers.propose(_whole_grant(name, command)))
     return negated_selection(name, after, tokens=tokens) or UsageError(
         f"{name} needs a value", hint=answers.propose([*tokens, _value_name(name)])
     )
+
+
+def _whole_grant(name: str, command: _Command) -> list[str]:
+    """Return a grant with a place to fill after a flag without a value: a holder of the kind that takes it. An object
+    among privileges stands after --on.
+    """
+    words, flags = take_words([token for token in command.rest if token != name])
+    is_role, has_preset = words[:1] == ["role"], "--preset" in flags
+    objects = [] if is_role or has_preset else [word for word in words if word.upper() not in Privilege.__members__]
+    value = {"--on": "PATH", "--preset": "reader"}.get(
+        name, "USER" if is_role else "user:NAME" if has_preset else "ROLE"
+    )
+    on = (
+        ["--on", objects[0]]
+        if objects and len(objects) < len(words) and not {"--on", "--on-metalake"} & {name, *flags}
+        else []
+    )
+    kept = [word for word in words if word not in on]
+    return [*command.words, *kept, *on, *flags, name, value]
 
 
 def _named_by_flag(command: _Command) -> UsageError | None:

@@ -91,6 +91,18 @@ def test_table_is_shown_with_all_that_governs_it(governed: FakeServer, limnos: R
     assert {key: done.result.get(key) for key in description} == description
 
 
+def test_tags_of_columns_are_shown_by_column(governed: FakeServer, limnos: Run) -> None:
+    """`show` has the tags on the columns themselves, read from each column if the metalake has more tags."""
+    governed.on("GET", "/api/metalakes/lake/tags?details=true", {"tags": [{"name": "pii"}, {"name": "gold"}]})
+    tags = [{"name": "pii", "inherited": False}, {"name": "gold", "inherited": True}]
+    governed.on("GET", f"{OBJECTS}/column/main.raw.t.fare/tags?details=true", {"tags": tags})
+
+    done = limnos("show", "main.raw.t", "--kind", "table")
+
+    assert isinstance(done.result, dict)
+    assert done.result["column_tags"] == {"fare": ["pii"]}
+
+
 def test_table_format_has_a_line_for_each_part(governed: FakeServer, limnos: Run) -> None:
     """People read the same on a terminal."""
     lines = limnos("show", "main.raw.t", "--kind", "table", "--output", "table").out.splitlines()

@@ -35,6 +35,22 @@ def test_tags_are_put_on_and_taken_from_columns(fake: FakeServer, limnos: Run) -
     assert bodies == [{"tagsToAdd": ["pii"], "tagsToRemove": []}, {"tagsToAdd": [], "tagsToRemove": ["pii"]}]
 
 
+def test_list_of_a_table_has_the_tags_of_its_columns(fake: FakeServer, limnos: Run) -> None:
+    """Tags on columns are rows with the column's name, after those of the table. Their number of requests is that of
+    the tags or of the columns, whichever is smaller.
+    """
+    own = {"tags": [{"name": "gold", "inherited": True}]}
+    fake.on("GET", "/api/metalakes/lake/objects/table/main.raw.trips/tags?details=true", own)
+    fake.on("GET", "/api/metalakes/lake/tags?details=true", {"tags": [{"name": "pii"}]})
+    on_others = [{"fullName": "main.raw.zones.fare", "type": "column"}, {"fullName": "main.raw.trips", "type": "table"}]
+    tagged = {"metadataObjects": [{"fullName": "main.raw.trips.fare", "type": "column"}, *on_others]}
+    fake.on("GET", "/api/metalakes/lake/tags/pii/objects", tagged)
+
+    rows = limnos("list", "tags", "main.raw.trips", "--kind", "table").rows
+
+    assert [(row["name"], row.get("column")) for row in rows] == [("gold", None), ("pii", "fare")]
+
+
 def test_tag_of_unknown_column_names_the_known_ones(fake: FakeServer, limnos: Run) -> None:
     """A column that the table lacks is refused with the table's columns, before any change."""
     done = limnos("set", "tag", "pii", "main.raw.trips", "--column", "fair", "--kind", "table")

@@ -203,15 +203,81 @@ def test_whoami_without_a_credential_fails_with_the_commands_to_sign_in(fake: Fa
 
 
 def test_whoami_notes_that_the_metalake_refuses_the_user(fake: FakeServer, run: Run) -> None:
-    """A user who is disabled, or no member of the metalake, is named with a note that says so."""
+    """A user who is disabled, or no member of the metalake, is named with a note that says so. No request is refused,
+    so that the audit has no refusal of a user who only asked for the name.
+    """
     fake.on("GET", WHO, {"user": "ana"})
-    refusal = {"code": 1004, "type": "ForbiddenException", "message": "User ana is disabled in metalake lake"}
-    fake.on("GET", "/api/metalakes/lake", refusal, status=403)
+    fake.on("GET", "/api/metalakes", {"code": 0, "metalakes": []})
 
     done = run("whoami", "--uri", fake.uri, "--user", "ana", "--output", "table")
 
     assert (done.code, done.out) == (0, f"ana at {fake.uri}\n")
-    assert done.err == "note: User ana is disabled in metalake lake\n"
+    assert done.err.startswith("note: ana is no user of metalake lake, or disabled in it, or there is none: ")
+    assert fake.calls == [f"GET {WHO}", "GET /api/metalakes"]
+
+
+def test_whoami_of_a_member_has_no_note(fake: FakeServer, run: Run) -> None:
+    """A user of the metalake is named without a note."""
+    fake.on("GET", WHO, {"user": "ana"})
+    fake.on("GET", "/api/metalakes", {"code": 0, "metalakes": [{"name": "lake", "audit": {}}]})
+
+    done = run("whoami", "--uri", fake.uri, "--user", "ana", "--output", "table")
+
+    assert (done.code, done.err) == (0, "")
+
+
+def test_login_names_the_user_whose_session_it_replaces(
+    fake: FakeServer, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A login in the place of another user's session names that user; a second one of the same user does not."""
+    former = Profile(uri=fake.uri, user="ben", token="lim_2_x", ends_at=9e9, refresh_token=None)
+    profiles.update(os.environ, lambda known: known.put("lake", former))
+    fake.on("POST", LOGIN, SESSION)
+
+    first = run("login", "ana", "--profile", "lake", "--output", "table")
+    monkeypatch.setattr("sys.stdin", io.StringIO("a few words\n"))
+    again = run("login", "ana", "--profile", "lake", "--output", "table")
+
+    assert first.out == f"signed in to {fake.uri} as ana, in the place of ben at {fake.uri} in profile lake\n"
+    assert again.out == f"signed in to {fake.uri} as ana\n"
+
+
+def test_one_command_uses_another_profile(fake: FakeServer, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--profile` sends one command to the profile's server with its session, also if the environment names another
+    server and credential; the profile in use stays.
+    """
+    other = Profile(uri="http://127.0.0.1:1", user="ana", token="lim_9_x", ends_at=9e9, refresh_token=None)
+    own = Profile(uri=fake.uri, user="ben", token="lim_2_x", ends_at=9e9, refresh_token=None)
+    profiles.update(os.environ, lambda known: known.put("prod", own).put("home", other))
+    monkeypatch.setenv("LIMNOS_URI", "http://127.0.0.1:1")
+    monkeypatch.setenv("LIMNOS_TOKEN", "lim_7_x")
+    fake.on("GET", "/api/metalakes", {"code": 0, "metalakes": []})
+
+    done = run("list", "metalakes", "--profile", "prod")
+
+    assert (done.code, fake.asked[-1].headers["Authorization"]) == (0, "Bearer lim_2_x")
+    assert profiles.read(os.environ).used == "home"
+
+
+@pytest.mark.parametrize(
+    "flags, message",
+    [
+        (("--profile", "nope"), "there is no profile 'nope'"),
+        (("--profile", "prod", "--user", "ana"), "--user and --profile both give your identity"),
+        (("--profile", "prod", "--uri", "http://127.0.0.1:1"), "profile prod is of "),
+    ],
+)
+def test_profile_that_is_unknown_or_contradicted_is_refused(
+    fake: FakeServer, run: Run, flags: tuple[str, ...], message: str
+) -> None:
+    """A missing profile, and one beside another server or credential, is a usage error, and no request is sent."""
+    own = Profile(uri=fake.uri, user="ben", token="lim_2_x", ends_at=9e9, refresh_token=None)
+    profiles.update(os.environ, lambda known: known.put("prod", own))
+
+    done = run("list", "metalakes", *flags)
+
+    assert (done.code, fake.calls) == (2, [])
+    assert str(done.error["message"]).startswith(message)
 
 
 def test_password_for_an_unknown_user_prints_a_note(

@@ -11,6 +11,19 @@ from limnos.cli.pipeline import pipeline_runs
 from limnos.pipeline.engine.launch import ServerConnection
 from limnos.pipeline.run.options import RunOptions
 from tests.cli.conftest import Run
+from tests.client.fake import FakeServer
+
+RUNS = "/api/limnos/v1/metalakes/lake/runs"
+CANCELLED = {
+    "id": "01a2298e-50a9-77a0-8a10-efca47f558b2",
+    "pipeline": "nyc",
+    "state": "cancelled",
+    "attempt": 1,
+    "user": "ana",
+    "holder": "host",
+    "ended_at": "2026-11-01T08:00:00Z",
+    "message": "Cancelled by ben; no process held it any more",
+}
 
 
 @pytest.mark.parametrize("words", [("run", "file.yaml"), ("resume", "r1")])
@@ -51,3 +64,30 @@ def test_ca_file_is_used_for_the_connection_of_a_run(
     run("pipeline", *words, "--uri", "https://lake.example:8090", "--ca-file", "company.pem")
 
     assert [each.ca_file for each in connections] == ["company.pem"]
+
+
+@pytest.mark.parametrize("typed, is_resumed", [("last", False), (CANCELLED["id"], True)])
+def test_cancelled_run_is_resumed_by_its_id_alone(
+    fake: FakeServer, limnos: Run, monkeypatch: pytest.MonkeyPatch, typed: str, *, is_resumed: bool
+) -> None:
+    """A cancelled run that is named by `last` is refused with its time, its reason and both ways on; by its id it is
+    resumed with a note.
+    """
+    resumed: list[object] = []
+
+    def note(run: str, **_: object) -> SimpleNamespace:
+        resumed.append(run)
+        return SimpleNamespace(exit_code=0)
+
+    monkeypatch.setattr(
+        pipeline_runs, "_command", lambda: SimpleNamespace(resume_run=note, SparkOptions=lambda **_: None)
+    )
+    monkeypatch.setattr(pipeline_runs, "_connection", lambda _: None)
+    fake.on("GET", f"{RUNS}?limit=1", {"runs": [CANCELLED]})
+    fake.on("GET", f"{RUNS}/{CANCELLED['id']}", CANCELLED)
+
+    done = limnos("pipeline", "resume", typed, "--output", "table")
+
+    assert (done.code == 0, resumed) == (is_resumed, [CANCELLED["id"]] if is_resumed else [])
+    assert "was cancelled at 2026-11-01T08:00:00Z (Cancelled by ben; no process held it any more)" in done.err
+    assert ("'limnos pipeline discard" in done.err) == (not is_resumed)

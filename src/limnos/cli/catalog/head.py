@@ -17,6 +17,9 @@ from limnos.cli.catalog.columns import column_names
 from limnos.cli.command_line import typed_tokens
 from limnos.cli.common import DEFAULTS, CommonFlags
 from limnos.cli.failures import UsageError
+from limnos.cli.hints.arguments import hint_for_name_alone
+from limnos.cli.hints.typed_command import TypedCommand
+from limnos.cli.lookups import known_path
 from limnos.cli.output import Row, show_rows, to_json, visible
 from limnos.client.errors import ClientError, NotFoundError, RefusedError
 from limnos.client.values import PreviewColumn
@@ -64,9 +67,9 @@ def head(
         return
     if location is not None:
         raise UsageError("--location is the name of a fileset's location", hint="name a file in it by --file")
-    if len(display.parse(path)) == 1:
-        raise _too_short(path)
     with common.client() as client:
+        if len(display.parse(path)) == 1:
+            raise _too_short(path)
         try:
             result = client.previews.head(
                 path,
@@ -114,6 +117,14 @@ def _too_short(path: str) -> UsageError:
     if "/" in path and "`" not in path:
         dotted = shlex.quote(display.render([part for part in path.split("/") if part]))
         return UsageError("the parts of a path have dots between them, no slashes", hint=f"'limnos head {dotted}'")
+    known = known_path(display.parse(path)) if "." not in path else None
+    if known is not None and known.length == 0:
+        text = f"'{path}' is no catalog, and a table is catalog.namespace.table"
+        typed = TypedCommand(typed_tokens.get())
+        return UsageError(text, hint=hint_for_name_alone(typed, path, kinds=("table", "view", "fileset")))
+    if known is not None:
+        text = f"'{path}' is a catalog: a table is catalog.namespace.table"
+        return UsageError(text, hint=f"'limnos list tables {shlex.quote(path)}' lists its tables")
     return UsageError(
         f"'{path}' is a namespace, or its catalog is missing: a table is catalog.namespace.table",
         hint=f"'limnos list {shlex.quote(path)}' lists its tables",

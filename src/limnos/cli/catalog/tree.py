@@ -133,7 +133,14 @@ def describe(path: str | None = None, /, *, kind: KindFlag = None, common: Commo
             )
         fields = fields_of(client, result, path or common.metalake)
         if path and result in GOVERNED:
-            fields |= governance_of(client, path, kind=result, is_restricted=fields.get("restricted") is not None)
+            columns = fields.get("columns") if result == "table" else None
+            fields |= governance_of(
+                client,
+                path,
+                kind=result,
+                columns=list(columns) if isinstance(columns, dict) else (),
+                is_restricted=fields.get("restricted") is not None,
+            )
     show_fields(fields, output_format=common.output_format, hidden=("path", "metadata"))
 
 
@@ -179,7 +186,7 @@ def whoami(*, common: CommonFlags = DEFAULTS) -> None:
     """
     with common.client() as client:
         user = client.whoami()
-        refusal = _refusal_of(client, common.metalake)
+        is_known = user == ANONYMOUS or _is_known(client, common.metalake)
     if user == ANONYMOUS and common.credential_source(os.environ) is None and common.as_user is None:
         raise StoppedError(
             f"you are not signed in to {common.server_url}: this command sent no credential, and is {ANONYMOUS}",
@@ -187,20 +194,20 @@ def whoami(*, common: CommonFlags = DEFAULTS) -> None:
             hint=SIGN_IN,
         )
     server = common.server_url
-    if refusal is not None:
-        print(visible(f"note: {refusal.message}"), file=sys.stderr)
+    if not is_known:
+        note = f"no user of metalake {common.metalake}, or disabled in it, or there is none: its administrator knows"
+        print(visible(f"note: {user} is {note}; 'limnos list metalakes' lists yours"), file=sys.stderr)
     show_done(f"{user} at {server}", {"user": user, "server": server}, output_format=common.output_format)
 
 
-def _refusal_of(client: Client, metalake: str) -> DeniedError | None:
-    """Return the error by which a metalake refuses all requests of the caller, such as a disabled user, or None."""
+def _is_known(client: Client, metalake: str) -> bool:
+    """Return whether a metalake takes requests of the caller: it refuses all of a disabled user. The list leaves no
+    refusal in the audit, as a load would.
+    """
     try:
-        client.metalakes.get(metalake)
-    except DeniedError as error:
-        return error
+        return metalake in {each.name for each in client.metalakes.list()}
     except (ClientError, ArgumentError):
-        return None
-    return None
+        return True
 
 
 def _long_rows(client: Client, children: Sequence[ChildInfo], *, is_long: bool) -> list[Row]:

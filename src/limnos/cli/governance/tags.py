@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from limnos.cli.catalog.columns import require_columns
+from limnos.cli.catalog.columns import column_names, require_columns
+from limnos.cli.catalog.governance import column_tags
 from limnos.cli.catalog.tree import require
 from limnos.cli.common import DEFAULTS, Comment, CommonFlags, KindFlag, Property, YesFlag, confirm, properties_of
 from limnos.cli.failures import UsageError
 from limnos.cli.output import Row, show_done, show_rows
+from limnos.client import ArgumentError, ClientError
 from limnos.client.values import MetadataObject, Tag
 
 if TYPE_CHECKING:
@@ -60,7 +62,8 @@ def list_tags(
     kind: KindFlag = None,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """List the tags you may use; with a path, the tags of an object, including inherited tags.
+    """List the tags you may use; with a path, the tags of an object, including inherited tags and those of a table's
+    columns.
 
     Parameters
     ----------
@@ -73,11 +76,12 @@ def list_tags(
         if path is None:
             rows, columns = [_row(tag) for tag in client.tags.list()], ["name", "comment"]
         else:
-            tags = client.tags.on(path, kind=kind or client.objects.kind(path), column=column)
-            rows, columns = (
-                [{**_row(tag), "inherited": tag.inherited} for tag in tags],
-                ["name", "inherited", "comment"],
-            )
+            kind = kind or client.objects.kind(path)
+            tags = client.tags.on(path, kind=kind, column=column)
+            rows = [{**_row(tag), "inherited": tag.inherited} for tag in tags]
+            columns = ["name", "inherited", "comment"]
+            if kind == "table" and column is None and (of_columns := _rows_of_columns(client, path)):
+                rows, columns = [*rows, *of_columns], ["name", "column", *columns[1:]]
     show_rows(rows, columns, output_format=common.output_format, empty="no tags")
 
 
@@ -154,6 +158,22 @@ def remove(
         names = client.tags.change(path, kind=kind or client.objects.kind(path), column=column, removes=(name,))
     result = _result(path, column, names=names)
     show_done(f"removed tag {name} from {_spelled(path, column)}", result, output_format=common.output_format)
+
+
+def _rows_of_columns(client: Client, path: str) -> list[Row]:
+    """Return a row for each tag on a column of a table; none for a table whose columns the caller may not load."""
+    try:
+        names = column_names(client, path)
+    except (ClientError, ArgumentError):
+        return []
+    by_column = column_tags(client, path, columns=names)
+    tags = {tag.name: tag for tag in client.tags.list()} if by_column else {}
+    return [
+        {**_row(tags[name]), "column": column, "inherited": False}
+        for column in names
+        for name in by_column.get(column, ())
+        if name in tags
+    ]
 
 
 def _result(path: str, column: str | None, *, names: Sequence[str]) -> dict[str, object]:

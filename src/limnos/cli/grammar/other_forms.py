@@ -35,7 +35,8 @@ class OtherForm(NamedTuple):
 
 def other_form(tokens: Sequence[str]) -> OtherForm | None:
     """Return the line to type for one in the form of another tool; None for other lines."""
-    return _with_host(tokens) or _annotated_tag(tokens) or _with_slash(tokens)
+    forms = (_with_host, _annotated_tag, _with_slash, _role_binding, _followed_log, _with_star)
+    return next((form for read in forms if (form := read(tokens)) is not None), None)
 
 
 def _with_host(tokens: Sequence[str]) -> OtherForm | None:
@@ -89,3 +90,50 @@ def _with_slash(tokens: Sequence[str]) -> OtherForm | None:
     if is_path and "." not in match[2]:
         return OtherForm(f"{message}; a {kind} has a path, which begins with a catalog", ("find", match[2]))
     return OtherForm(message, (verb, kind, match[2], *flags))
+
+
+def _role_binding(tokens: Sequence[str]) -> OtherForm | None:
+    """Return the line for a grant with a flag for each part: kubectl's `create rolebinding`, Gravitino's `role grant
+    --role ROLE --privilege PRIVILEGE`.
+    """
+    words, flags = take_words(tokens)
+    lowered = [word.lower() for word in words]
+    values = {
+        name: next((value for flag in names for value in flag_values(flags, flag)), "")
+        for name, *names in (
+            ("role", "--role", "--clusterrole"),
+            ("user", "--user", "--serviceaccount"),
+            ("group", "--group"),
+            ("privilege", "--privilege"),
+            ("path", "--name", "--on"),
+        )
+    }
+    role = values["role"]
+    holder = f"group:{values['group']}" if values["group"] else values["user"]
+    if lowered[:1] == ["create"] and lowered[1:2] in (["rolebinding"], ["clusterrolebinding"]) and role:
+        return OtherForm("a role is granted, without a binding", ("grant", "role", role, "--to", holder or "USER"))
+    if lowered in (["role", "grant"], ["role", "revoke"]) and role and values["privilege"]:
+        way = "--to" if lowered[1] == "grant" else "--from"
+        privileges = values["privilege"].replace(",", " ").lower().split()
+        line = (lowered[1], *privileges, "--on", values["path"] or "PATH", way, role)
+        return OtherForm("privileges are granted to a role", line)
+    return None
+
+
+def _followed_log(tokens: Sequence[str]) -> OtherForm | None:
+    """Return the line for `logs -f RUN`, as kubectl and docker have it."""
+    if tokens[0].lower() not in {"log", "logs"} or not {"-f", "--follow"} & {*tokens}:
+        return None
+    rest = [token for token in tokens if token not in {"-f", "--follow"}]
+    return OtherForm("a log is not followed", tuple(rest))
+
+
+def _with_star(tokens: Sequence[str]) -> OtherForm | None:
+    """Return the line for `list tables main.raw.*`: a list has all that is below a path. `show` and deletions are of
+    one object.
+    """
+    words, _ = take_words(tokens)
+    if words[:1] not in (["list"], ["ls"], ["tree"]) or not words[-1].endswith(".*") or words[-1].count("*") > 1:
+        return None
+    plain = tuple(token.removesuffix(".*") if token == words[-1] else token for token in tokens)
+    return OtherForm(f"a path has no '*': a list has all that is below '{words[-1].removesuffix('.*')}'", plain)

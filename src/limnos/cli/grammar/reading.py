@@ -15,6 +15,7 @@ from typing import Final
 
 from limnos.cli.errors import UsageError
 from limnos.cli.flags import SWITCHES, VALUED
+from limnos.cli.grammar.listed_grants import single_grants
 from limnos.cli.grammar.other_forms import other_form
 from limnos.cli.grammar.spelling import aliases_of, nearest, spelled
 from limnos.cli.grammar.wrong_words import SQL_WORDS, WrongWords
@@ -65,8 +66,22 @@ def resolve(tokens: Sequence[str]) -> list[str]:
         rest = [token for token in typed[typed[0] in _HELP_WORDS :] if token not in HELP]
         return [*_command(rest, is_help=True), "--help"]
     _check_blanks(typed)
+    if (grants := single_grants(typed)) is not None:
+        raise UsageError(
+            f"'{typed[0]}' takes one object and one holder, and names of roles without commas",
+            hint=_each_of(grants),
+        )
     check_sentence(typed)
     return _command(typed, is_help=False)
+
+
+def _each_of(commands: Sequence[Sequence[str]]) -> str:
+    """Return the proposals for several commands; after a long one the words in which the others differ."""
+    first, *others = dict.fromkeys(answers.propose(each) for each in commands)
+    if "'; " not in first and "', " not in first:
+        return ", then ".join([first, *others])
+    differ = [word for each in commands[1:] for word in each if word not in commands[0]]
+    return f"{first}; then the same for {', '.join(dict.fromkeys(differ))}" if differ else first
 
 
 def _check_blanks(tokens: Sequence[str]) -> None:
@@ -298,9 +313,23 @@ def _with_named_values(operation: Operation, flags: Sequence[str]) -> str:
     """Return how an operation is typed, with the values of flags that have the names of its arguments, as `--id 7`."""
     typed = spelled(operation).split()
     for at, argument in enumerate(typed):
-        value = next(iter(flag_values(flags, f"--{argument.lower()}")), "") if argument.isupper() else ""
+        value = _value_for(argument, operation, flags) if argument.isupper() else ""
         typed[at] = shlex.quote(value) if value else argument
     return f"'{' '.join(typed)}'"
+
+
+def _value_for(argument: str, operation: Operation, flags: Sequence[str]) -> str:
+    """Return the value that a flag of another tool has for an argument: its own name, the kind's, or `--name`, below
+    the namespace of another flag; empty without one.
+    """
+    own = [f"--{operation.kind}", f"--{operation.kind}-name"] if operation.arguments.startswith(argument) else []
+    named = [(flag, value) for flag in (f"--{argument.lower()}", *own, "--name") for value in flag_values(flags, flag)]
+    if {"NAME", "PATH"} <= {*operation.arguments.split()}:  # of both, a path has a dot
+        named = [(flag, value) for flag, value in named if flag != "--name" or ("." in value) == (argument == "PATH")]
+    value = next((value for _, value in named), "")
+    containers = ("--database-name", "--database", "--schema", "--namespace")
+    above = next((value for flag in containers for value in flag_values(flags, flag)), "") if argument == "PATH" else ""
+    return f"{above}.{value}" if above and value and "." not in value else value
 
 
 def _group_words(lowered: Sequence[str], flags: Sequence[str]) -> tuple[list[str], int] | None:

@@ -129,7 +129,7 @@ class WrongWords:
             typed = self.propose(["group", "add", words[3], words[1], *flags])
             return UsageError(f"'add {words[1]} to' does not say to what", hint=f"{typed}, if {words[3]} is a group")
         if (meant := own_words([*words, *flags])) is not None:
-            return UsageError(f"there is no command '{words[0]}'", hint=self.propose(meant))
+            return UsageError(f"there is no command '{words[0]}'{self._note_on(meant)}", hint=self.propose(meant))
         guess = command_for(words)
         if guess is not None:
             return self.guess_error(words[0], guess, flags=flags)
@@ -147,6 +147,17 @@ class WrongWords:
             f"there is no command '{words[0]}'",
             hint=f"'limnos --help' lists all; '{search}' searches the objects of the lake",
         )
+
+    def _note_on(self, tokens: Sequence[str]) -> str:
+        """Return what an answer to these words would say, after a semicolon; empty if they are a command, or if it
+        would only say that they are none.
+        """
+        try:
+            self._resolve(tokens)
+        except UsageError as error:
+            is_plain = error.message.startswith(("there is no", "'limnos ", "the command is missing"))
+            return "" if is_plain or " missing after " in error.message else f": {error.message}"
+        return ""
 
     def unknown_in_group(self, lowered: Sequence[str], words: Sequence[str], *, flags: Sequence[str]) -> UsageError:
         """Return the error for a group without a command, or with a word that is none of its commands."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Sequence
 
 from limnos.cli.flags import filled_value
-from limnos.cli.hints.typed_command import TypedCommand
-from limnos.cli.lookups import known_path
+from limnos.cli.hints.typed_command import TypedCommand, path_parts
+from limnos.cli.lookups import known_path, objects_named
 from limnos.cli.output import flag_values
+from limnos.names import display
 
 _AMBIGUOUS_PATH = re.compile(r" is both a namespace and a (\w+); name its kind")
 """The message about an ambiguous path."""
@@ -45,6 +47,36 @@ def hint_for_argument(message: str, typed: TypedCommand) -> str | None:
                 f"'{typed.command('create', 'catalog', name)}' creates a catalog; in one:"
                 f" '{typed.command('create', 'namespace', f'CATALOG.{name}')}'"
             )
-        place = f"{typed.words[-1]}.NAME" if typed.words else "PATH"
-        return f"'{typed.command(*typed.words[:-1], place)}'"
+        name = typed.words[1] if typed.words[:1] == ("rename",) else typed.words[-1] if typed.words else ""
+        return hint_for_name_alone(typed, name)
     return None
+
+
+def hint_for_name_alone(typed: TypedCommand, name: str, *, kinds: Sequence[str] = ()) -> str:
+    """Return the hint for a name in the place of a path: the visible objects of that name, and how a path is built.
+    `kinds` are the kinds that the command takes; without it that of `--kind`, else all.
+    """
+    parts = path_parts(name)
+    kinds = kinds or list(flag_values(typed.tokens, "--kind"))
+    named = objects_named(parts[0]) if len(parts) == 1 else ()
+    fitting = [each for each in named if not kinds or each.kind in kinds]
+    if fitting and not typed.takes_away:
+        again = [f"'{_with_word(typed, name, display.render(each.path))}'" for each in fitting]
+        return f"{' or '.join(again)}: a path begins with its catalog"
+    if named:
+        verbs = {"catalog": "list", "namespace": "list"}
+        shows = [
+            f"the {each.kind} '{typed.command(verbs.get(each.kind, 'show'), display.render(each.path))}'"
+            for each in fitting or named
+        ]
+        return f"of this name there is {', '.join(shows)}: a path begins with its catalog"
+    find = typed.command("find", name or "NAME")
+    return (
+        f"a path is catalog.namespace.name, with dots: '{find}' searches it, '{typed.command('list')}' lists catalogs"
+    )
+
+
+def _with_word(typed: TypedCommand, before: str, after: str) -> str:
+    """Return the typed command with another word in the place of the last one that is `before`."""
+    at = max(index for index, token in enumerate(typed.tokens) if token == before)
+    return TypedCommand([*typed.tokens[:at], after, *typed.tokens[at + 1 :]]).again()

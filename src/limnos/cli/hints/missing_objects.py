@@ -6,8 +6,9 @@ from __future__ import annotations
 import re
 import shlex
 
+from limnos.cli.hints.arguments import hint_for_name_alone
 from limnos.cli.hints.typed_command import PATHS, TypedCommand, path_parts
-from limnos.cli.lookups import close_path, exists, known_path
+from limnos.cli.lookups import close_path, exists, known_path, objects_named
 from limnos.cli.output import flag_values
 from limnos.cli.signatures import signature_of
 from limnos.client.errors import ClientError
@@ -75,6 +76,8 @@ def not_found_hint(error: ClientError, typed: TypedCommand) -> str:
         return f"a path has dots, not slashes: '{shlex.join(['limnos', *spelled])}'"
     if kind == "catalog" and (swapped := exchanged_arguments(typed)) is not None:
         return f"'{swapped}', if the order was wrong; '{typed.command('list')}' lists the existing objects"
+    if kind == "catalog" and (name := _name_alone(error, typed)) and objects_named(name):
+        return hint_for_name_alone(typed, name)
     if kind in _OF_LISTS:
         return f"'{typed.command(*_OF_LISTS[kind].split())}' lists the existing ones"
     if kind == "metalake":
@@ -90,6 +93,16 @@ def not_found_hint(error: ClientError, typed: TypedCommand) -> str:
     return f"'{typed.command('list')}' lists the existing objects"
 
 
+def _name_alone(error: ClientError, typed: TypedCommand) -> str:
+    """Return the typed name that a message calls a missing catalog; empty without one."""
+    names = [
+        word
+        for word in typed.tokens
+        if "." not in word and re.search(rf"(?<!\S){re.escape(word)}(?!\S)", error.message)
+    ]
+    return names[-1] if names and error.message.lower().startswith("catalog") else ""
+
+
 def _of_grants(kind: str, typed: TypedCommand) -> str | None:
     """Return the hint for a grant to a role or a user that does not exist; None for others."""
     if kind == "role" and typed.words[0] == "grant" and typed.words[1:2] != ("role",):
@@ -97,6 +110,8 @@ def _of_grants(kind: str, typed: TypedCommand) -> str | None:
         return (
             f"privileges are given to roles, and roles to users: '{command}', repeat this with --to ROLE, then '{text}'"
         )
+    if kind in {"user", "group", "role"} and (listed := _each_holder(typed)):
+        return listed
     if kind == "user" and typed.words[:2] in (("grant", "role"), ("revoke", "role")):
         flag = "--to" if typed.words[0] == "grant" else "--from"
         names = [name for word in (flag, "--user") for name in flag_values(typed.tokens, word)]
@@ -106,6 +121,23 @@ def _of_grants(kind: str, typed: TypedCommand) -> str | None:
         group = f"{flag}-group {shlex.quote(names[0])}" if names else f"{flag}-group GROUP"
         return f"{lists}; a group is named by {group}"
     return None
+
+
+def _each_holder(typed: TypedCommand) -> str:
+    """Return the commands for each holder of a grant whose holders were typed as a list; empty for other commands."""
+    flag = "--to" if typed.words[0] == "grant" else "--from"
+    value = next(iter(flag_values(typed.tokens, flag)), "")
+    if typed.words[1:2] == ("role",) and any("," in word for word in typed.words[2:]):
+        plain = [name for token in typed.tokens for name in (token.split(",") if token in typed.words[2:] else [token])]
+        return f"names of roles have blanks between them: '{TypedCommand([name for name in plain if name]).again()}'"
+    names = [name.strip() for name in value.split(",") if name.strip()]
+    if typed.words[0] not in {"grant", "revoke"} or len(names) < 2:
+        return ""
+    each = [
+        TypedCommand([token.replace(value, name) if token.endswith(value) else token for token in typed.tokens]).again()
+        for name in names
+    ]
+    return f"one holder a command: {', then '.join(map(repr, each))}"
 
 
 def _of_another_kind(kind: str, typed: TypedCommand) -> str | None:

@@ -15,7 +15,7 @@ from limnos.cli.signatures import signature_of
 from limnos.names import display
 from limnos.names.errors import InvalidName
 
-_CONNECTION = ("--uri", "--metalake", "--user", "--as", "--token-file")
+_CONNECTION = ("--uri", "--metalake", "--user", "--as", "--token-file", "--profile")
 """Flags of server and credential, which a hint repeats. A token on the command line is not repeated."""
 _LEVELS = re.compile(r"(?:Namespace|Table|View) (?:does not exist|already exists): .+$")
 """Messages of Iceberg REST that name the namespace levels but not the catalog."""
@@ -113,6 +113,8 @@ class TypedCommand:
         return shlex.join(["limnos", *texts, *more])
 
     def _connection(self) -> list[str]:
+        if self.words[:1] in {("login",), ("logout",)}:  # their profile may not exist
+            return []
         names: list[str] = []
         for at, token in enumerate(self.tokens):
             name = token.partition("=")[0]

@@ -18,6 +18,7 @@ from cyclopts import App, Parameter
 
 from limnos.cli.common import DEFAULTS, CommonFlags, ExplainedKind, KindFlag
 from limnos.cli.failures import ExitCode, UsageError
+from limnos.cli.hints.explained_words import ordered_words
 from limnos.cli.identity.comparisons import (
     DiffQuestion,
     MissingQuestion,
@@ -88,6 +89,9 @@ def explain(
             f"the action is missing before '{action}'",
             hint=f"'{typed}', or another action: 'limnos access explain --actions' lists them",
         )
+    if path is not None and (ordered := ordered_words([action, path])) is not None:
+        user = ["--for", for_] if for_ and "--for" not in ordered.command else []
+        raise UsageError(ordered.message, hint=f"'{shlex.join(['limnos', *ordered.command, *user])}'")
     with common.client() as client:
         explanation = client.access.explain(action, path or (), user=for_, kind=kind, through=through)
     if path is not None and explanation.decision.allowed:

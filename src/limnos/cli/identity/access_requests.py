@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -11,7 +12,8 @@ from cyclopts import App, Parameter
 
 from limnos.cli.common import DEFAULTS, CommonFlags, KindFlag
 from limnos.cli.failures import StoppedError, UsageError
-from limnos.cli.output import show_done, show_rows
+from limnos.cli.lookups import objects_named
+from limnos.cli.output import show_done, show_rows, visible
 from limnos.client.errors import DeniedError, NotFoundError
 from limnos.client.governance.access_requests import AccessRequest
 from limnos.model.presets import PresetName
@@ -59,11 +61,24 @@ def access(
     with common.client() as client:
         named = kind or _kind(client, path, count=len(parts))
         client.access_requests.create(path, kind=named, preset=preset, reason=reason)
+        if kind is None and len(parts) == 1:
+            _note_other_objects(client, path)
     show_done(
         f"you asked for {preset} on {named} {path}; who may grant it sees your request",
         {"requested": preset, "kind": named, "path": path},
         output_format=common.output_format,
     )
+
+
+def _note_other_objects(client: Client, path: str) -> None:
+    """Note objects below catalogs whose own name was typed as a path, if the caller sees no catalog of that name."""
+    if path in client.catalogs.names() or not (named := objects_named(path)):
+        return
+    withdraw = "'limnos list requests --own' has the id to withdraw this request"
+    others = " or ".join(
+        f"'{shlex.join(['limnos', 'request', 'access', display.render(each.path)])}'" for each in named
+    )
+    print(visible(f"note: you see no catalog {path}; if you meant {others}: {withdraw}"), file=sys.stderr)
 
 
 def _kind(client: Client, path: str, *, count: int) -> str:

@@ -12,6 +12,7 @@ import shlex
 import sys
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -45,9 +46,6 @@ LOCAL_S = 14 * 24 * 3600
 ExpiresIn = Annotated[
     str | None, Parameter(help="With --local: the lifetime of the session, as `12h` or `30d`; 14 days by default.")
 ]
-ProfileNameFlag = Annotated[
-    str | None, Parameter(name="--profile", help="Name of the profile; the default is the server's host name.")
-]
 
 
 def login(
@@ -58,10 +56,12 @@ def login(
     local: LocalFlag = False,
     data: DataFlag = None,
     expires_in: ExpiresIn = None,
-    profile: ProfileNameFlag = None,
     common: CommonFlags = DEFAULTS,
 ) -> None:
     """Sign in with a password or in a browser. Later commands use the session until it expires.
+
+    `--profile NAME` names the session, by default with the server's host name; at a server of another name `--uri` is
+    given once, and a later login with the same name goes there again.
 
     Parameters
     ----------
@@ -85,20 +85,33 @@ def login(
             "the server's settings say how long a session with a password or an issuer lasts",
             hint="leave out --expires-in, or create a token: limnos create token --expires-in 30d",
         )
+    named, common = common.profile, _login_target(common)
     if local:
         result = _by_data_directory(data, common, lifetime_s=lifetime_of(expires_in) or LOCAL_S)
     else:
         result = _by_device(common) if user is None else _by_password(user, common)
-    name = profile or result.uri.partition("://")[2].partition("/")[0]
+    name = named or result.uri.partition("://")[2].partition("/")[0]
     former = profiles.read(os.environ)
     profiles.update(os.environ, lambda known: known.put(name, result))
     was_elsewhere = former.used not in (None, name) and former.profiles[former.used].uri != result.uri
     back = f"; commands go there now, and 'limnos set profile {former.used}' goes back" if was_elsewhere else ""
+    replaced = former.profiles.get(name)
+    other = replaced is not None and (replaced.user, replaced.uri) != (result.user, result.uri)
+    instead = f", in the place of {replaced.user} at {replaced.uri} in profile {name}" if replaced and other else ""
+    again = " ('--profile NAME' keeps both)" if instead and named is None else ""
     show_done(
-        f"signed in to {result.uri} as {result.user}{back}",
+        f"signed in to {result.uri} as {result.user}{instead}{again}{back}",
         {"profile": name, "user": result.user},
         output_format=common.output_format,
     )
+
+
+def _login_target(common: CommonFlags) -> CommonFlags:
+    """Return the flags with the server to sign in to: that of an existing profile which `--profile` names, without
+    another one in a flag or the environment.
+    """
+    known = profiles.read(os.environ).profiles.get(common.profile or "")
+    return replace(common, profile=None, uri=common.uri or (known.uri if known is not None else None))
 
 
 def _by_password(user: str, common: CommonFlags) -> Profile:
@@ -204,9 +217,10 @@ def _print_notice(text: str) -> None:
     print(visible(text), file=sys.stderr, flush=True)
 
 
-def logout(*, profile: ProfileNameFlag = None, common: CommonFlags = DEFAULTS) -> None:
+def logout(*, common: CommonFlags = DEFAULTS) -> None:
     """End a session and delete its profile, by default the one that commands use."""
     known = profiles.read(os.environ)
+    profile = common.profile
     name = profile or _profile_in_use(common)
     if name is None or name not in known.profiles:
         raise StoppedError(

@@ -15,10 +15,11 @@ from cyclopts import Group, Parameter
 
 from limnos.cli.common import DEFAULTS, RUN_S, CommonFlags, YesFlag, confirm
 from limnos.cli.extras import import_extra
-from limnos.cli.failures import UsageError
+from limnos.cli.failures import StoppedError, UsageError
 from limnos.cli.output import show_done, show_rows, visible
 from limnos.cli.pipeline.helper.client import HelperFlag, HelperWish, answer
-from limnos.cli.pipeline.short_ids import is_short, whole_run_id
+from limnos.cli.pipeline.short_ids import LAST, is_short, whole_run_id
+from limnos.client.errors import ArgumentError, ClientError
 
 if TYPE_CHECKING:
     from limnos.pipeline.run.backfill import BackfillResult
@@ -227,6 +228,8 @@ def resume(
 ) -> int:
     """Resume a failed, held, cancelled or killed run: finished steps are reused, changed steps run again.
 
+    A cancelled run is resumed by its id, and not by `last`: its user may have wanted it to end.
+
     Parameters
     ----------
     run_id
@@ -239,7 +242,7 @@ def resume(
     )
     command = _command()
     ended: RunResult = command.resume_run(
-        _whole_id(common, run_id),
+        _resumable_id(common, run_id),
         file=file,
         connection=_connection(common),
         spark=command.SparkOptions(master=master, connect=connect),
@@ -368,6 +371,31 @@ def _fields(ended: RunResult) -> dict[str, object]:
 def _show_result(ended: RunResult, common: CommonFlags) -> int:
     show_done(f"run {ended.run} {ended.state}: {ended.message}", _fields(ended), output_format=common.output_format)
     return ended.exit_code
+
+
+def _resumable_id(common: CommonFlags, typed: str) -> str:
+    """Return the id of the run to resume. For a cancelled one it prints when that was, and what the resumption does.
+
+    Raises StoppedError if the newest run, which was named by `last`, was cancelled; and as `whole_run_id`.
+    """
+    try:
+        with common.client() as client:
+            run = client.runs.load(whole_run_id(client, typed))
+    except (ClientError, ArgumentError):  # the runner reports it, and waits for a server that is away
+        return typed
+    if run.state != "cancelled":
+        return run.id
+    reason = f" ({run.message})" if run.message else ""
+    text = f"run {run.id} of pipeline {run.pipeline} was cancelled at {run.ended_at}{reason}"
+    if typed == LAST:
+        raise StoppedError(
+            text,
+            code="conflict",
+            hint=f"'limnos pipeline resume {run.id}' goes on and publishes it, 'limnos pipeline discard {run.id}' drops"
+            " what it wrote",
+        )
+    print(visible(f"note: {text}; it goes on with the steps that it lacks, and publishes all"), file=sys.stderr)
+    return run.id
 
 
 def _whole_id(common: CommonFlags, typed: str) -> str:
