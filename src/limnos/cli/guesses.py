@@ -187,6 +187,15 @@ invite, user invite, user new, user make, user register = create user
 group join, group enter, group assign = group add {1:GROUP} {2:USER}
 group leave, group kick = group remove {1:GROUP} {2:USER}
 storage test, storage verify = storage check
+effective-permissions get, effective-permissions, list-permissions = access holders
+revoke-permissions = revoke role ROLE --from USER {-}
+batch-delete-table = delete
+get-partitions, get-partition = show
+iam create-user = create user
+iam attach-user-policy, iam add-user-to-group = grant role ROLE --to USER {-} | rights are held by roles
+table columns, table column = show
+policies attach, policy attach = set policy {1:NAME} {2:PATH}
+principals rotate-credentials, principal rotate-credentials = create secret {1:USER} | a secret is not renewed: create another one, and delete the former
 lock user = user disable
 unlock user = user enable
 key, keys = list keys
@@ -200,7 +209,7 @@ service account, service-account, client-secret, robot = create secret
 \\c, \\connect = list {} | there is no current catalog: give whole paths, as main.raw.nyc
 \\q, \\? , \\h = --help {-} | 'limnos sql' is a shell; this program runs one command
 ps, top processes = list runs {-}
-images, volume ls = list {-} | there are no images: this lists the catalogs
+images = list {-} | there are no images: this lists the catalogs
 branch, checkout, commit, stash, cherry-pick, rebase, tag branch = show {1} | branches and snapshots of tables are made by engines, and the console's page of a table lists them
 rollout, rollout undo, rollback run = list runs {-}
 freshness, source freshness = list findings PIPELINE {-} | checks of data are expectations of a pipeline; this lists what they found
@@ -290,7 +299,8 @@ _PROGRAMS: Final = frozenset(
         "snow",
         "snowsql",
         "sts",
-        "lakeformation athena",
+        "lakeformation",
+        "athena",
         "gcloud",
         "bq",
         "gsutil",
@@ -345,15 +355,20 @@ def own_words(words: Sequence[str]) -> list[str] | None:
         return None
     if first in _PROGRAMS and rest:
         rest = [_plain_word(word) for word in rest]
+        if " ".join(rest[:2]).lower() in guess_table():
+            return rest
         if rest[0].lower() not in guess_table() and (ours := own_words(rest)) is not None:
             return ours
         at = next((at for at, word in enumerate(rest) if word.lstrip("-").lower() in _known_starts()), 0)
-        inner = [rest[at].lstrip("-"), *rest[:at], *rest[at + 1 :]]
+        before = [word for word in rest[:at] if word.lower() not in _PROGRAMS]
+        inner = [rest[at].lstrip("-"), *before, *rest[at + 1 :]]
         return own_words(inner) or (inner if inner[0].lower() in _known_starts() else None)
     verb, _, kind = first.partition("-")
     if kind and verb in OTHER_VERBS:
         ours = "list" if OTHER_VERBS[verb] == "show" and kind.endswith("s") else OTHER_VERBS[verb]
         return [ours, _our_kind(kind, ours), *rest]
+    if rest and f"{first} {rest[0].lower()}" in guess_table():
+        return None
     singular = first.removesuffix("s").replace("repositorie", "repository")
     if singular in _OTHER_KINDS and singular != "account":
         other = OTHER_VERBS.get(rest[0].lower(), "") if rest else "list"

@@ -27,6 +27,7 @@ _AS_ARGUMENT: Final = frozenset(
         "--name",
         "--path",
         "--table",
+        "--table-name",
         "--catalog",
         "--catalog-name",
         "--schema",
@@ -69,6 +70,19 @@ _KIND_NAMES: Final = frozenset({"ns", "db", "tbl", "serviceaccount", "privileges
 _NOISE: Final = frozenset({*KIND_WORDS, *FILLERS, *_KIND_NAMES, "exists", "get", "details", *VERBS, *VERB_ALIASES})
 _RELATIONS: Final = frozenset({"from", "of", "by", "in", "on", "to", "with"})
 """Words that relate two names: a deletion of one of both is another thing, so that none is proposed."""
+_CONTAINERS: Final = {
+    flag: rank
+    for rank, flags in enumerate(
+        (
+            "--catalog --catalog-name --metastore-catalog",
+            "--namespace --schema --schema-name --database --database-name",
+            "--table --table-name --view --tables-to-delete",
+        )
+    )
+    for flag in flags.split()
+}
+"""Flags of other tools for the parts of a path, and their order in it."""
+_PARTS_MIN: Final = 2
 _PLAIN: Final = re.compile(r"\w+")
 """A part of a path, which other tools type as a word of its own."""
 OUTPUTS: Final = ("table", "json", "csv")
@@ -82,7 +96,7 @@ def proposed(tokens: Sequence[str], *, resolve: Callable[[Sequence[str]], list[s
 
     `resolve` reads a command line, as the grammar does. Flags that the command does not have are named after it.
     """
-    tokens = _with_statement(_with_known_values(_filled(tokens)))
+    tokens = _with_statement(_with_known_values(_filled(_with_whole_path(tokens))))
     plain = quoted(tokens)
     if _depth.get() == _DEPTH_MAX or not tokens or tokens[0].startswith("-"):
         return plain
@@ -117,6 +131,20 @@ def _filled(tokens: Sequence[str]) -> list[str]:
             del result[start : start + 2]
             break
     return result
+
+
+def _with_whole_path(tokens: Sequence[str]) -> list[str]:
+    """Return a command line in which the parts of a path, that other tools type as flags, are the value of one."""
+    parts = [(at, tokens[at + 1]) for at, flag in enumerate(tokens[:-1]) if flag.replace("_", "-") in _CONTAINERS]
+    parts.sort(key=lambda part: _CONTAINERS[tokens[part[0]].replace("_", "-")])
+    if len({_CONTAINERS[tokens[at].replace("_", "-")] for at, _ in parts}) < _PARTS_MIN:
+        return list(tokens)
+    path = ""
+    for _, value in parts:
+        path = value if not path or value.startswith(f"{path}.") else f"{path}.{value}"
+    removed = {place for at, _ in parts[:-1] for place in (at, at + 1)}
+    last = parts[-1][0]
+    return [path if at == last + 1 else token for at, token in enumerate(tokens) if at not in removed]
 
 
 def _with_statement(tokens: Sequence[str]) -> list[str]:
@@ -176,7 +204,13 @@ def _fitted(tokens: Sequence[str], resolved: Sequence[str], *, signature: Signat
         return f"'limnos {' '.join(signature.words)} --help' explains its arguments"
     if most is not None and len(arguments) > most:
         arguments = [word for word in arguments if word.lower() not in _NOISE]
-    if most == 1 and signature.arguments == ("PATH",) and len(arguments) > 1 and not _deletes(signature):
+    if (
+        len(head) > 1
+        and most == 1
+        and signature.arguments == ("PATH",)
+        and len(arguments) > 1
+        and not _deletes(signature)
+    ):
         arguments = [".".join(arguments)] if all(_PLAIN.fullmatch(word) for word in arguments) else arguments
     if most is not None and len(arguments) > most:
         arguments = []
@@ -224,11 +258,15 @@ def _fitted_flags(flags: Sequence[str], arguments: list[str], *, signature: Sign
         fitting = fitting_flag(name, signature.flags)
         is_free = has_value and (signature.most is None or len(arguments) < signature.most)
         is_argument = is_free and signature.most is not None and name.replace("_", "-") in _AS_ARGUMENT
-        names_object = len(arguments) < signature.required and name in {f"--{word}" for word in signature.words}
+        own_names = {f"--{word}{end}" for word in signature.words for end in ("", "-name")}
+        names_object = len(arguments) < signature.required and name in own_names
+        is_above = name in _CONTAINERS and signature.arguments[:1] == ("PATH",) and len(arguments) == 1
         if name == "-n" and is_free and value and not value.isdigit() and "-n" not in signature.flags:
             arguments.append(value)  # kubectl's namespace
         elif names_object and has_value:
             arguments.insert(0, value)
+        elif is_above and has_value and "." not in arguments[0]:
+            arguments[0] = f"{value}.{arguments[0]}"
         elif name == "-f" and _deletes(signature):  # of kubectl it names a file, of rm it asks nothing
             arguments += [value] if is_free and "." in value and FILE.fullmatch(value) is None else []
         elif is_argument and name.replace("_", "-") not in signature.flags:

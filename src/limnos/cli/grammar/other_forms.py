@@ -23,6 +23,8 @@ _HOST: Final = re.compile(
     r"localhost|\d{1,3}(?:\.\d{1,3}){3}|[A-Za-z][\w-]*(?:\.[\w-]+)+|\[?[0-9a-fA-F]*:[0-9a-fA-F:]+\]?"
 )
 """Names and addresses of hosts; a name alone may be a command, as in `-h list`."""
+_WITH_GROUP: Final = 3
+"""The number of words of `group grant NAME`."""
 _SLASHED: Final = re.compile(r"([A-Za-z_-]+)/([^/]+)")
 
 
@@ -96,22 +98,29 @@ def _role_binding(tokens: Sequence[str]) -> OtherForm | None:
     """Return the line for a grant with a flag for each part: kubectl's `create rolebinding`, Gravitino's `role grant
     --role ROLE --privilege PRIVILEGE`.
     """
-    words, flags = take_words(tokens)
-    lowered = [word.lower() for word in words]
+    words, _ = take_words(tokens)
     values = {
-        name: next((value for flag in names for value in flag_values(flags, flag)), "")
+        name: next((value for flag in names for value in flag_values(tokens, flag)), "")
         for name, *names in (
             ("role", "--role", "--clusterrole"),
             ("user", "--user", "--serviceaccount"),
             ("group", "--group"),
             ("privilege", "--privilege"),
-            ("path", "--name", "--on"),
+            ("path", "--name", "--on", "--table"),
         )
     }
+    if len(words) == _WITH_GROUP and "--group" in tokens:  # the flag has no value at `set owner`
+        values["group"] = words[2]
     role = values["role"]
+    lowered = [word.lower() for word in words if word not in values.values()]
     holder = f"group:{values['group']}" if values["group"] else values["user"]
     if lowered[:1] == ["create"] and lowered[1:2] in (["rolebinding"], ["clusterrolebinding"]) and role:
         return OtherForm("a role is granted, without a binding", ("grant", "role", role, "--to", holder or "USER"))
+    if lowered in (["user", "grant"], ["user", "revoke"], ["group", "grant"], ["group", "revoke"]) and role and holder:
+        way = "--to" if lowered[1] == "grant" else "--from"
+        return OtherForm("a role is granted to a holder", (lowered[1], "role", role, way, holder))
+    if lowered == ["owner", "set"] and values["path"] and holder:
+        return OtherForm("the owner stands without a flag", ("set", values["path"], "--owner", holder))
     if lowered in (["role", "grant"], ["role", "revoke"]) and role and values["privilege"]:
         way = "--to" if lowered[1] == "grant" else "--from"
         privileges = values["privilege"].replace(",", " ").lower().split()
