@@ -357,8 +357,8 @@ def own_words(words: Sequence[str]) -> list[str] | None:
         rest = [_plain_word(word) for word in rest]
         if " ".join(rest[:2]).lower() in guess_table():
             return rest
-        if rest[0].lower() not in guess_table() and (ours := own_words(rest)) is not None:
-            return ours
+        if rest[0].lower() not in guess_table() and (meant := own_words(rest)) is not None:
+            return meant
         at = next((at for at, word in enumerate(rest) if word.lstrip("-").lower() in _known_starts()), 0)
         before = [word for word in rest[:at] if word.lower() not in _PROGRAMS]
         inner = [rest[at].lstrip("-"), *before, *rest[at + 1 :]]

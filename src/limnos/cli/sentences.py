@@ -190,8 +190,8 @@ label|classify [table|view|namespace|schema] PATH EQUATION = set PATH --tag EQUA
 du+ = list users
 dp|z = access holders
 dp|z PATH = access holders PATH
-comment on column DEEP is TEXT = set DEEP --column DEEP_LAST=TEXT
-attach [database] FILE as NAME = create catalog NAME | a file of a database is attached by its engine; this creates a catalog
+comment on column DEEP is TEXT = set DEEP --column DEEP_LAST=TEXT | DEEP_TYPED is a column: its description is an option of the table
+attach [database] FILE as NAME = create catalog NAME | a file of a database, such as FILE, is attached by its engine; this creates a catalog
 summarize PATH = show PATH | figures on columns are computed by engines, and by statistics of maintenance; this shows the table
 copy PATH to FILE = head PATH --output csv --rows 200 | rows are copied by engines; this prints some, which a shell writes to FILE
 pragma TEXT... = show PATH | this shows the columns of a table

@@ -226,9 +226,7 @@ def test_whoami_of_a_member_has_no_note(fake: FakeServer, run: Run) -> None:
     assert (done.code, done.err) == (0, "")
 
 
-def test_login_names_the_user_whose_session_it_replaces(
-    fake: FakeServer, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_replaced_session_of_another_user_is_named(fake: FakeServer, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """A login in the place of another user's session names that user; a second one of the same user does not."""
     former = Profile(uri=fake.uri, user="ben", token="lim_2_x", ends_at=9e9, refresh_token=None)
     profiles.update(os.environ, lambda known: known.put("lake", former))
@@ -242,7 +240,7 @@ def test_login_names_the_user_whose_session_it_replaces(
     assert again.out == f"signed in to {fake.uri} as ana\n"
 
 
-def test_one_command_uses_another_profile(fake: FakeServer, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_profile_of_one_command_is_used(fake: FakeServer, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """`--profile` sends one command to the profile's server with its session, also if the environment names another
     server and credential; the profile in use stays.
     """
@@ -267,7 +265,7 @@ def test_one_command_uses_another_profile(fake: FakeServer, run: Run, monkeypatc
         (("--profile", "prod", "--uri", "http://127.0.0.1:1"), "profile prod is of "),
     ],
 )
-def test_profile_that_is_unknown_or_contradicted_is_refused(
+def test_unknown_or_contradicted_profile_is_refused(
     fake: FakeServer, run: Run, flags: tuple[str, ...], message: str
 ) -> None:
     """A missing profile, and one beside another server or credential, is a usage error, and no request is sent."""

@@ -136,3 +136,25 @@ def test_note_about_own_records_is_printed(fake: FakeServer, limnos: Run, *, own
     fake.on("GET", AUDIT, {"lines": [], "next": None, "more": False, "own": own})
 
     assert ("note: your own actions" in limnos("audit", "--output", "table").err) is own
+
+
+def test_rename_to_a_path_is_among_the_records_of_the_path(fake: FakeServer, limnos: Run) -> None:
+    """The object's rename to the path is shown, which the server has under the former path, with the way to the rest;
+    renames to other paths, and those of other objects, are not.
+    """
+    move = {"at": "2026-11-28T12:00:01Z", "user": "ana", "outcome": "done", "change": "move"}
+    about = {"id": 1027, "kind": "table", "path": "main.raw.zones"}
+    rename_in = move | {"id": 7, "object": about, "new_path": "main.raw.areas"}
+    rename_out = move | {"id": 5, "object": about | {"path": "main.raw.old"}, "new_path": "main.raw.zones"}
+    base = "/api/limnos/v1/metalakes/lake"
+    fake.on("GET", f"{base}/audit?path=main.raw.areas&limit=51", {"lines": [], "next": None, "more": False})
+    hits = [{"id": 1027, "kind": "table", "path": ["main", "raw", "areas"], "tier": 1}]
+    hits += [{"id": 9, "kind": "table", "path": ["main", "sales", "areas"], "tier": 1}]
+    fake.on("GET", f"{base}/search?q=areas&limit=50", {"hits": hits})
+    fake.on("GET", f"{base}/audit?object=1027&limit=1000", {"lines": [rename_in, rename_out], "next": None, "more": False})
+
+    done = limnos("audit", "--path", "main.raw.areas", "--output", "table")
+
+    assert "main.raw.zones -> main.raw.areas" in done.out
+    assert "main.raw.old" not in done.out
+    assert done.err == "note: it had other names: 'limnos audit --id 1027' has all\n"

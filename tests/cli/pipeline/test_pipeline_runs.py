@@ -90,4 +90,4 @@ def test_cancelled_run_is_resumed_by_its_id_alone(
 
     assert (done.code == 0, resumed) == (is_resumed, [CANCELLED["id"]] if is_resumed else [])
     assert "was cancelled at 2026-11-01T08:00:00Z (Cancelled by ben; no process held it any more)" in done.err
-    assert ("'limnos pipeline discard" in done.err) == (not is_resumed)
+    assert ("'limnos delete run" in done.err) == (not is_resumed)

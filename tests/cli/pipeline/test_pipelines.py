@@ -145,6 +145,23 @@ def test_findings_of_a_pipeline_are_listed_with_their_runs(fake: FakeServer, lim
     assert (row["broken"], row["run"]) == (2, "r-1")
 
 
+def test_findings_of_a_state_are_listed(fake: FakeServer, limnos: Run) -> None:
+    """`--state` shows broken rules, tolerated breaks, or rules that hold, as many as the limit."""
+    results = [("a", False, 2), ("b", True, 0), ("c", True, 1), ("d", False, 0)]
+    findings = [{**FOUND, "rule": rule, "held": held, "broken": broken} for rule, held, broken in results]
+    for _ in range(4):
+        fake.on("GET", f"{PIPES}/nyc/findings?limit=1000", {"findings": findings})
+
+    listed = {
+        state: [row["rule"] for row in limnos("list", "findings", "nyc", "--state", state).rows]
+        for state in ("broken", "tolerated", "holds")
+    }
+    first = limnos("list", "findings", "nyc", "--state", "broken", "--limit", "1").rows
+
+    assert listed == {"broken": ["a", "d"], "tolerated": ["c"], "holds": ["b"]}
+    assert [row["rule"] for row in first] == ["a"]
+
+
 @pytest.mark.parametrize(
     "fields, result",
     [

@@ -313,12 +313,12 @@ def _with_named_values(operation: Operation, flags: Sequence[str]) -> str:
     """Return how an operation is typed, with the values of flags that have the names of its arguments, as `--id 7`."""
     typed = spelled(operation).split()
     for at, argument in enumerate(typed):
-        value = _value_for(argument, operation, flags) if argument.isupper() else ""
+        value = _value_for(argument, operation, flags=flags) if argument.isupper() else ""
         typed[at] = shlex.quote(value) if value else argument
     return f"'{' '.join(typed)}'"
 
 
-def _value_for(argument: str, operation: Operation, flags: Sequence[str]) -> str:
+def _value_for(argument: str, operation: Operation, *, flags: Sequence[str]) -> str:
     """Return the value that a flag of another tool has for an argument: its own name, the kind's, or `--name`, below
     the namespace of another flag; empty without one.
     """

@@ -61,7 +61,7 @@ def hint_for_name_alone(typed: TypedCommand, name: str, *, kinds: Sequence[str] 
     named = objects_named(parts[0]) if len(parts) == 1 else ()
     fitting = [each for each in named if not kinds or each.kind in kinds]
     if fitting and not typed.takes_away:
-        again = [f"'{_with_word(typed, name, display.render(each.path))}'" for each in fitting]
+        again = [f"'{_with_word(typed, name, after=display.render(each.path))}'" for each in fitting]
         return f"{' or '.join(again)}: a path begins with its catalog"
     if named:
         verbs = {"catalog": "list", "namespace": "list"}
@@ -76,7 +76,7 @@ def hint_for_name_alone(typed: TypedCommand, name: str, *, kinds: Sequence[str] 
     )
 
 
-def _with_word(typed: TypedCommand, before: str, after: str) -> str:
+def _with_word(typed: TypedCommand, before: str, *, after: str) -> str:
     """Return the typed command with another word in the place of the last one that is `before`."""
     at = max(index for index, token in enumerate(typed.tokens) if token == before)
     return TypedCommand([*typed.tokens[:at], after, *typed.tokens[at + 1 :]]).again()

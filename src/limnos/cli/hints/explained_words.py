@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The words of `access explain` in another order than the command's: action, path and user are told apart by form."""
+"""The words of `access explain` in another order than the command's: action, path and user have forms of their own."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class ListAnswer(NamedTuple):
     hint: str
 
 
-def filtered_list(typed: str, words: Sequence[str], rest: Sequence[str]) -> ListAnswer | None:
+def filtered_list(typed: str, words: Sequence[str], *, rest: Sequence[str]) -> ListAnswer | None:
     """Return the answer to a flag that filters, sorts or cuts a list; None for other commands and flags.
 
     Args:
@@ -111,7 +111,7 @@ def _spelled(words: Sequence[str]) -> list[str]:
     return typed_as(" ".join(words)).split()
 
 
-def with_named_argument(typed: str, words: Sequence[str], rest: Sequence[str]) -> list[str] | None:
+def with_named_argument(typed: str, words: Sequence[str], *, rest: Sequence[str]) -> list[str] | None:
     """Return the command line with the value of a flag as the argument that has its name, as `--pipeline nyc` for
     PIPELINE; None if the command has no such argument left.
     """

@@ -15,6 +15,7 @@ from cyclopts import App, Parameter
 from limnos.cli.common import DEFAULTS, CommonFlags
 from limnos.cli.failures import UsageError
 from limnos.cli.output import Format, Row, TableOptions, show_done, show_rows, table_options
+from limnos.client import ClientError
 from limnos.client.values import AuditLine, AuditPage
 from limnos.model.audit import OTHER
 from limnos.names import display
@@ -67,7 +68,8 @@ def audit(
     who
         Only actions of this user.
     what
-        Only actions on this path, as it was at the time, and below it: `main.raw`. Grants and restrictions count.
+        Only actions on this path, as it was at the time, and below it: `main.raw`. Grants and restrictions count, and a
+        rename of the object that is there now.
     id
         Only actions on the object with this id, under all of its names.
     since
@@ -105,6 +107,13 @@ def audit(
         if len(newest) > limit:
             newest, page = _lines(client, expected, limit=limit + 1 + _LATE)
             newest.sort(key=lambda line: line.at, reverse=True)
+        moves = _moves_into(client, what, expected=expected) if what is not None and id is None else []
+    known = {line.id for line in newest}
+    newest += [line for line in moves if line.id not in known]
+    newest.sort(key=lambda line: line.at, reverse=True)
+    if moves and common.output_format == "table":
+        former = moves[0].object
+        print(f"note: it had other names: 'limnos audit --id {former.id if former else 0}' has all", file=sys.stderr)
     if common.output_format == "table":
         for note in _notes(page, who=who, action=action):
             print(f"note: {note}", file=sys.stderr)
@@ -125,7 +134,7 @@ def _columns(rows: Sequence[Row], *, action: str | None, omits_path: bool) -> li
     columns = ["at", "user", "outcome", "did", "kind", "path", "detail", "right", "client", "request_id"]
     if action in _GRANTS:
         columns = [*_GRANT_FIRST, *(each for each in columns if each not in {*_GRANT_FIRST, "did", "detail"})]
-    if omits_path:
+    if omits_path and not any(" -> " in str(row["path"]) for row in rows):
         columns = [each for each in columns if each not in {"kind", "path"} or len({row[each] for row in rows}) > 1]
     return columns
 
@@ -186,6 +195,23 @@ def _lines(client: Client, expected: dict[str, object], *, limit: int) -> tuple[
         before = page.next
         if not page.more or len(lines) >= limit:
             return lines, page
+
+
+def _moves_into(client: Client, path: str, *, expected: dict[str, object]) -> list[AuditLine]:
+    """Return the records of renames and moves to a path of the object that is there now. The server filters by the
+    former path; nothing is returned for an object that the search does not find.
+    """
+    try:
+        parts = tuple(display.parse(path))
+        ids = [hit.id for hit in client.searches.find(parts[-1]).hits if tuple(hit.path) == parts]
+        moves: list[AuditLine] = []
+        for object_id in ids:
+            filters = {**expected, "path": None, "object_id": object_id}
+            lines, _ = _lines(client, filters, limit=PAGE)
+            moves += [line for line in lines if line.new_path == expected["path"]]
+    except (ClientError, InvalidName):
+        return []
+    return moves
 
 
 def _row(line: AuditLine, output_format: Format) -> dict[str, object]:

@@ -391,7 +391,7 @@ def _resumable_id(common: CommonFlags, typed: str) -> str:
         raise StoppedError(
             text,
             code="conflict",
-            hint=f"'limnos pipeline resume {run.id}' goes on and publishes it, 'limnos pipeline discard {run.id}' drops"
+            hint=f"'limnos pipeline resume {run.id}' goes on and publishes it, 'limnos delete run {run.id}' drops"
             " what it wrote",
         )
     print(visible(f"note: {text}; it goes on with the steps that it lacks, and publishes all"), file=sys.stderr)

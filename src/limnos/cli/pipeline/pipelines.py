@@ -6,6 +6,7 @@ The commands that run pipelines are in `pipeline_checks` and `pipeline_runs`, wh
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Final, Literal
 
@@ -20,6 +21,9 @@ from limnos.names import display
 
 app = App(name="pipeline")
 State = Literal["running", "cancelling", "lost", "held", "failed", "cancelled", "discarded", "published"]
+FindingState = Literal["broken", "tolerated", "holds"]
+_SEARCHED_MAX: Final = 10_000
+"""The number of newest findings among which those of a state are searched."""
 Limit = Annotated[int, Parameter(help="Maximum number to show.")]
 _STEP_COLUMNS: Final = (
     "name",
@@ -142,6 +146,13 @@ def _show_findings(findings: Sequence[RunFindingInfo], *, output_format: Format,
             print(visible(f"{each.step}, {each.rule}: such as {row}"))
 
 
+def _state_of(finding: RunFindingInfo) -> FindingState:
+    """Return whether a rule was broken, and whether its breaks were tolerated, set aside or dropped."""
+    if not finding.held:
+        return "broken"
+    return "tolerated" if finding.broken else "holds"
+
+
 _KEPT_ASIDE: Final = {"quarantine": "in quarantine", "drop": "dropped"}
 """What became of rows that break a rule with an action, in words."""
 
@@ -177,6 +188,9 @@ def findings(
     *,
     rule: Annotated[str | None, Parameter(help="Only findings of this rule.")] = None,
     step: Annotated[str | None, Parameter(help="Only findings of this step.")] = None,
+    state: Annotated[
+        FindingState | None, Parameter(help="Only broken rules, those whose breaks were tolerated, or those that hold.")
+    ] = None,
     limit: Limit = 100,
     common: CommonFlags = DEFAULTS,
 ) -> None:
@@ -188,7 +202,12 @@ def findings(
         Its name.
     """
     with common.client() as client:
-        infos = client.pipelines.findings(pipeline, rule=rule, step=step, limit=limit)
+        searched = limit if state is None else max(limit, _SEARCHED_MAX)
+        infos = client.pipelines.findings(pipeline, rule=rule, step=step, limit=searched)
+    if state is not None:
+        if len(infos) == searched:
+            print(f"note: only the newest {searched} findings were searched", file=sys.stderr)
+        infos = tuple(each for each in infos if _state_of(each) == state)[:limit]
     _show_findings(infos, output_format=common.output_format, empty="no findings")
 
 
