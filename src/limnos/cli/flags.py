@@ -100,9 +100,11 @@ _GUESSED: Final = """
 --start, --start-time, --after-time = --since
 --end, --end-time, --before = --until
 --environment = --env
---var, --vars, --set, --parameter = --param
+--var, --set, --parameter = --param
+--set-property = --property
 --tags = --tag
 -e, -q, --execute, --query, --sql, --statement, --query-string = --command
+--lifetime-seconds, --ttl-seconds = --expires-in {}s
 --default-base-location, --storage-root, --base-location = --warehouse
 --resource-type, --object-type, --entity-type = --kind
 """

@@ -192,6 +192,10 @@ revoke-permissions = revoke role ROLE --from USER {-}
 batch-delete-table = delete
 get-partitions, get-partition = show
 iam create-user = create user
+get serviceaccounts, get serviceaccount, get sa = list accounts
+column list, columns list = show
+privileges list, grants get-effective = access holders
+jobs run-now, job run-now = job run {1:TEMPLATE}
 iam attach-user-policy, iam add-user-to-group = grant role ROLE --to USER {-} | rights are held by roles
 table columns, table column = show
 policies attach, policy attach = set policy {1:NAME} {2:PATH}
@@ -255,7 +259,8 @@ create warehouse = create catalog
 repo, repos, repository, repo list = list catalogs {-}
 get-caller-identity, account show = whoami {-}
 start-query-execution, query execute = sql {-}
-grant-permissions, add-permission, role assignment, role assignment create = grant role ROLE --to USER {-}
+grant-permissions = grant --preset reader PATH --to user:USER {-}
+add-permission, role assignment, role assignment create = grant role ROLE --to USER {-}
 role assignment list = list roles {-}
 create serviceaccount, create service-account = create secret
 s3 cp, cp s3 = files PATH {-} | files of a fileset are written and read by its clients (gvfs, S3)
@@ -329,6 +334,9 @@ _OTHER_KINDS: Final = {
     "catalog-role": "roles",
     "registered-model": "models",
     "credential": "keys",
+    "service-principal": "users",
+    "serviceaccount": "accounts",
+    "access-key": "secrets",
 }
 """Kinds of other catalogs, and the plural of ours."""
 _DEFINITIONS: Final = frozenset({"create", "drop", "use", "set", "let", "from", "describe", "analyze", "explain"})
@@ -351,7 +359,8 @@ def own_words(words: Sequence[str]) -> list[str] | None:
     kinds of other catalogs as ours. None if nothing of that was typed.
     """
     first, *rest = words[0].lower(), *words[1:]
-    if first in guess_table():
+    is_aws = first == "iam" and bool(rest) and rest[0].partition("-")[0] in OTHER_VERBS
+    if first in guess_table() and not is_aws:
         return None
     if first in _PROGRAMS and rest:
         rest = [_plain_word(word) for word in rest]
@@ -361,10 +370,12 @@ def own_words(words: Sequence[str]) -> list[str] | None:
             return meant
         at = next((at for at, word in enumerate(rest) if word.lstrip("-").lower() in _known_starts()), 0)
         before = [word for word in rest[:at] if word.lower() not in _PROGRAMS]
+        if before and not _is_kind(before[0]):
+            return None
         inner = [rest[at].lstrip("-"), *before, *rest[at + 1 :]]
         return own_words(inner) or (inner if inner[0].lower() in _known_starts() else None)
     verb, _, kind = first.partition("-")
-    if kind and verb in OTHER_VERBS:
+    if kind and verb in OTHER_VERBS and _is_kind(kind):
         ours = "list" if OTHER_VERBS[verb] == "show" and kind.endswith("s") else OTHER_VERBS[verb]
         return [ours, _our_kind(kind, ours), *rest]
     if rest and f"{first} {rest[0].lower()}" in guess_table():
@@ -373,10 +384,24 @@ def own_words(words: Sequence[str]) -> list[str] | None:
     if singular in _OTHER_KINDS and singular != "account":
         other = OTHER_VERBS.get(rest[0].lower(), "") if rest else "list"
         if not other and rest[0].lower() in {"grant", "revoke", "assign"} and singular.endswith("-role"):
-            verb = "revoke" if rest[0].lower() == "revoke" else "grant"
-            return [verb, "role", *rest[1:]]
+            way = ("revoke", "--from") if rest[0].lower() == "revoke" else ("grant", "--to")
+            return [way[0], "role", *rest[1:2], way[1], "USER", *rest[2:]]
         return [other, _our_kind(first, other), *rest[1:]] if other else ["list", _our_kind(first, "list")]
     return None
+
+
+def _is_kind(word: str) -> bool:
+    """Return whether a word is a kind, a path, or the beginning of a known phrase, and not a kind of others alone."""
+    from limnos.cli.operations import KIND_WORDS
+
+    plain = word.lower()
+    singular = plain.removesuffix("s")
+    return (
+        plain in KIND_WORDS
+        or singular in {*KIND_WORDS, *_OTHER_KINDS}
+        or plain in guess_table()
+        or not plain.replace("-", "").isalpha()
+    )
 
 
 def _plain_word(word: str) -> str:

@@ -15,8 +15,9 @@ from typing import Final
 
 from limnos.cli.errors import UsageError
 from limnos.cli.flags import GUESSED_FLAGS, SWITCHES, filled_value, spelled_duration
-from limnos.cli.foreign_flags import CHOICES, FILE
+from limnos.cli.foreign_flags import CHOICES, FILE, LIST_FILTERS
 from limnos.cli.guesses import FILLERS
+from limnos.cli.hints.near_flags import filtered_list
 from limnos.cli.operations import KIND_WORDS, VERB_ALIASES, VERBS
 from limnos.cli.sentences import quoted, with_datasets
 from limnos.cli.signatures import COMMON, Signature, signature_of
@@ -62,6 +63,7 @@ _PLACES_OF: Final = {
     "--group-name": ("USER", "GROUP"),
     "--catalog": ("PATH",),
     "--table": ("PATH",),
+    "--resource": ("PATH",),
     "--namespace": ("PATH",),
 }
 """Flags of other tools, and the places of proposals for their values."""
@@ -82,6 +84,8 @@ _CONTAINERS: Final = {
     for flag in flags.split()
 }
 """Flags of other tools for the parts of a path, and their order in it."""
+_FILTERS_OF_PROGRAMS: Final = frozenset({"--sort-by", "--max-items", "--page-size", "--query", "--selector"})
+"""Filters of lists that a program's name stands before; others have their own answer, which says more."""
 _PARTS_MIN: Final = 2
 _PLAIN: Final = re.compile(r"\w+")
 """A part of a path, which other tools type as a word of its own."""
@@ -199,6 +203,9 @@ def _fitted(tokens: Sequence[str], resolved: Sequence[str], *, signature: Signat
     if any(flag in _AS_ARGUMENT for flag in flags) and all(word.lower() in _NOISE for word in arguments):
         arguments = []
     own_flags, missing_flags = _fitted_flags(flags, arguments, signature=signature)
+    filters = [flag for flag in missing_flags if flag in LIST_FILTERS and flag in _FILTERS_OF_PROGRAMS]
+    if filters and (filtered := filtered_list(filters[0], signature.words, rest=[*arguments, *flags])):
+        return filtered.hint
     most = signature.most
     if _deletes(signature) and most is not None and len(arguments) > most and _RELATIONS & {*arguments}:
         return f"'limnos {' '.join(signature.words)} --help' explains its arguments"
@@ -263,6 +270,10 @@ def _fitted_flags(flags: Sequence[str], arguments: list[str], *, signature: Sign
         is_above = name in _CONTAINERS and signature.arguments[:1] == ("PATH",) and len(arguments) == 1
         if name == "-n" and is_free and value and not value.isdigit() and "-n" not in signature.flags:
             arguments.append(value)  # kubectl's namespace
+        elif name in own_names and not has_value and name in SWITCHES:  # `--group` of `create group --group NAME`
+            continue
+        elif name == "--user" and has_value and "USERS..." in signature.arguments:
+            arguments.append(value)
         elif names_object and has_value:
             arguments.insert(0, value)
         elif is_above and has_value and "." not in arguments[0]:

@@ -49,7 +49,8 @@ undrop|restore|recover user NAME = create user NAME | a deleted user is not rest
 undrop|restore|recover group NAME = create group NAME | a deleted group is not restored: this creates a new one, without users and roles
 undrop|restore|recover role NAME = create role NAME | a deleted role is not restored: this creates a new one, without privileges
 deny|forbid|block WORD = grant WORD --on PATH --to ROLE --deny | a denial is held by a role, which users and groups are given by 'limnos grant role ROLE --to NAME'
-set role none|all|default|NAME = whoami | all roles of a user are active, and none is chosen: this shows yours; 'limnos list --as USER' acts as another user
+set role none|all|default = whoami | all roles of a user are active, and none is chosen: this shows yours; 'limnos list --as USER' acts as another user
+set role NAME = whoami | all roles of a user are active, and none is chosen: this shows yours; 'limnos list --as USER' acts as another user
 use|switch metalake NAME = list --metalake NAME | there is no current metalake: it is chosen by --metalake or LIMNOS_METALAKE
 request access [to|on] PATH read|reader = request access PATH --preset reader | the preset is an option
 request access [to|on] PATH write|writer = request access PATH --preset writer | the preset is an option
@@ -72,6 +73,7 @@ grant read PATH to [user] NAME = grant --preset reader PATH --to NAME
 grant write PATH to [user] NAME = grant --preset writer PATH --to NAME
 revoke access [to|on] PATH from [user] NAME = revoke --preset reader PATH --from NAME
 why can USER read|select PATH, why USER PATH = access explain table_read PATH --for USER
+grants|privileges|permissions list|get|show = access holders
 list|show access [of|for] WORD, grants|privileges|permissions WORD = access what WORD
 list|show audit [of|for] PATH = audit --path PATH
 audit tail = audit | the newest records stand first; 'limnos changes --follow' follows changes
@@ -225,6 +227,23 @@ dbt retry = pipeline resume last
 dbt run-operation [TEXT...] = sql | there are no macros: statements are run by this shell
 dbt show [TEXT...] = head PATH | rows of a published table are shown by this
 polaris setup [TEXT...] = server config
+auth users|user create = create user
+auth users|user create NAME = create user NAME
+auth groups|group create = create group
+auth groups|group create NAME = create group NAME
+nessie diff [TEXT...] = changes | branches of tables are made by engines; this shows the latest changes
+conninfo = whoami
+analyze table PATH [TEXT...] = maintenance run PATH --kind statistics
+vacuum PATH retain [TEXT...] = maintenance run PATH --kind expire
+from PATH = head PATH
+dbt compile = pipeline plan PIPELINE_FILE
+docker compose up = server start | containers are started by docker itself; this starts a server here
+docker rmi|top [TEXT...], docker compose logs|ps|down [TEXT...] = list nodes | containers and images belong to docker; this lists the servers
+databricks configure, aws configure = login | a session at a server is a profile
+fs ls STORE = list | files of a store are listed by its own tools, and those of a fileset by 'limnos files'; this lists the catalogs
+create schema|namespace|database PATH authorization NAME = create namespace PATH | the owner is set afterwards: 'limnos set owner PATH NAME'
+alter role NAME with TEXT... = show role NAME | a role has privileges, and no attributes; this shows them
+di|di+ = list tables
 git status = changes | there is no working copy: this shows the latest changes
 label|classify|annotate PATH NAME, label|classify NAME PATH = set PATH --tag NAME
 untag|unlabel PATH NAME, untag|unlabel NAME PATH = set PATH --untag NAME
@@ -300,7 +319,7 @@ _FORMS: Final = {
     "FILE": re.compile(r".*[./].*"),
     "DATABASE": re.compile(r".*\.(?:db|sqlite3?|bak|backup)"),
     "GVFS": re.compile(r"gvfs://.*"),
-    "STORE": re.compile(r"(?:s3|gs|abfss?|file)://.*"),
+    "STORE": re.compile(r"(?:s3|gs|abfss?|file|hdfs|dbfs)://?.*"),
     "LOCAL": re.compile(
         r"(?:~|\.{1,2})?/.*|[^.`/:]+\.(?:avro|bin|csv|gz|h5|ipynb|jpe?g|jsonl?|npy|onnx|orc|parquet|pdf|pkl|png|pt"
         r"|py|safetensors|tar|tgz|tsv|txt|xlsx|ya?ml|zip)"

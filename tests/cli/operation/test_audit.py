@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, date, datetime
+
 import pytest
 
 from limnos.cli.tables import layout
@@ -151,10 +153,38 @@ def test_rename_to_a_path_is_among_the_records_of_the_path(fake: FakeServer, lim
     hits = [{"id": 1027, "kind": "table", "path": ["main", "raw", "areas"], "tier": 1}]
     hits += [{"id": 9, "kind": "table", "path": ["main", "sales", "areas"], "tier": 1}]
     fake.on("GET", f"{base}/search?q=areas&limit=50", {"hits": hits})
-    fake.on("GET", f"{base}/audit?object=1027&limit=1000", {"lines": [rename_in, rename_out], "next": None, "more": False})
+    fake.on(
+        "GET", f"{base}/audit?object=1027&limit=1000", {"lines": [rename_in, rename_out], "next": None, "more": False}
+    )
 
     done = limnos("audit", "--path", "main.raw.areas", "--output", "table")
 
     assert "main.raw.zones -> main.raw.areas" in done.out
     assert "main.raw.old" not in done.out
     assert done.err == "note: it had other names: 'limnos audit --id 1027' has all\n"
+
+
+@pytest.mark.parametrize("since", ["today", "0d", "2999-01-01"])
+def test_export_of_an_open_day_is_refused_with_the_command_that_prints_it(
+    fake: FakeServer, limnos: Run, since: str
+) -> None:
+    """Only complete days are exported: a day that is not over is refused before a request, with what prints it."""
+    done = limnos("audit", "export", "s3://b/audit", "--since", since)
+
+    assert (done.code, fake.calls) == (2, [])
+    assert "is not complete yet" in str(done.error["message"])
+    assert str(done.error["hint"]).startswith("'limnos audit --since ")
+
+
+def test_days_of_an_export_are_sent_as_dates(fake: FakeServer, limnos: Run) -> None:
+    """An age and a word are sent as days, and a note says that today is exported later; another text is refused."""
+    fake.on("POST", "/api/limnos/v1/audit/export", {"task": 7})
+
+    done = limnos("audit", "export", "s3://b/audit", "--since", "2d", "--until", "2999-01-01", "--output", "table")
+    wrong = limnos("audit", "export", "s3://b/audit", "--since", "last week")
+
+    body = fake.asked[-1].body
+    assert isinstance(body, dict)
+    assert (done.code, wrong.code, len(fake.asked)) == (0, 2, 1)
+    assert (datetime.now(UTC).date() - date.fromisoformat(body["since"])).days in {1, 2, 3}
+    assert " is exported when it is over; " in done.err

@@ -37,8 +37,15 @@ class OtherForm(NamedTuple):
 
 def other_form(tokens: Sequence[str]) -> OtherForm | None:
     """Return the line to type for one in the form of another tool; None for other lines."""
-    forms = (_with_host, _annotated_tag, _with_slash, _role_binding, _followed_log, _with_star)
+    forms = (_client_list, _with_host, _annotated_tag, _with_slash, _role_binding, _followed_log, _with_star)
     return next((form for read in forms if (form := read(tokens)) is not None), None)
+
+
+def _client_list(tokens: Sequence[str]) -> OtherForm | None:
+    """Return the line for `psql -l`, which lists databases."""
+    words, _ = take_words(tokens)
+    is_list = words[:1] in _CLIENTS and {"-l", "--list"} & {*tokens}
+    return OtherForm("this lists the catalogs, which others call databases", ("list", "catalogs")) if is_list else None
 
 
 def _with_host(tokens: Sequence[str]) -> OtherForm | None:

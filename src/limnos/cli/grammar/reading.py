@@ -312,10 +312,18 @@ _RESTRICTED_TABLES: Final = (
 def _with_named_values(operation: Operation, flags: Sequence[str]) -> str:
     """Return how an operation is typed, with the values of flags that have the names of its arguments, as `--id 7`."""
     typed = spelled(operation).split()
+    others: list[str] = []
+    for at, flag in enumerate(flags):
+        if flag in _SET_FLAGS and operation.verb in {"set", "create"}:
+            others += flags[at : at + 2]
     for at, argument in enumerate(typed):
         value = _value_for(argument, operation, flags=flags) if argument.isupper() else ""
         typed[at] = shlex.quote(value) if value else argument
-    return f"'{' '.join(typed)}'"
+    return f"'{' '.join([*typed, *map(shlex.quote, others)])}'"
+
+
+_SET_FLAGS: Final = frozenset({"--comment", "--property", "--owner"})
+"""Flags of `set`, which its answers repeat."""
 
 
 def _value_for(argument: str, operation: Operation, *, flags: Sequence[str]) -> str:

@@ -89,14 +89,15 @@ _SAID_OTHERWISE: Final = {
 
 
 def _places(words: Sequence[str]) -> dict[str, str]:
-    """Return the word after `on`, `to` and `from`, past a word for its kind."""
+    """Return the word after `on`, `to` and `from`, past a word for its kind; a group has its kind before the name."""
     result: dict[str, str] = {}
-    place = ""
+    place = kind = ""
     for word in words:
         if word.lower() in SQL_WORDS:
-            place = word.lower()
+            place, kind = word.lower(), ""
         elif place and (place not in result or result[place].lower() in KIND_WORDS):
-            result[place] = word
+            result[place] = f"group:{word}" if kind == "group" and place != "on" else word
+            kind = word.lower()
     return result
 
 
@@ -250,6 +251,10 @@ class WrongWords:
         at = next((at for at, word in enumerate(spoken) if word.lower() in SQL_WORDS), len(spoken))
         granted, places = [word.lower() for word in spoken[:at]], _places(spoken[at:])
         holder = next((f"--{word} {places[word]}" for word in ("to", "from") if word in places), "")
+        after = [word.lower() for word in spoken[at + 1 : at + 2]]
+        if granted[:1] == ["role"] and after == ["role"] and len(granted) > 1:
+            shows = self.propose(["show", "role", granted[1]])
+            return UsageError("a role is granted to users and groups, not to a role", hint=f"{shows} has its rights")
         path = places.get("on", "PATH")
         privileges = [SQL_PRIVILEGES.get(word, word) for word in granted]
         note = f"'{verb}' takes options where SQL has words: --on, --to, --from"

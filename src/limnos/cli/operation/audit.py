@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
@@ -38,6 +38,7 @@ _ROLE = re.compile(
 """The detail of a grant: the role and its privileges. Records of earlier releases have the role at the end."""
 _PRIVILEGE = re.compile(r"(?:no longer )?(?:allow |(deny ))([A-Z_]+) on .+")
 _GRANT_FIRST = ("at", "receiver", "privileges", "path", "user", "change")
+_DAYS_MAX = 36_500
 _AGO = re.compile(r"([0-9]{1,6})([smhd])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
@@ -157,7 +158,7 @@ def export(
     /,
     *,
     since: Annotated[
-        str | None, Parameter(help="The first day, as 2026-11-01; the default is the first recorded day.")
+        str | None, Parameter(help="The first day, as 2026-11-01 or 7d ago; the default is the first recorded day.")
     ] = None,
     until: Annotated[str | None, Parameter(help="The day after the last one; the default is today.")] = None,
     common: CommonFlags = DEFAULTS,
@@ -170,11 +171,33 @@ def export(
         The directory of the files, such as `s3://bucket/audit`, with a subdirectory per day; by default the setting
         audit.export.
     """
+    since, until = _day(since, flag="--since"), _day(until, flag="--until")
+    today = datetime.now(UTC).date().isoformat()
+    prints = f"'limnos audit --since {today} --limit 10000 --output csv' prints its records"
+    if since is not None and since >= today:
+        raise UsageError(f"{since} is not complete yet, and complete days are exported", hint=prints)
     with common.client() as client:
         task = client.audit.export(location=location, since=since, until=until)
+    if until is not None and until > today:
+        print(f"note: {today} is exported when it is over; {prints}", file=sys.stderr)
     show_done(
         f"task {task} writes it: see 'limnos show task {task}'", {"task": task}, output_format=common.output_format
     )
+
+
+def _day(text: str | None, *, flag: str) -> str | None:
+    """Return a day of UTC as ISO 8601, from a day, `today`, `yesterday`, or an age in days such as `7d`; None without
+    one. Raises UsageError for another form.
+    """
+    if text is None:
+        return None
+    age = {"today": "0", "yesterday": "1"}.get(text.lower(), text.removesuffix("d") if text.endswith("d") else "")
+    if age.isdigit():
+        return (datetime.now(UTC).date() - timedelta(days=min(int(age), _DAYS_MAX))).isoformat()
+    try:
+        return date.fromisoformat(text).isoformat()
+    except ValueError:
+        raise UsageError(f"{flag} takes a day, not '{text}'", hint="write 2026-11-01, or how long ago: 7d") from None
 
 
 def _path(text: str) -> str:
