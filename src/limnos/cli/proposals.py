@@ -64,6 +64,7 @@ _PLACES_OF: Final = {
     "--catalog": ("PATH",),
     "--table": ("PATH",),
     "--resource": ("PATH",),
+    "--id": ("NAME",),
     "--namespace": ("PATH",),
 }
 """Flags of other tools, and the places of proposals for their values."""

@@ -37,7 +37,16 @@ class OtherForm(NamedTuple):
 
 def other_form(tokens: Sequence[str]) -> OtherForm | None:
     """Return the line to type for one in the form of another tool; None for other lines."""
-    forms = (_client_list, _with_host, _annotated_tag, _with_slash, _role_binding, _followed_log, _with_star)
+    forms = (
+        _client_list,
+        _configuration,
+        _with_host,
+        _annotated_tag,
+        _with_slash,
+        _role_binding,
+        _followed_log,
+        _with_star,
+    )
     return next((form for read in forms if (form := read(tokens)) is not None), None)
 
 
@@ -46,6 +55,14 @@ def _client_list(tokens: Sequence[str]) -> OtherForm | None:
     words, _ = take_words(tokens)
     is_list = words[:1] in _CLIENTS and {"-l", "--list"} & {*tokens}
     return OtherForm("this lists the catalogs, which others call databases", ("list", "catalogs")) if is_list else None
+
+
+def _configuration(tokens: Sequence[str]) -> OtherForm | None:
+    """Return the line for `databricks configure --token`, which stores a credential."""
+    words, _ = take_words(tokens)
+    if words[:2] not in (["databricks", "configure"], ["aws", "configure"]):
+        return None
+    return OtherForm("a session at a server is a profile; a token needs none: --token-file FILE", ("login", "USER"))
 
 
 def _with_host(tokens: Sequence[str]) -> OtherForm | None:
