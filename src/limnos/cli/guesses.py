@@ -281,7 +281,7 @@ OTHER_VERBS: Final = {
     for typed in words
 }
 """Verbs of other tools, and ours."""
-_PROGRAMS: Final = frozenset(
+PROGRAMS: Final = frozenset(
     [
         "kubectl",
         "aws",
@@ -362,14 +362,14 @@ def own_words(words: Sequence[str]) -> list[str] | None:
     is_aws = first == "iam" and bool(rest) and rest[0].partition("-")[0] in OTHER_VERBS
     if first in guess_table() and not is_aws:
         return None
-    if first in _PROGRAMS and rest:
+    if first in PROGRAMS and rest:
         rest = [_plain_word(word) for word in rest]
         if " ".join(rest[:2]).lower() in guess_table():
             return rest
         if rest[0].lower() not in guess_table() and (meant := own_words(rest)) is not None:
             return meant
         at = next((at for at, word in enumerate(rest) if word.lstrip("-").lower() in _known_starts()), 0)
-        before = [word for word in rest[:at] if word.lower() not in _PROGRAMS]
+        before = [word for word in rest[:at] if word.lower() not in PROGRAMS]
         if before and not _is_kind(before[0]):
             return None
         inner = [rest[at].lstrip("-"), *before, *rest[at + 1 :]]

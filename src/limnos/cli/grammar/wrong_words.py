@@ -9,7 +9,7 @@ from typing import Final
 
 from limnos.cli.errors import UsageError
 from limnos.cli.grammar.spelling import aliases_of, nearest, typed_as
-from limnos.cli.guesses import command_for, guessed_words, own_words
+from limnos.cli.guesses import PROGRAMS, command_for, guessed_words, own_words
 from limnos.cli.operations import COMMANDS, GROUPS, KIND_WORDS, OPERATIONS, VERB_ALIASES, plural
 from limnos.cli.proposals import proposed
 from limnos.cli.sql_grants import SQL_PRIVILEGES
@@ -143,6 +143,9 @@ class WrongWords:
         if "." in words[0] or "`" in words[0]:
             hint = f"{self.propose(['show', *words, *flags])} shows it"
             return UsageError(f"the verb is missing before '{words[0]}'", hint=hint)
+        if words[0].lower() in PROGRAMS and len(words) > 1:
+            text = f"there is no command '{words[0]}', and none for '{' '.join(words[1:3])}'"
+            return UsageError(text, hint="'limnos --help' lists all commands")
         search = shlex.join(["limnos", "find", *words])
         return UsageError(
             f"there is no command '{words[0]}'",
