@@ -148,7 +148,7 @@ def test_findings_of_a_pipeline_are_listed_with_their_runs(fake: FakeServer, lim
 def test_findings_of_a_state_are_listed(fake: FakeServer, limnos: Run) -> None:
     """`--state` shows broken rules, tolerated breaks, or rules that hold, as many as the limit."""
     results = [("a", False, 2), ("b", True, 0), ("c", True, 1), ("d", False, 0)]
-    findings = [{**FOUND, "rule": rule, "held": held, "broken": broken} for rule, held, broken in results]
+    findings = [{**FOUND, "rule": rule, "held": holds, "broken": broken} for rule, holds, broken in results]
     for _ in range(4):
         fake.on("GET", f"{PIPES}/nyc/findings?limit=1000", {"findings": findings})
 
