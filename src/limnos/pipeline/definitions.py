@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from limnos.pipeline.declaration import (
@@ -31,6 +32,7 @@ from limnos.pipeline.modules import code_of, code_of_file
 DEFINITION = "limnos.definition"
 """Summary key: JSON that maps each part of the definition to its digest."""
 QUERY, WRITE, RULES, CODE = "the query", "the write mode", "the rules that remove rows", "the Python code"
+EMBEDDING = "the embedding"
 _SOURCE = "source "
 UNRECORDED = "what the step was made of was not recorded when it was published (by an earlier release)"
 
@@ -41,6 +43,8 @@ def declared_parts(pipeline: Pipeline, step: StepDeclaration, *, sources: Collec
     parts = {QUERY: plain(step.body), WRITE: plain(step.write)}
     if rules := removing_rules(step):
         parts[RULES] = [(rule.condition, rule.action.value) for rule in rules]
+    if step.embed is not None:
+        parts[EMBEDDING] = plain(replace(step.embed, batch=0, retries=0))
     parts |= {f"{_SOURCE}{name}": plain(_determining(known[name].kind)) for name in sorted(sources) if name in known}
     return digests(parts)
 
@@ -119,7 +123,7 @@ def declared_change(pipeline: Pipeline, step: StepDeclaration, *, recorded: str 
         return UNRECORDED
     sources = {name.removeprefix(_SOURCE) for name in before if name.startswith(_SOURCE)}
     declared = {**declared_parts(pipeline, step, sources=sources), **_code_of_file(pipeline, step)}
-    return _changed_parts({name: before[name] for name in (*declared, RULES) if name in before}, declared)
+    return _changed_parts({name: before[name] for name in (*declared, RULES, EMBEDDING) if name in before}, declared)
 
 
 def _changed_parts(before: Mapping[str, str], now: Mapping[str, str]) -> str | None:

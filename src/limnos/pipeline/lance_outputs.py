@@ -17,7 +17,7 @@ from limnos.model.kinds import GENERIC_PROVIDER
 from limnos.pipeline.declaration import Parts, Pipeline, StepDeclaration, WriteMode
 from limnos.pipeline.problems import InvalidPipeline, Problem
 
-LANCE_MODES = frozenset({WriteMode.REPLACE, WriteMode.APPEND, WriteMode.MERGE})
+LANCE_MODES = frozenset({WriteMode.REPLACE, WriteMode.APPEND, WriteMode.MERGE, WriteMode.PARTITIONS})
 """The write modes of Lance tables."""
 STORAGE_MANAGED = (
     "is a Lance table whose versions its storage keeps, so the server cannot commit them together with a run's other "
@@ -25,7 +25,7 @@ STORAGE_MANAGED = (
 )
 """The reason why such a table cannot be an output."""
 _ONLY_LANCE = ("vectors", "indexes", "embed")
-_ONLY_ICEBERG = ("partition", "sort", "columns")
+_ONLY_ICEBERG = ("sort", "columns")
 
 
 def catalog_providers(client: Client, pipeline: Pipeline) -> dict[str, str | None]:
@@ -88,10 +88,14 @@ def _key_problems(step: StepDeclaration, *, is_lance: bool) -> Iterator[Problem]
             f"{step.name} writes a Lance table, for which 'write: {step.write.mode.value}' is not there: use {modes}",
             step.at,
         )
-    if step.incremental:
+    if step.write.mode is WriteMode.PARTITIONS and not step.partition:
         yield Problem(
-            f"{step.name} writes a Lance table, which keeps no checkpoint for 'incremental': make an incremental "
-            "Iceberg table first, and this one from it",
+            f"{step.name} replaces partitions, and none are declared: write 'partition', as partition: [day]", step.at
+        )
+    if step.partition and step.write.mode is not WriteMode.PARTITIONS:
+        yield Problem(
+            f"{step.name} writes a Lance table, which has no partitions: leave 'partition' out, or write"
+            " 'write: partitions', which replaces the rows of the same values",
             step.at,
         )
     for name in sorted({each.name for each in step.indexes if [one.name for one in step.indexes].count(each.name) > 1}):

@@ -51,6 +51,7 @@ from limnos.pipeline.rights import (
     unseen_catalog_problem,
     unseen_pipeline,
     unwritable_catalogs,
+    with_checkpoints,
     written_tables,
 )
 from limnos.pipeline.side_tables import tables_of
@@ -171,6 +172,7 @@ def check(
         return _without_tables(replace(partial_result, missing=missing), problems, spark=spark, reasons=reasons)
     named = {table for one in reads.values() for table in (*one.tables, *one.past)}
     lookups = look_up_tables(client, frozenset({*named, *written_tables(pipeline, reads)}), catalogs=catalogs)
+    lookups = with_checkpoints(client, lookups, pipeline=pipeline)
     problems += absent_tables(reads, lookups, pipeline=pipeline)
     problems += storage_managed_outputs(pipeline, lookups)
     problems += declared_by_others(client, pipeline)
@@ -391,6 +393,8 @@ def _published_snapshots(checked: CheckResult, step: StepDeclaration) -> Mapping
 
 def _checkpoint(checked: CheckResult, step: StepDeclaration) -> Mapping[str, str]:
     state = None if checked.table_lookups is None else checked.table_lookups.get(step.table)
+    if state is not None and state.lance is not None:
+        return state.checkpoint
     return checkpoint_of(None if state is None else state.metadata)
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 
 from limnos.client import Client
 from limnos.client.errors import ClientError, DeniedError, NotFoundError
@@ -18,6 +19,7 @@ from limnos.client.values import Explanation, Json, LanceTable
 from limnos.model.kinds import GENERIC_PROVIDER, ICEBERG_PROVIDER, REST_PROVIDERS
 from limnos.names import display
 from limnos.pipeline.declaration import Parts, Pipeline
+from limnos.pipeline.lance_checkpoints import lance_checkpoint
 from limnos.pipeline.lance_outputs import STORAGE_MANAGED
 from limnos.pipeline.problems import Problem, nearest_word
 from limnos.pipeline.reads import StepReads
@@ -47,6 +49,8 @@ class TableLookup:
     metadata: Json | None = None
     lance: LanceTable | None = None
     """The description of a Lance table."""
+    checkpoint: Mapping[str, str] = field(default_factory=dict)
+    """Of the Lance table of an incremental step, its checkpoint, as far as it can be read."""
 
 
 def look_up_tables(client: Client, tables: frozenset[Parts], *, catalogs: frozenset[str]) -> dict[Parts, TableLookup]:
@@ -57,6 +61,19 @@ def look_up_tables(client: Client, tables: frozenset[Parts], *, catalogs: frozen
         table: _look_up_table(client, table) if table[0] in catalogs else TableLookup(kind="outside")
         for table in sorted(tables)
     }
+
+
+def with_checkpoints(
+    client: Client, lookups: Mapping[Parts, TableLookup], *, pipeline: Pipeline
+) -> dict[Parts, TableLookup]:
+    """Return the lookups with the checkpoints of the Lance tables of incremental steps, whose files have them."""
+    entries = dict(lookups)
+    for table in {step.table for step in pipeline.steps if step.incremental} & set(lookups):
+        lance = lookups[table].lance
+        if lance is not None and lance.version is not None:
+            with suppress(ClientError, ImportError, OSError, RuntimeError, ValueError):
+                entries[table] = replace(lookups[table], checkpoint=lance_checkpoint(client, table))
+    return entries
 
 
 def absent_tables(

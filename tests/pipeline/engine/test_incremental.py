@@ -23,6 +23,7 @@ from limnos.pipeline.engine.incremental import (
     choose,
     incremental_rows,
     marks_of,
+    published_checkpoint,
     read_whole,
 )
 from limnos.pipeline.engine.pinned_reads import pin_tables, with_reads
@@ -67,7 +68,8 @@ def reading(
 ) -> tuple[ReadChoice, DataFrame, dict]:
     """Return the step's next read and its DataFrame; all rows if the plan requires it."""
     pins = pin_tables(spark, [source, (*source[:2], "names")])
-    chosen = choose(spark, step, pins=pins, definition=defined(spark, step), full=full)
+    checkpoint = published_checkpoint(spark, step.table, is_lance=False)
+    chosen = choose(spark, step, pins=pins, definition=defined(spark, step), checkpoint=checkpoint, full=full)
     named = relations(spark, step.body.text)
     frame = spark.sql(with_reads(spark, step.body.text, pinned_reads=chosen.pinned_reads, named=named, catalog="main"))
     new = None if chosen.whole_because or chosen.nothing_new else incremental_rows(frame, chosen)

@@ -43,6 +43,11 @@ steps:
     load: orders
     incremental: true
     write: {mode: merge, keys: id, delete_when: gone}
+  SPACE.copies:
+    catalog: lance
+    load: orders
+    incremental: true
+    write: {mode: merge, keys: id, delete_when: gone}
   SPACE.totals:
     sql: SELECT count(*) AS n, sum(amount) AS amount FROM orders WHERE NOT gone
 """
@@ -83,6 +88,11 @@ class Shop:
         rows = self.spark.table(f"main.{self.file.stem}.orders").select("id", "amount").collect()
         return sorted(tuple(row) for row in rows)
 
+    def copied(self) -> list[tuple[object, ...]]:
+        """The published rows of the Lance table."""
+        dataset = self.client.lance.dataset(f"lance.{self.file.stem}.copies")
+        return sorted((row["id"], row["amount"]) for row in dataset.to_table(columns=["id", "amount"]).to_pylist())
+
     def present(self) -> list[tuple[object, ...]]:
         """The rows of the database that are not marked as gone."""
         return self._connection.execute("SELECT id, amount FROM orders WHERE NOT gone ORDER BY id").fetchall()
@@ -116,30 +126,34 @@ def shop(
 
 
 def test_increments_equal_the_database_after_each_run(shop: Shop) -> None:
-    """Added, changed, late and marked rows are in the table after each run, read by increments; a run without changes
-    writes nothing, and a restored database is read as a whole.
+    """Added, changed, late and marked rows are in an Iceberg table and a Lance table after each run, by increments; a
+    run without changes writes nothing, and a restored database is read as a whole.
     """
     chance = random.Random(51)
     for number in range(ROUNDS):
         shop.change(chance)
         reasons = shop.run()
-        assert shop.published() == shop.present(), number
-        assert (reasons["orders"] is None) == (number > 0), reasons
+        assert shop.published() == shop.copied() == shop.present(), number
+        assert (reasons["orders"] is None) == (reasons["copies"] is None) == (number > 0), reasons
 
     snapshots = shop.spark.table(f"main.{shop.file.stem}.orders.snapshots").count()
+    version = shop.client.lance.load(f"lance.{shop.file.stem}.copies").version
     assert shop.run()["orders"] is None
     assert shop.spark.table(f"main.{shop.file.stem}.orders.snapshots").count() == snapshots
+    assert shop.client.lance.load(f"lance.{shop.file.stem}.copies").version == version
     totals = shop.spark.table(f"main.{shop.file.stem}.totals").collect()[0]
     assert (totals.n, totals.amount) == (len(shop.present()), sum(row[1] for row in shop.present()))
 
     shop._connection.execute("DELETE FROM orders WHERE changed = (SELECT max(changed) FROM orders)")
-    assert "lower newest changed" in str(shop.run()["orders"])
+    reasons = shop.run()
+    assert "lower newest changed" in str(reasons["orders"])
+    assert reasons["copies"] == reasons["orders"]
 
 
 def test_increments_without_keys_are_refused_by_check(shop: Shop) -> None:
     """`check` refuses to append or replace by increments of a database, and says what to write."""
     text = shop.file.read_text()
-    shop.file.write_text(text.replace("write: {mode: merge, keys: id, delete_when: gone}", "write: append"))
+    shop.file.write_text(text.replace("write: {mode: merge, keys: id, delete_when: gone}", "write: append", 1))
 
     problems = [each.message for each in load(shop.file).check().problems]
 

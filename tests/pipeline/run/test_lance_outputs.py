@@ -193,7 +193,7 @@ steps:
 
 
 def test_check_refuses_what_lance_tables_do_not_have(place: LancePlace, tmp_path: Path) -> None:
-    """Tables whose versions the storage keeps, other write modes, and partitions are refused."""
+    """Tables whose versions the storage keeps, histories, and partitions that are not replaced are refused."""
     place.client.namespaces.create(f"lance.{place.space}")
     place.client.lance.declare(f"lance.{place.space}.theirs")
     place.write("""
@@ -202,13 +202,13 @@ catalog: main
 parameters: {day: {type: int, default: 1}}
 steps:
   SPACE.theirs: {catalog: lance, sql: SELECT 1 AS id}
-  SPACE.parts: {catalog: lance, sql: SELECT 1 AS id, write: partitions, partition: id, incremental: true}
+  SPACE.parts: {catalog: lance, sql: SELECT 1 AS id, write: {mode: history, keys: id}, partition: id}
   SPACE.plain: {sql: SELECT 1 AS id, vectors: {id: 2}}
 """)
 
     problems = [each.message for each in check(place.pipeline, client=place.client).problems]
 
-    expected = ("whose versions its storage keeps", "'write: partitions'", "'incremental'", "'partition'")
+    expected = ("whose versions its storage keeps", "'write: history'", "'partition'")
     for words in (*expected, "'vectors' is for Lance tables"):
         assert any(words in each for each in problems), (words, problems)
     place.write(

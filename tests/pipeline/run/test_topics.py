@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import KafkaError, Message, Producer
@@ -50,6 +50,7 @@ sources:
     records: 5000
 steps:
   SPACE.clicks: {load: clicks, write: append, incremental: true}
+  SPACE.copies: {catalog: lance, load: clicks, write: append, incremental: true}
   SPACE.words: {sql: "SELECT word, count(*) AS n FROM SPACE.clicks GROUP BY word"}
 """
 
@@ -123,8 +124,8 @@ def clicks(
 def test_killed_drivers_read_each_record_once(
     server: LiveServer, admin: Client, spark: SparkSession, clicks: Clicks
 ) -> None:
-    """Drivers are killed at random moments while a producer writes; runs are resumed or started anew. At the end the
-    tables have exactly the acknowledged records, each offset once.
+    """Drivers are killed at random moments while a producer writes; runs are resumed or started anew. At the end an
+    Iceberg table and a Lance table have exactly the acknowledged records, each offset once.
     """
     chance = random.Random(50)
     moments = []
@@ -154,6 +155,7 @@ def test_killed_drivers_read_each_record_once(
 
     assert clicks.records.refused == []
     assert _rows(spark, clicks.space) == sorted(clicks.records.acknowledged)
+    assert _lance_rows(admin, clicks.space) == sorted(clicks.records.acknowledged)
     assert _count(spark, clicks.space) > 0
 
 
@@ -170,9 +172,19 @@ def _count(spark: SparkSession, space: str) -> int:
 
 
 def _rows(spark: SparkSession, space: str) -> list[tuple[int, int, bytes]]:
-    """Return partition, offset and value of the rows of both tables."""
+    """Return partition, offset and value of the rows of both Iceberg tables."""
     good = spark.sql(f"SELECT part, at, id, word FROM main.{space}.clicks").collect()
     bad = spark.sql(f"SELECT _path, _text FROM main.{space}.clicks__malformed").collect()
+    return _records([row.asDict() for row in good], bad=[row.asDict() for row in bad])
+
+
+def _lance_rows(admin: Client, space: str) -> list[tuple[int, int, bytes]]:
+    """Return the same of the Lance tables."""
+    good, bad = (admin.lance.dataset(f"lance.{space}.{name}").to_table() for name in ("copies", "copies__malformed"))
+    return _records(good.to_pylist(), bad=bad.to_pylist())
+
+
+def _records(good: list[dict[str, Any]], *, bad: list[dict[str, Any]]) -> list[tuple[int, int, bytes]]:
     rows = [
         (row["part"], row["at"], json.dumps({"id": row["id"], "word": row["word"]}).encode() if row["word"] else b"")
         for row in good

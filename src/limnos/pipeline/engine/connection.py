@@ -55,15 +55,22 @@ def access_of(spark: SparkSession) -> ServerAccess:
     Raises BadRequest for a session without a catalog of a Limnos server, and over Spark Connect, which does not return
     the credential.
     """
-    prefix, suffix = "spark.sql.catalog.", ".warehouse"
-    names = (key.removeprefix(prefix).removesuffix(suffix) for key in spark.conf.getAll if key.endswith(suffix))
-    accesses = [access for name in names if (access := _access(spark, name)) is not None]
-    if not accesses or not is_classic(spark):
+    access = next((each for _, each in server_catalogs(spark)), None)
+    if access is None or not is_classic(spark):
         raise BadRequest(
             "Lance tables are read and written, and system tables are read, in a session of limnos.spark.session with"
             " at least one Iceberg catalog, and not over Spark Connect."
         )
-    return accesses[0]
+    return access
+
+
+def server_catalogs(spark: SparkSession) -> Iterator[tuple[str, ServerAccess]]:
+    """Yield the session's Iceberg catalogs of a Limnos server, with the server and the credential."""
+    prefix, suffix = "spark.sql.catalog.", ".warehouse"
+    for key in spark.conf.getAll:
+        name = key.removeprefix(prefix).removesuffix(suffix)
+        if key.endswith(suffix) and (access := _access(spark, name)) is not None:
+            yield name, access
 
 
 @contextmanager

@@ -2,8 +2,8 @@
 """Incremental reads of a step: the tables that can be read by increments, and reasons for full reads.
 
 Decides from the step's last checkpoint and its write mode; `new_rows` inspects the query's plan. Must not know how
-`increments` reads an increment. The checkpoint is in the summary of the step's own published snapshot, so a restored
-table and its pipeline agree.
+`increments` reads an increment. The checkpoint is in the summary of the step's own published snapshot, or in the
+configuration of the published version of its Lance table, so a restored table and its pipeline agree.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from limnos.names import engine
 from limnos.pipeline.checkpoints import INPUTS, inputs_of, snapshot_of
 from limnos.pipeline.declaration import WriteMode
 from limnos.pipeline.definitions import DEFINITION, change_reason, encode, mode_reason
+from limnos.pipeline.engine.connection import lance_access_of
 from limnos.pipeline.engine.increments import Increment, increment
 from limnos.pipeline.engine.metadata import metadata_of
 from limnos.pipeline.engine.new_rows import NewRows, new_rows
 from limnos.pipeline.engine.pinned_reads import PinnedRead, frame_of, reads, stand_in
+from limnos.pipeline.lance_checkpoints import lance_checkpoint
 from limnos.pipeline.outcomes import ReadPin
 
 if TYPE_CHECKING:
@@ -56,15 +58,18 @@ def choose(
     *,
     pins: Mapping[Parts, ReadPin],
     definition: Mapping[str, str],
+    checkpoint: Mapping[str, str],
     full: bool = False,
 ) -> ReadChoice:
-    """Choose increments or a full read of an incremental step's pinned tables. `full` forces a full read."""
+    """Choose increments or a full read of an incremental step's pinned tables. `checkpoint` is that of its published
+    table; `full` forces a full read.
+    """
     whole = reads(spark, pins)
     pins = {table: whole[table].pin for table in pins}
     last: Mapping[str, int | str | None] = {}
     reason = "a full run was requested" if full else mode_reason(step)
     if reason is None:
-        last, reason = _last(spark, step, definition=definition)
+        last, reason = _last(checkpoint, definition=definition)
     if reason is not None:
         return _whole(whole, reason)
     changed = {each: pin for each, pin in pins.items() if last.get(engine.render_spark(each), -1) != pin.state}
@@ -87,6 +92,20 @@ def choose(
         if frame is not None
     }
     return ReadChoice(pinned_reads=reads(spark, pins, overrides=arguments), increments=frozenset(arguments))
+
+
+def published_checkpoint(spark: SparkSession, table: Parts, *, is_lance: bool) -> Mapping[str, str]:
+    """Return the checkpoint of a step's published table; empty if it has none. Raises StepError if the server, or the
+    files of a Lance table, cannot be read.
+    """
+    if is_lance:
+        from limnos.pipeline.engine.lance.failures import lance_errors  # noqa: PLC0415
+
+        with lance_errors(), lance_access_of(spark).client() as client:
+            return lance_checkpoint(client, table)
+    metadata = metadata_of(spark, table)
+    newest = None if metadata is None else checkpoint_snapshot(metadata)
+    return {} if newest is None else newest.summary
 
 
 def checkpoint_snapshot(metadata: TableMetadata) -> TableSnapshot | None:
@@ -142,16 +161,14 @@ def incremental_rows(
 
 
 def _last(
-    spark: SparkSession, step: StepDeclaration, *, definition: Mapping[str, str]
+    checkpoint: Mapping[str, str], *, definition: Mapping[str, str]
 ) -> tuple[Mapping[str, int | str | None], str | None]:
     """Return the inputs of the step's last checkpoint; or the reason why the step cannot continue from it."""
-    metadata = metadata_of(spark, step.table)
-    newest = None if metadata is None else checkpoint_snapshot(metadata)
-    if newest is None:
+    if INPUTS not in checkpoint:
         return {}, "nothing was published yet"
-    if reason := change_reason(newest.summary.get(DEFINITION), definition):
+    if reason := change_reason(checkpoint.get(DEFINITION), definition):
         return {}, reason
-    last = inputs_of_mark(newest)
+    last = inputs_of(checkpoint[INPUTS])
     return ({}, "the checkpoint of the published table can't be read") if last is None else (last, None)
 
 

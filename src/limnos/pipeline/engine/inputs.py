@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
@@ -21,7 +21,13 @@ from limnos.pipeline.declaration import Load, Parts, Pipeline, PythonStep, Sql, 
 from limnos.pipeline.engine import pinned_reads
 from limnos.pipeline.engine.changes import quote_column
 from limnos.pipeline.engine.definitions import definition_of, unpinned_reason, varying_reason
-from limnos.pipeline.engine.incremental import ReadChoice, choose, incremental_rows, read_whole
+from limnos.pipeline.engine.incremental import (
+    ReadChoice,
+    choose,
+    incremental_rows,
+    published_checkpoint,
+    read_whole,
+)
 from limnos.pipeline.engine.new_rows import NewRows
 from limnos.pipeline.engine.promotion import promotion_comparison
 from limnos.pipeline.engine.relations import QueryNames, query_names
@@ -50,6 +56,8 @@ class StepInputs:
     """The digests of the step's definition, for its checkpoint."""
     whole_because: str | None = None
     """Of an incremental step, the reason if this is a full read."""
+    checkpoint: Mapping[str, str] = field(default_factory=dict)
+    """The checkpoint of the published table, if it was read."""
     nothing_new: bool = False
     copied_from: BuiltStep | None = None
     computed_because: str | None = None
@@ -137,7 +145,10 @@ class _InputReader:
         self.step = step
         self.context = context
         self.values = values_of(context)
-        self.opening = SourceOpener(spark, step, context=context, values=self.values, watched=watched)
+        self._read_checkpoint: Mapping[str, str] | None = None
+        self.opening = SourceOpener(
+            spark, step, context=context, values=self.values, checkpoint=self._checkpoint, watched=watched
+        )
         text = step.body.text if isinstance(step.body, Sql) else None
         self.query = QueryNames(relations=(), parameters=frozenset()) if text is None else query_names(spark, text)
         self.names = self._names()
@@ -178,7 +189,14 @@ class _InputReader:
             return self._made(pinned_reads.reads(self.spark, self.pins), sources, whole_because=reason)
         sources = ()
         full = self.context.full
-        chosen = choose(self.spark, self.step, pins=self.pins, definition=self.definition, full=full)
+        chosen = choose(
+            self.spark,
+            self.step,
+            pins=self.pins,
+            definition=self.definition,
+            checkpoint={} if full else self._checkpoint(),
+            full=full,
+        )
         reason = reason or chosen.whole_because or unpinned_reason(self.spark, self.step, query=self.query)
         if reason is None:
             sources = self.opening.opened(self.names, new=True)
@@ -199,6 +217,13 @@ class _InputReader:
         sources = self.opening.opened(self.names, new=False, again=sources)
         self._require_all(sources, reason=reason)
         return self._made(whole.pinned_reads, sources, whole_because=reason)
+
+    def _checkpoint(self) -> Mapping[str, str]:
+        """Return the checkpoint of the step's published table, which is read once."""
+        if self._read_checkpoint is None:
+            is_lance = self.step.table[0] in self.context.lance_catalogs
+            self._read_checkpoint = published_checkpoint(self.spark, self.step.table, is_lance=is_lance)
+        return self._read_checkpoint
 
     def _new_rows(self, frame: DataFrame, sources: tuple[OpenedSource, ...], *, chosen: ReadChoice) -> NewRows:
         names = frozenset(each.name for each in sources)
@@ -235,6 +260,7 @@ class _InputReader:
             pins={**tables, **{(each.name,): _with_reason(each.read.pin, whole_because) for each in sources}},
             definition=self.definition,
             whole_because=whole_because,
+            checkpoint=self._read_checkpoint or {},
             nothing_new=nothing_new,
             newest_rows=self._newest_rows(results, sources, chosen=chosen),
             malformed=tuple(each.read.malformed for each in sources if each.read.malformed is not None),

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from limnos.model.errors import BadRequest
 from limnos.names import display, engine
 from limnos.pipeline import declaration
 from limnos.pipeline.engine.connection import lance_access_of
@@ -140,7 +141,7 @@ class _Previewer:
             return StepPreview(step=step.name, refused=_first_line(error))
         if is_lance:  # its columns are those of the version that replaces it, or are compared by the run
             self._keep(step.table, _with_embedding_columns(frame, step))
-            return StepPreview(step=step.name)
+            return StepPreview(step=step.name, refused=_refused_partition(step, frame))
         try:
             needed = preparation(self._spark, step, frame=frame)
         except Exception as error:  # noqa: BLE001  (refused by our rules, or by Spark)
@@ -235,6 +236,19 @@ class _Previewer:
             self._why[(name,)] = f"source {display.render((name,))} has no 'schema'"
             raise _UnknownColumns(self._why[(name,)])
         return self._keep((name,), self._spark.createDataFrame([], source.schema))
+
+
+def _refused_partition(step: declaration.StepDeclaration, frame: DataFrame) -> str | None:
+    """Return why the partitions of a Lance table cannot be replaced; None if they can, or for another write mode."""
+    if step.write.mode is not declaration.WriteMode.PARTITIONS:
+        return None
+    from limnos.pipeline.engine.lance.partitions import require_partition  # noqa: PLC0415 - loads Lance's library
+
+    try:
+        require_partition(step, frame.schema)
+    except BadRequest as error:
+        return error.message
+    return None
 
 
 def _with_history_columns(frame: DataFrame, step: declaration.StepDeclaration) -> DataFrame:

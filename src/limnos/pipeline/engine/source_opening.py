@@ -7,14 +7,13 @@ not know kinds of sources.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from limnos.names import engine
+from limnos.pipeline.checkpoints import INPUTS, inputs_of
 from limnos.pipeline.declaration import Stream, WriteMode
-from limnos.pipeline.engine.incremental import checkpoint_snapshot, inputs_of_mark
-from limnos.pipeline.engine.metadata import metadata_of
 from limnos.pipeline.engine.pinned_reads import branch_pin
 from limnos.pipeline.engine.sources import frame_of
 from limnos.pipeline.outcomes import ReadPin
@@ -52,12 +51,14 @@ class SourceOpener:
         *,
         context: StepContext,
         values: Mapping[str, Any],
+        checkpoint: Callable[[], Mapping[str, str]],
         watched: bool,
     ) -> None:
         self._spark = spark
         self._step = step
         self._context = context
         self._values = values
+        self._checkpoint = checkpoint
         self._watched = watched
         self._known = {source.name: source for source in context.pipeline.sources}
 
@@ -114,15 +115,11 @@ class SourceOpener:
         return self._context.sources.get(source.name)
 
     def _before(self, source: DeclaredSource, *, new: bool) -> ReadPin | None:
-        """Return the state of the source in the checkpoint of the step's published table; None for a full run, for a
-        Lance table, which has no checkpoint, and for a stream that an incremental step reads from its beginning.
+        """Return the state of the source in the checkpoint of the step's published table; None for a full run, and for
+        a stream that an incremental step reads from its beginning.
         """
-        if self._step.table[0] in self._context.lance_catalogs:
-            return None
         if self._context.full or (isinstance(source.kind, Stream) and self._step.incremental and not new):
             return None
-        metadata = metadata_of(self._spark, self._step.table)
-        newest = None if metadata is None else checkpoint_snapshot(metadata)
-        entries = (inputs_of_mark(newest) if newest is not None else None) or {}
+        entries = inputs_of(self._checkpoint().get(INPUTS)) or {}
         state = entries.get(engine.render_spark((source.name,)))
         return ReadPin(name=source.name, fingerprint=state) if isinstance(state, str) else None

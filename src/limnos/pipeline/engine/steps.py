@@ -69,6 +69,7 @@ class StepExecution:
         self.bytes = 0
         self.pins: Mapping[Parts, ReadPin] = {}
         self.definition: Mapping[str, str] = {}
+        self.checkpoint: Mapping[str, str] = {}
         self.whole_because: str | None = None
         self.copied_from: BuiltStep | None = None
         self.computed_because: str | None = None
@@ -101,6 +102,7 @@ class StepExecution:
         try:
             self.pins = inputs.pins
             self.definition = inputs.definition
+            self.checkpoint = inputs.checkpoint
             self.whole_because = inputs.whole_because
             self.copied_from = inputs.copied_from
             if inputs.copied_from is not None:  # the rows are all that the table will have, in its columns

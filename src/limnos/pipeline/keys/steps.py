@@ -173,7 +173,9 @@ _TABLE = {
     ),
     "partition": RecordKey(
         value_schema=ListOf(TRANSFORM, single=True),
-        description="Partitioning of a new table.",
+        description=(
+            "Partitioning of a new table; of a Lance table, with `write: partitions`, which rows are replaced together."
+        ),
         example="partition: days(day)",
     ),
     "sort": RecordKey(

@@ -8,17 +8,19 @@ version with the written ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from limnos.names import display
+from limnos.pipeline.checkpoints import INPUTS
 from limnos.pipeline.declaration import (
     EmbeddingDeclaration,
     Expectation,
     ExpectationAction,
     RuleKind,
     StepDeclaration,
+    Stream,
     WriteMode,
 )
 from limnos.pipeline.engine.changes import quote_column
@@ -26,17 +28,19 @@ from limnos.pipeline.engine.expectations import RowRules, table_findings
 from limnos.pipeline.engine.inputs import StepInputs, actual_table, table_texts
 from limnos.pipeline.engine.lance.embedding import ERROR_COLUMN, embedded
 from limnos.pipeline.engine.lance.failures import lance_errors
-from limnos.pipeline.engine.lance.fragments import WrittenFragments, write_frame
+from limnos.pipeline.engine.lance.fragments import WrittenFragments, write_rows
 from limnos.pipeline.engine.lance.indexes import update_indexes
 from limnos.pipeline.engine.lance.merging import merge
+from limnos.pipeline.engine.lance.partitions import replace_partitions
 from limnos.pipeline.engine.lance.reading import lance_read
-from limnos.pipeline.engine.lance.tables import LanceTarget, prepare_target
+from limnos.pipeline.engine.lance.tables import LanceTarget, as_spelled, prepare_target
 from limnos.pipeline.engine.pinned_reads import branch_pin
 from limnos.pipeline.engine.session import temporary_view
 from limnos.pipeline.engine.staging import release, stage
 from limnos.pipeline.engine.steps import StepExecution
 from limnos.pipeline.engine.writes import WriteResult
-from limnos.pipeline.failures import StepFailed
+from limnos.pipeline.failures import StepFailed, WholeReadNeeded
+from limnos.pipeline.lance_checkpoints import entries_of
 from limnos.pipeline.outcomes import ExpectationFinding, StepBranch, StepOutcome
 from limnos.pipeline.run.refs import heads_of
 from limnos.spark.lance.server_access import SOURCE, ServerAccess
@@ -48,6 +52,7 @@ if TYPE_CHECKING:
 
     from limnos.pipeline.context import StepContext
     from limnos.pipeline.declaration import Parts
+    from limnos.pipeline.engine.lance.staging import StagedTable
 
 EMBEDDING_RULE = "embed"
 """The name of the rule by which rows without a vector go to quarantine."""
@@ -103,23 +108,50 @@ class LanceStepExecution(StepExecution):
         branch, _ = self._begin(step, frame)
         target = self._targets[step.table]
         table = target.table
-        is_merge = step.write.mode is WriteMode.MERGE
+        mode = self._write_mode(step)
         with self._phase("writing"):
-            if is_merge:
+            if mode is WriteMode.MERGE:
                 written = merge(step, frame, target=target, excluded=excluded, check=self.context.check)
+            elif mode is WriteMode.PARTITIONS:
+                written = replace_partitions(step, frame, target=target, check=self.context.check)
             else:
                 written = self._write_fragments(frame, target=target)
+            if step is self.step:
+                table.set_checkpoint(self._checkpoint())
         self.branches[-1] = replace(branch, head=table.head, staged=table.staged)
         if step is self.step:
-            self.rows, self._written = written.rows, None if is_merge else frame
+            self.rows = written.rows
+            self._written = frame if mode in (WriteMode.REPLACE, WriteMode.APPEND) else None
         self.bytes += written.bytes
         return WriteResult(head=table.head or 0, rows=written.rows, bytes=written.bytes)
 
+    def _write_mode(self, step: StepDeclaration) -> WriteMode:
+        """Return the write mode. A whole read of a step that appends has all rows, so they replace those of its table,
+        as in an Iceberg table.
+        """
+        is_whole = step is self.step and self.whole_because is not None
+        return WriteMode.REPLACE if is_whole and step.write.mode is WriteMode.APPEND else step.write.mode
+
+    def _checkpoint(self) -> Mapping[str, str] | None:
+        """Return the checkpoint of the rows; None for a step that never continues from one."""
+        streams = {(each.name,) for each in self.context.pipeline.sources if isinstance(each.kind, Stream)}
+        if not self.step.incremental and streams.isdisjoint(self.pins):
+            return None
+        return self._marks()
+
+    def _require_same_checkpoint(self, table: StagedTable) -> None:
+        """Raise WholeReadNeeded if an increment begins at another checkpoint than that of the version to which it is
+        added, because another client has changed or restored the table in the meantime.
+        """
+        if not self.step.incremental or self.whole_because is not None or table.dataset is None:
+            return
+        if entries_of(table.dataset.config()).get(INPUTS) != self.checkpoint.get(INPUTS):
+            raise WholeReadNeeded("another client changed the table while the step began")
+
     def _write_fragments(self, frame: DataFrame, *, target: LanceTarget) -> WrittenFragments:
         table = target.table
-        written = write_frame(
-            frame, schema=target.schema, location=table.location, mode=target.mode, options=table.options
-        )
+        names = as_spelled(frame.schema, target.schema).names
+        written = write_rows(frame.toDF(*names), target)
         self.context.check()
         if target.replaces:
             table.overwrite(target.schema, written.fragments)
@@ -132,12 +164,14 @@ class LanceStepExecution(StepExecution):
         with self._phase("planning"):
             target = prepare_target(
                 self._access,
-                step,
+                replace(step, write=replace(step.write, mode=self._write_mode(step))),
                 columns=frame.schema,
                 branch=self.context.branch,
                 existing_tables=self.context.existing_tables,
             )
         self.context.check()
+        if step is self.step:
+            self._require_same_checkpoint(target.table)
         self._targets[step.table] = target
         table = target.table
         self.branches.append(

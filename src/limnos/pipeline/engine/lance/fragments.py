@@ -20,6 +20,8 @@ from limnos.spark.lance.types import as_schema
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from limnos.pipeline.engine.lance.tables import LanceTarget
+
 _RESULT: Final = "fragment string, rows long, bytes long"
 
 
@@ -32,15 +34,11 @@ class WrittenFragments:
     bytes: int
 
 
-def write_frame(
-    frame: DataFrame, *, schema: pa.Schema, location: str, mode: str, options: dict[str, str]
-) -> WrittenFragments:
-    """Write the rows of `frame` as fragments at a table's location, with the columns of `schema`.
-
-    `mode` is Lance's: `create` for a table without data, `overwrite` for rows with other columns, `append` for rows
-    with the table's columns. `options` are the storage options that reach the location.
-    """
-    written = frame.mapInArrow(_task(schema, location=location, mode=mode, options=options), _RESULT).collect()
+def write_rows(frame: DataFrame, target: LanceTarget) -> WrittenFragments:
+    """Write the rows of `frame` as fragments of a step's table, with the table's columns and in its mode."""
+    table = target.table
+    task = _task(target.schema, location=table.location, mode=target.mode, options=table.options)
+    written = frame.mapInArrow(task, _RESULT).collect()
     return WrittenFragments(
         fragments=[FragmentMetadata.from_json(row["fragment"]) for row in written],
         rows=sum(int(row["rows"]) for row in written),

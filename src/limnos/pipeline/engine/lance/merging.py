@@ -7,23 +7,18 @@ rows of the changed keys as deleted; unchanged rows stay where they are. Must no
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-import pyarrow as pa
-from lance.fragment import FragmentMetadata
 from pyspark.sql import functions as f
 
-from limnos.names import display
 from limnos.pipeline.engine.changes import fitted_columns, quote_column
 from limnos.pipeline.engine.keys import are_distinct, require_keys
-from limnos.pipeline.engine.lance.fragments import WrittenFragments, write_frame
-from limnos.pipeline.engine.lance.reading import version_reader
+from limnos.pipeline.engine.lance.deletions import delete_rows, published_rows
+from limnos.pipeline.engine.lance.fragments import WrittenFragments, write_rows
 from limnos.pipeline.engine.merging import DELETE_COLUMN, KEEP_COLUMN, differs, with_kept_keys
 from limnos.pipeline.engine.staging import staged_rows
-from limnos.spark.lance.reading import ADDRESS, LanceTableFiles
+from limnos.spark.lance.reading import ADDRESS
 from limnos.spark.lance.types import spark_schema_of
 
 if TYPE_CHECKING:
@@ -34,16 +29,6 @@ if TYPE_CHECKING:
     from limnos.pipeline.engine.lance.tables import LanceTarget
 
 _IS_NEW: Final = "_limnos_new"
-_DELETION: Final = "fragment bigint, remaining string"
-_OFFSET_BITS: Final = 32
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeletedRows:
-    """Fragments of which rows were deleted, with their new descriptions, and fragments without a row that is left."""
-
-    updated: list[FragmentMetadata]
-    removed: list[int]
 
 
 def merge(
@@ -70,7 +55,7 @@ def merge(
     with staged_rows(rows) as source:
         require_keys(source, step.write.keys, step=step.name, distinct=distinct)
         if target.table.base is None:
-            written = _write(source.where(~f.col(DELETE_COLUMN)).drop(DELETE_COLUMN), target)
+            written = write_rows(source.where(~f.col(DELETE_COLUMN)).drop(DELETE_COLUMN), target)
             check()
             target.table.overwrite(target.schema, written.fragments)
             return written
@@ -86,28 +71,17 @@ def _stage(
     if not count:
         return WrittenFragments(fragments=[], rows=0, bytes=0)
     new = changed.where(f.col(_IS_NEW)).select(*map(quote_column, schema.names))
-    written = _write(new, target)
-    deleted = _delete_rows(changed.where(f.col(ADDRESS).isNotNull()), files=_published(target))
+    written = write_rows(new, target)
+    deleted = delete_rows(changed.where(f.col(ADDRESS).isNotNull()), target=target)
     check()
     target.table.update(written.fragments, updated=deleted.updated, removed=deleted.removed)
     return WrittenFragments(fragments=written.fragments, rows=count, bytes=written.bytes)
 
 
-def _write(frame: DataFrame, target: LanceTarget) -> WrittenFragments:
-    table = target.table
-    return write_frame(frame, schema=target.schema, location=table.location, mode=target.mode, options=table.options)
-
-
-def _published(target: LanceTarget) -> LanceTableFiles:
-    table = target.table
-    return LanceTableFiles(table.location, table.base or 0, table.options)
-
-
 def _changes(step: StepDeclaration, source: DataFrame, *, target: LanceTarget, schema: StructType) -> DataFrame:
     """Return the changed rows: their new values, if there are any, and the address of the old row, if there is one."""
     write = step.write
-    reader = version_reader(source.sparkSession, _published(target)).option("addresses", "true")
-    old = reader.load(display.render(step.table)).alias("t")
+    old = published_rows(source.sparkSession, step.table, target=target).alias("t")
     keys = {each.lower() for each in write.keys}
     others = [each for each in schema.names if each.lower() not in keys]
     match = f.expr(" AND ".join(f"t.{quote_column(each)} = s.{quote_column(each)}" for each in write.keys))
@@ -121,28 +95,3 @@ def _changes(step: StepDeclaration, source: DataFrame, *, target: LanceTarget, s
     is_new = f.coalesce(is_update | is_insert, f.lit(False))
     changed = rows.where(is_new | f.coalesce(is_removal, f.lit(False)))
     return changed.select(*values, address.alias(ADDRESS), is_new.alias(_IS_NEW))
-
-
-def _delete_rows(changed: DataFrame, *, files: LanceTableFiles) -> DeletedRows:
-    """Mark rows as deleted, by their addresses. Each fragment has one task."""
-    fragment = f.shiftrightunsigned(f.col(ADDRESS), _OFFSET_BITS)
-    offset = f.col(ADDRESS).bitwiseAND(f.lit((1 << _OFFSET_BITS) - 1))
-    places = changed.select(fragment.alias("fragment"), offset.alias("row"))
-    results = places.groupBy("fragment").applyInArrow(_task(files), _DELETION).collect()
-    return DeletedRows(
-        updated=[FragmentMetadata.from_json(row["remaining"]) for row in results if row["remaining"] is not None],
-        removed=[int(row["fragment"]) for row in results if row["remaining"] is None],
-    )
-
-
-def _task(files: LanceTableFiles) -> Callable[[pa.Table], pa.Table]:
-    def delete(places: pa.Table) -> pa.Table:
-        number = places.column("fragment")[0].as_py()
-        fragment = files.open().get_fragment(number)
-        if fragment is None:
-            raise RuntimeError(f"the published version has no fragment {number}")
-        remaining = fragment.delete_rows(sorted({*places.column("row").to_pylist()}))
-        text = None if remaining is None else json.dumps(remaining.to_json())
-        return pa.table({"fragment": pa.array([number], pa.int64()), "remaining": pa.array([text], pa.string())})
-
-    return delete

@@ -8,6 +8,7 @@ the version, so each change of the library (rows, merges, indices) becomes one m
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from lance_namespace import LanceNamespace
 from limnos.model.errors import InvalidTable
 from limnos.names import display
 from limnos.names.hidden_segments import has_foreign_path
+from limnos.pipeline.lance_checkpoints import checkpoint_changes
 from limnos.pipeline.outcomes import StagedVersion
 
 if TYPE_CHECKING:
@@ -144,6 +146,16 @@ class StagedTable:
                 removed_fragment_ids=removed, updated_fragments=updated, new_fragments=fragments
             )
             self._commit(self.dataset, operation)
+
+    def set_checkpoint(self, checkpoint: Mapping[str, str] | None) -> None:
+        """Stage a version with another checkpoint in its configuration, or without one. A checkpoint of the same inputs
+        and definition stages nothing.
+        """
+        if self.dataset is None:
+            return
+        if changes := checkpoint_changes(self.dataset.config(), checkpoint):
+            updates = lance.LanceOperation.UpdateMap(updates=changes, replace=False)
+            self._commit(self.dataset, lance.LanceOperation.UpdateConfig(config_updates=updates))
 
     def _commit(self, dataset: lance.LanceDataset, operation: lance.LanceOperation.BaseOperation) -> None:
         # Without retries: nobody else commits to this namespace.

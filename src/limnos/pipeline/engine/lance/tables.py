@@ -12,6 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from pyspark.sql.types import StructField, StructType
+
 from limnos.client.errors import ConflictError, NotFoundError
 from limnos.model.errors import BadRequest, UnsupportedOperation
 from limnos.names import display
@@ -19,6 +21,7 @@ from limnos.pipeline.context import MADE_BY
 from limnos.pipeline.declaration import Parts, StepDeclaration, WriteMode
 from limnos.pipeline.engine.branches import run_of
 from limnos.pipeline.engine.changes import changes_between, ddl, dotted_path, require_single_names
+from limnos.pipeline.engine.lance.partitions import require_partition
 from limnos.pipeline.engine.lance.staging import StagedTable, open_staged
 from limnos.pipeline.failures import OutputGone
 from limnos.pipeline.lance_outputs import STORAGE_MANAGED
@@ -26,7 +29,6 @@ from limnos.spark.lance.types import arrow_schema_of, check_append, spark_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql.types import StructType
 
     from limnos.client import Client
     from limnos.client.values import LanceTable
@@ -38,11 +40,14 @@ _CREATE, _OVERWRITE, _APPEND = "create", "overwrite", "append"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LanceTarget:
-    """A step's Lance table, ready to be written: its columns, and the mode in which fragments are written."""
+    """A step's Lance table, ready to be written."""
 
     table: StagedTable
     schema: pa.Schema
     mode: str
+    """How Lance's library writes fragments: `create` for a table without data, `overwrite` for rows with other columns,
+    `append` for rows with the table's columns.
+    """
     is_new: bool
     """Whether the run declared the table."""
 
@@ -71,6 +76,8 @@ def prepare_target(
         BadRequest: The rows do not fit, or a change of columns is not allowed by the step.
     """
     require_single_names(columns)
+    if step.write.mode is WriteMode.PARTITIONS:
+        require_partition(step, columns)
     with access.client() as client:
         table = _find(client, step.table)
         if table is None and step.table in existing_tables:
@@ -84,10 +91,26 @@ def prepare_target(
     if staged.dataset is None:
         return LanceTarget(table=staged, schema=arrow_schema_of(columns, vectors=vectors), mode=_CREATE, is_new=is_new)
     schema = staged.dataset.schema
-    if step.write.mode in (WriteMode.APPEND, WriteMode.MERGE):
-        return LanceTarget(table=staged, schema=check_append(columns, schema), mode=_APPEND, is_new=is_new)
+    if step.write.mode is not WriteMode.REPLACE:
+        fitting = check_append(as_spelled(columns, schema), schema)
+        return LanceTarget(table=staged, schema=fitting, mode=_APPEND, is_new=is_new)
     _require_allowed(step, have=spark_schema_of(schema), columns=columns)
     return LanceTarget(table=staged, schema=arrow_schema_of(columns, vectors=vectors), mode=_OVERWRITE, is_new=is_new)
+
+
+def as_spelled(columns: StructType, schema: pa.Schema) -> StructType:
+    """Return the columns of rows with the names of the table's columns from which they differ by case alone."""
+    spelled = {name.lower(): name for name in schema.names}
+    return StructType(
+        [
+            each if each.name in schema.names else _renamed(each, spelled.get(each.name.lower(), each.name))
+            for each in columns.fields
+        ]
+    )
+
+
+def _renamed(column: StructField, name: str) -> StructField:
+    return StructField(name, column.dataType, column.nullable, column.metadata)
 
 
 def _find(client: Client, table: Parts) -> LanceTable | None:
