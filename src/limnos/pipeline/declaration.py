@@ -8,6 +8,7 @@ ignore.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -18,6 +19,9 @@ from limnos.formats.system_tables import SYSTEM_TABLES, ColumnType
 Scalar = str | int | float | bool | None
 Parts = tuple[str, ...]
 """The parts of a name. A table's first part is its catalog."""
+
+LOOP_VARIABLE: Final = re.compile(r"\{\{\s*([^\s{}]*)\s*\}\}")
+"""A variable of a loop in a step's name and texts."""
 
 _SYSTEM_TYPES: Final[Mapping[ColumnType, str]] = {
     "int": "BIGINT",
@@ -548,6 +552,31 @@ class StepDeclaration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LoopRows:
+    """The rows of a loop's query, as they were when a run started. Values that are no whole numbers are texts."""
+
+    query: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str | int | None, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryLoop:
+    """A loop over the rows of a query, whose steps a run makes when it starts."""
+
+    name: str
+    """The name of its steps as the file has it, with variables: `raw.orders_{{country}}`."""
+    query: str
+    at: SourcePosition | None = field(default=None, compare=False)
+    query_at: SourcePosition | None = field(default=None, compare=False)
+
+    def may_make(self, table: Parts) -> bool:
+        """Return whether a step of the loop may have this table."""
+        texts = [re.escape(text) for text in LOOP_VARIABLE.split(self.name)[::2]]
+        return re.fullmatch("[A-Za-z0-9_-]+".join(texts), ".".join(table[1:])) is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleRule:
     """When a pipeline is due: at the times of a cron expression in a time zone, or only at those of them before which
     a table that it reads has changed.
@@ -609,6 +638,10 @@ class Pipeline:
     environments: tuple[EnvironmentRule, ...] = ()
     schedule: ScheduleRule | None = None
     """When a server runs the pipeline, once it is registered there."""
+    loops: tuple[QueryLoop, ...] = ()
+    """Loops over rows of queries, whose steps are not made yet."""
+    expand: Callable[[Mapping[str, LoopRows]], Pipeline] | None = field(default=None, compare=False)
+    """Reads the file again with the rows of the loops, by the loops' names. Raises InvalidPipeline."""
     environment: Environment | None = None
     """The environment whose tables the steps write; None for production."""
     at: SourcePosition | None = field(default=None, compare=False)

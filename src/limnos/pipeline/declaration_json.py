@@ -16,7 +16,7 @@ from limnos.pipeline.declaration import Pipeline
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-_UNTOLD = ("at", "callable", "model_callable", "tests", "production", "tables")
+_UNTOLD = ("at", "callable", "model_callable", "tests", "production", "tables", "expand", "query_at")
 """Fields that affect neither a step's rows nor its table, or that have no JSON form."""
 
 

@@ -8,12 +8,14 @@ column.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import importlib.resources
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 from limnos.pipeline import python
-from limnos.pipeline.declaration import Pipeline, SourcePosition
+from limnos.pipeline.declaration import LoopRows, Pipeline, SourcePosition
 from limnos.pipeline.directory import PipelineDirectory
 from limnos.pipeline.keys import FILE
 from limnos.pipeline.node_schemas import InvalidNode, ProblemNotes, Schema
@@ -43,17 +45,19 @@ def load(path: str | Path) -> Pipeline:
     )
 
 
-def read(text: str, *, file: str, directory: Path) -> Pipeline:
-    """Read a declaration from text. `file` is used in positions; relative paths start at `directory`. Raises
-    InvalidPipeline.
+def read(text: str, *, file: str, directory: Path, loop_rows: Mapping[str, LoopRows] | None = None) -> Pipeline:
+    """Read a declaration from text. `file` is used in positions; relative paths start at `directory`. `loop_rows` are
+    the rows of loops over queries, whose steps are left out without them. Raises InvalidPipeline.
     """
-    notes = ProblemNotes(PipelineDirectory(directory))
+    notes = ProblemNotes(PipelineDirectory(directory), loop_rows=loop_rows)
     pipeline = None
     with contextlib.suppress(InvalidNode):
         pipeline = FILE.read(parse(text, file=file), notes)
     if notes.problems or not isinstance(pipeline, Pipeline):
         raise InvalidPipeline(dict.fromkeys(notes.problems))  # steps of a loop have the same mistakes at one place
-    return pipeline
+    if not pipeline.loops:
+        return pipeline
+    return dataclasses.replace(pipeline, expand=lambda rows: read(text, file=file, directory=directory, loop_rows=rows))
 
 
 def load_readable(path: str | Path) -> ReadableFile | None:

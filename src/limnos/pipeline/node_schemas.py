@@ -16,7 +16,7 @@ from typing import Any
 
 from limnos.names import display
 from limnos.names.errors import InvalidName
-from limnos.pipeline.declaration import Parts, Scalar, SourcePosition
+from limnos.pipeline.declaration import LoopRows, Parts, QueryLoop, Scalar, SourcePosition
 from limnos.pipeline.directory import PipelineDirectory
 from limnos.pipeline.problems import Problem, nearest_word
 from limnos.pipeline.yaml import ListNode, MapNode, ScalarNode, YamlNode
@@ -40,6 +40,10 @@ class ProblemNotes:
 
     beside: PipelineDirectory
     problems: list[Problem] = field(default_factory=list)
+    loop_rows: Mapping[str, LoopRows] | None = None
+    """The rows of loops over queries, by the names of the loops; None if they are not known yet."""
+    query_loops: list[QueryLoop] = field(default_factory=list)
+    """The loops over queries whose rows are not known yet."""
 
     def add(self, message: str, at: SourcePosition) -> None:
         """Record a problem and continue."""

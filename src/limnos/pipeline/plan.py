@@ -40,6 +40,7 @@ from limnos.pipeline.environments import foreign_tables, rule_problems
 from limnos.pipeline.graph import order_steps, steps_by_inputs
 from limnos.pipeline.lance_outputs import lance_catalogs, lance_problems
 from limnos.pipeline.problems import InvalidPipeline, Problem
+from limnos.pipeline.query_loops import absent_loop_tables, loop_tables, unread_loops
 from limnos.pipeline.reads import StepReads, collect_reads, tables
 from limnos.pipeline.rights import (
     MissingRight,
@@ -143,6 +144,9 @@ def check(
     problems = [*rule_problems(pipeline), *_foreign(pipeline, catalogs), *unwritable_catalogs(pipeline, providers)]
     reads, unchecked, read_problems = _reads(pipeline, spark, catalogs=catalogs)
     problems += read_problems
+    looped, loop_problems = _loop_reads(pipeline, spark, catalogs=catalogs) if reads is not None else ({}, [])
+    problems += loop_problems
+    unchecked = (*unchecked, *unread_loops(pipeline.loops))
     if client is not None:
         problems += lance_problems(pipeline, providers, reads=tables(reads or {}))
     levels: tuple[tuple[StepDeclaration, ...], ...] = ()
@@ -171,9 +175,12 @@ def check(
         reasons = (f"tables and rights: they are in catalog {unseen[0]}, which you may not see",)
         return _without_tables(replace(partial_result, missing=missing), problems, spark=spark, reasons=reasons)
     named = {table for one in reads.values() for table in (*one.tables, *one.past)}
+    named |= {table for each in looped.values() for table in each}
     lookups = look_up_tables(client, frozenset({*named, *written_tables(pipeline, reads)}), catalogs=catalogs)
     lookups = with_checkpoints(client, lookups, pipeline=pipeline)
     problems += absent_tables(reads, lookups, pipeline=pipeline)
+    absent = frozenset(table for table, one in lookups.items() if one.kind == "absent")
+    problems += absent_loop_tables(pipeline, looped, absent=absent)
     problems += storage_managed_outputs(pipeline, lookups)
     problems += declared_by_others(client, pipeline)
     problems += foreign_tables(pipeline, _properties(lookups))
@@ -303,6 +310,17 @@ def _reads(
     except (UnsupportedOperation, ServiceUnavailable) as error:
         return None, (f"queries, what they read, and their order: {error.message}",), []
     return reads, (), problems
+
+
+def _loop_reads(
+    pipeline: Pipeline, spark: Session | None, *, catalogs: frozenset[str]
+) -> tuple[dict[str, frozenset[Parts]], list[Problem]]:
+    """Return the tables that the queries of loops read, and the problems of these queries."""
+    known = catalogs.union(pipeline.catalogs)
+    try:
+        return loop_tables(pipeline, queries=partial(query_names, spark), catalogs=known)
+    except (UnsupportedOperation, ServiceUnavailable):  # their steps are named as not checked
+        return {}, []
 
 
 def _foreign(pipeline: Pipeline, catalogs: frozenset[str]) -> tuple[Problem, ...]:

@@ -15,7 +15,7 @@ from limnos.pipeline.compound_schemas import MapOf, RecordKey
 from limnos.pipeline.declaration import Parts, Pipeline
 from limnos.pipeline.directory import PipelineDirectory
 from limnos.pipeline.keys import FILE
-from limnos.pipeline.keys.loops import expand_loops
+from limnos.pipeline.keys.loops import expand_loops, query_loops
 from limnos.pipeline.node_schemas import InvalidNode, NodeSchema, ProblemNotes
 from limnos.pipeline.problems import InvalidPipeline, Problem
 from limnos.pipeline.yaml import MapNode, ScalarNode, YamlNode, parse
@@ -101,6 +101,10 @@ def _pruned(
         else:
             unreadable.add(key.text)
             entries.append((key, _node(placeholder, each)))
+    if name == "steps":
+        loops = {key.text for key, _ in query_loops(value)}
+        single = [(key, each) for key, each in value.entries if key.text in loops]
+        entries += [one for one in single if _is_valid(schema, MapNode(at=value.at, entries=[one]), beside=beside)]
     return MapNode(at=value.at, entries=entries) if entries else None
 
 

@@ -86,7 +86,7 @@ def absent_tables(
         usable = (results | existing) - _tables_made_from(step.table, reads, pipeline=pipeline)
         known = sorted(map(display.render, usable))
         for table in sorted(reads[step.name].tables - results):
-            if lookups[table].kind == "absent":
+            if lookups[table].kind == "absent" and not any(loop.may_make(table) for loop in pipeline.loops):
                 name = display.render(table)
                 message = (
                     f"{step.name} reads {name}, which does not exist, or you may not see it{nearest_word(name, known)}"

@@ -18,7 +18,7 @@ import pytest
 from limnos.client import Client
 from limnos.client.errors import ConflictError, NotFoundError
 from limnos.pipeline.context import StepContext
-from limnos.pipeline.declaration import Parts, Pipeline, Sql, StepDeclaration
+from limnos.pipeline.declaration import LoopRows, Parts, Pipeline, QueryLoop, Scalar, Sql, StepDeclaration
 from limnos.pipeline.failures import OutputGone, StepFailed
 from limnos.pipeline.lineage import lineage_of_tables
 from limnos.pipeline.outcomes import BuiltStep, ReadPin, StepBranch, StepOutcome
@@ -100,6 +100,8 @@ class FakeEngine:
     at_once: int = 4
     mended: dict[str, bool | None] = field(default_factory=dict)
     """The answers of `changed` per source. Others have not changed."""
+    looped: list[str] = field(default_factory=list)
+    """The rows of the queries of loops."""
 
     def reads(self, pipeline: Pipeline) -> Mapping[str, frozenset[Parts]]:
         """Return the tables of each step; the text of a query is the list of its tables."""
@@ -125,6 +127,13 @@ class FakeEngine:
     def lost(self, pins: Mapping[Parts, ReadPin]) -> frozenset[Parts]:
         """Return the pins that the test declared as expired."""
         return frozenset(pins) & self.expired
+
+    def loop_rows(self, pipeline: Pipeline, loop: QueryLoop, *, parameters: Mapping[str, Scalar]) -> LoopRows:
+        """Return the rows that the test set."""
+        return LoopRows(query=loop.query, columns=("x",), rows=tuple((each,) for each in self.looped))
+
+    def ship(self, pipeline: Pipeline, *, directory: Path) -> None:
+        """No-op: the fake engine runs no function."""
 
     def source_pins(self, pipeline: Pipeline, names: frozenset[str], *, directory: Path) -> dict[str, ReadPin]:
         """Return no pins: no source of the tests is a topic."""

@@ -19,6 +19,7 @@ from limnos.model.errors import BadRequest, LimnosError
 from limnos.pipeline.declaration import StorageSource, SystemTableSource
 from limnos.pipeline.engine.connection import access_of, client_errors, set_lance_access
 from limnos.pipeline.engine.inputs import reads_of
+from limnos.pipeline.engine.loops import read_loop
 from limnos.pipeline.engine.metadata import is_classic
 from limnos.pipeline.engine.pinned_reads import pin_tables, reads
 from limnos.pipeline.engine.python_files import ship_files
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from limnos.pipeline.context import StepContext
-    from limnos.pipeline.declaration import Parts, Pipeline, StepDeclaration
+    from limnos.pipeline.declaration import LoopRows, Parts, Pipeline, QueryLoop, Scalar, StepDeclaration
     from limnos.pipeline.outcomes import ReadPin, StepOutcome
     from limnos.spark.lance.server_access import ServerAccess
 
@@ -106,6 +107,21 @@ class SparkEngine:
         """Return the tables whose pinned snapshot or view definition is no longer available."""
         with _spark_errors_before_run(self._spark):
             return frozenset(table for table in pins if not self._is_there(table, pins))
+
+    def loop_rows(self, pipeline: Pipeline, loop: QueryLoop, *, parameters: Mapping[str, Scalar]) -> LoopRows:
+        """Return the rows of a loop's query over published tables, sorted. Raises BadRequest for a query that is not
+        allowed, for one with too many rows, and if a table does not exist.
+        """
+        with _spark_errors_before_run(self._spark):
+            self._lance_catalogs = self._find_lance_catalogs()
+            return read_loop(
+                self._spark,
+                loop,
+                pipeline=pipeline,
+                parameters=parameters,
+                pins=self.pins,
+                lance_catalogs=self._lance_catalogs,
+            )
 
     def source_pins(self, pipeline: Pipeline, names: frozenset[str], *, directory: Path) -> dict[str, ReadPin]:
         """Return pins of those of the named sources that are pinned when a run starts: topics.

@@ -216,6 +216,8 @@ class _Previewer:
             raise _UnknownColumns(self._why[name])
         if name in self._views:
             return self._views[name]
+        if any(loop.may_make(name) for loop in self._pipeline.loops):
+            raise _UnknownColumns(f"{'.'.join(name[1:])} may be made by a loop over a query")
         if len(name) > 1:
             return self._keep(name, self._lance(name)) if name[0] in self._lance_catalogs else engine.render_spark(name)
         return self._of_source(name[0])

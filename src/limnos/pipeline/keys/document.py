@@ -48,6 +48,7 @@ def build_pipeline(values: Values, site: NodeSite) -> declaration.Pipeline:
             dataclasses.replace(rule, name=name, at=at) for name, rule, at in values.get("environments", ())
         ),
         schedule=values.get("schedule"),
+        loops=tuple(site.notes.query_loops),
         at=site.at,
     )
 

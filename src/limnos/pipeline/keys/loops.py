@@ -3,7 +3,8 @@
 
 Expands the nodes of the file before the keys of steps are read, so that each made step is an ordinary one whose
 positions are those of the loop. Texts may contain `{{name}}` for the loop's variables. Values are words, so an inserted
-value cannot end a string or begin a comment in a query. Must not know the keys of a step.
+value cannot end a string or begin a comment in a query. The items of a loop over a query are its rows, which are known
+when a run has started; before that its steps are left out. Must not know the keys of a step.
 """
 
 from __future__ import annotations
@@ -11,13 +12,15 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, Final
 
 from limnos.pipeline.compound_schemas import MapOf
+from limnos.pipeline.declaration import LOOP_VARIABLE, LoopRows, QueryLoop
 from limnos.pipeline.node_schemas import InvalidNode, NodeSchema, ProblemNotes, Schema, describe_node
-from limnos.pipeline.problems import nearest_word
+from limnos.pipeline.problems import Problem, nearest_word
 from limnos.pipeline.yaml import NODES_MAX, ListNode, MapNode, ScalarNode, YamlNode
 
 KEY: Final = "for_each"
@@ -26,8 +29,10 @@ STEPS_MAX = 10_000
 VARIABLES_MAX = 8
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _VALUE = re.compile(r"[A-Za-z0-9_]+(-[A-Za-z0-9_]+)*")
-_VALUE_MAX = 64
-_PLACEHOLDER = re.compile(r"\{\{\s*([^\s{}]*)\s*\}\}")
+VALUE_MAX = 64
+_QUERY: Final = "query"
+_SAMPLES: Final = (("1", 1), ("x", "x"))
+"""Words in place of unknown ones. A mistake that both make has nothing to do with the word."""
 _Item = Mapping[str, ScalarNode]
 """The values of a loop's variables in one step."""
 _Entry = tuple[ScalarNode, YamlNode]
@@ -40,31 +45,54 @@ class StepsMap(MapOf):
     def read(self, node: YamlNode, notes: ProblemNotes) -> Any:  # noqa: ANN401
         before = len(notes.problems)
         expanded = expand_loops(node, notes)
+        for key, body in query_loops(node) if notes.loop_rows is None else ():
+            notes.problems += self._problems_of_template(key, body, notes)
         if len(notes.problems) > before:
             raise InvalidNode
+        if notes.query_loops and isinstance(expanded, MapNode) and not expanded.entries:
+            return ()
         return MapOf.read(self, expanded, notes)
+
+    def _problems_of_template(self, key: ScalarNode, body: MapNode, notes: ProblemNotes) -> list[Problem]:
+        """Return the mistakes of a loop over a query that do not depend on its words."""
+        results = []
+        for text, value in _SAMPLES:
+            trial = ProblemNotes(notes.beside)
+            word = ScalarNode(at=key.at, text=text, value=value, text_at=key.at)
+            item = dict.fromkeys(_variables(key, body), word)
+            made = MapNode(at=body.at, entries=[(_filled_scalar(key, item), _filled(body, item))])
+            with suppress(InvalidNode):
+                MapOf.read(self, made, trial)
+            results.append(trial.problems)
+        return [problem for problem in results[0] if problem in results[1]]
 
 
 class LoopItems(NodeSchema):
     """The schema of `for_each`. `expand_loops` reads it; a step that still has the key is not from a YAML file."""
 
-    word = "a mapping from variables to lists, or a list of mappings"
+    word = "a mapping from variables to lists, a list of mappings, or a query"
 
     def read(self, node: YamlNode, notes: ProblemNotes) -> Any:  # noqa: ANN401
         raise notes.bad("for_each belongs to YAML files: make the steps in a loop of Python", node.at)
 
     def schema(self) -> Schema:
         name: Schema = {"pattern": f"^{_VARIABLE.pattern}$"}
-        value: Schema = {"type": ["string", "integer"], "pattern": f"^{_VALUE.pattern}$", "maxLength": _VALUE_MAX}
+        value: Schema = {"type": ["string", "integer"], "pattern": f"^{_VALUE.pattern}$", "maxLength": VALUE_MAX}
         many: Schema = {"type": "array", "minItems": 1}
         lists: Schema = {"type": "object", "minProperties": 1, "propertyNames": name}
         rows: Schema = {"type": "object", "minProperties": 1, "propertyNames": name, "additionalProperties": value}
-        return {"anyOf": [{**lists, "additionalProperties": {**many, "items": value}}, {**many, "items": rows}]}
+        query: Schema = {
+            "type": "object",
+            "properties": {_QUERY: {"type": "string"}},
+            "required": [_QUERY],
+            "additionalProperties": False,
+        }
+        return {"anyOf": [{**lists, "additionalProperties": {**many, "items": value}}, {**many, "items": rows}, query]}
 
 
 def expand_loops(node: YamlNode, notes: ProblemNotes) -> YamlNode:
     """Return the mapping of steps with the steps of each loop in its place. Problems are recorded in `notes`, and their
-    loops are left out.
+    loops are left out. So are loops over queries without known rows, which are recorded there, too.
     """
     if not isinstance(node, MapNode) or not any(_loop_of(value) is not None for _, value in node.entries):
         return node
@@ -76,14 +104,42 @@ def expand_loops(node: YamlNode, notes: ProblemNotes) -> YamlNode:
             entries.append((key, value))
             continue
         try:
+            query = _query_of(loop, notes)
+            if query is not None and notes.loop_rows is None:
+                notes.query_loops.append(QueryLoop(name=key.text, query=query.text, at=key.at, query_at=query.text_at))
+                continue
             entries += expansion.made(key, value, loop=loop)
         except InvalidNode:
             continue
     return MapNode(at=node.at, entries=entries)
 
 
+def query_loops(node: YamlNode) -> Iterator[tuple[ScalarNode, MapNode]]:
+    """Yield the loops over queries in a mapping of steps, without their key `for_each`."""
+    for key, value in node.entries if isinstance(node, MapNode) else ():
+        loop = _loop_of(value)
+        if isinstance(value, MapNode) and isinstance(loop, MapNode) and isinstance(loop.get(_QUERY), ScalarNode):
+            yield key, _body(value)
+
+
 def _loop_of(value: YamlNode) -> YamlNode | None:
     return value.get(KEY) if isinstance(value, MapNode) else None
+
+
+def _body(step: MapNode) -> MapNode:
+    return MapNode(at=step.at, entries=[(name, value) for name, value in step.entries if name.text != KEY])
+
+
+def _query_of(loop: YamlNode, notes: ProblemNotes) -> ScalarNode | None:
+    """Return the query of a loop; None for a loop over items of the file. Raises InvalidNode for a wrong one."""
+    query = loop.get(_QUERY) if isinstance(loop, MapNode) else None
+    if not isinstance(loop, MapNode) or not isinstance(query, ScalarNode):
+        return None
+    if len(loop.entries) > 1:
+        raise notes.bad(f"a loop has a query, or lists: leave one out; as {KEY}: {{query: SELECT …}}", loop.at)
+    if not isinstance(query.value, str) or not query.text.strip():
+        raise notes.bad(f"a query is expected, not {describe_node(query)}; its columns are the variables", query.at)
+    return query
 
 
 class _Expansion:
@@ -97,13 +153,20 @@ class _Expansion:
 
     def made(self, key: ScalarNode, step: MapNode, *, loop: YamlNode) -> Iterator[_Entry]:
         """Return the steps of one loop. Raises InvalidNode after recording a problem."""
-        body = MapNode(at=step.at, entries=[(name, value) for name, value in step.entries if name.text != KEY])
-        items = list(self._items(loop))
+        body = _body(step)
+        rows = self._notes.loop_rows or {}
+        is_query = _query_of(loop, self._notes) is not None
+        items = list(self._row_items(rows.get(key.text), loop=loop) if is_query else self._items(loop))
         self._require_known_variables(key, body, item=items[0])
         self._count(body, items=len(items), loop=loop)
         names = [_filled_scalar(key, item) for item in items]
         for name, item in zip(names, items, strict=True):
             if name.text in self._written:
+                if is_query and items.count(item) > 1:
+                    words = ", ".join(f"{variable} = {value.text}" for variable, value in item.items())
+                    raise self._notes.bad(
+                        f"the loop's query returns {words} more than once: write SELECT DISTINCT", loop.at
+                    )
                 raise self._notes.bad(
                     f"this loop makes {name.text} again: name {' and '.join('{{' + one + '}}' for one in item)} in "
                     "the step's name",
@@ -111,6 +174,45 @@ class _Expansion:
                 )
             self._written.add(name.text)
         return ((name, _filled(body, item)) for name, item in zip(names, items, strict=True))
+
+    def _row_items(self, rows: LoopRows | None, *, loop: YamlNode) -> Iterator[_Item]:
+        """Yield the values of the variables in each row of the loop's query."""
+        if rows is None or not rows.rows:
+            raise self._notes.bad("the loop's query returns no row, so it makes no step", loop.at)
+        for name in rows.columns:
+            if not _VARIABLE.fullmatch(name):
+                raise self._notes.bad(
+                    f"the loop's query has the column '{name[:80]}', which is no variable: rename it with AS, in"
+                    " letters, digits and '_'",
+                    loop.at,
+                )
+        if len(rows.columns) > VARIABLES_MAX:
+            raise self._notes.bad(f"the loop's query has more than {VARIABLES_MAX} columns: leave some out", loop.at)
+        for row in rows.rows:
+            yield {
+                name: self._row_value(value, name=name, loop=loop)
+                for name, value in zip(rows.columns, row, strict=True)
+            }
+
+    def _row_value(self, value: str | int | None, *, name: str, loop: YamlNode) -> ScalarNode:
+        if value is None:
+            raise self._notes.bad(
+                f"the loop's query returns a NULL in {name}: leave it out, as WHERE {name} IS NOT NULL", loop.at
+            )
+        text = str(value)
+        if len(text) > VALUE_MAX:
+            raise self._notes.bad(
+                f"the loop's query returns a {name} of more than {VALUE_MAX} characters, which begins with"
+                f" {text[:20]!r}: leave it out in the query, or return a shorter word for it",
+                loop.at,
+            )
+        if not _VALUE.fullmatch(text):
+            raise self._notes.bad(
+                f"the loop's query returns {name} = {text!r}, which is not a word of letters, digits, '_' and single"
+                " '-': leave it out in the query, or return another value for it",
+                loop.at,
+            )
+        return ScalarNode(at=loop.at, text=text, value=value, text_at=loop.at)
 
     def _items(self, loop: YamlNode) -> Iterator[_Item]:
         """Yield the values of the variables: of a list each mapping, of a mapping each combination of its lists."""
@@ -158,9 +260,9 @@ class _Expansion:
             raise self._notes.bad(
                 f"a word is expected, not {describe_node(node)}; put yes, 1.5 and the like in quotes", node.at
             )
-        if len(node.text) > _VALUE_MAX or not _VALUE.fullmatch(node.text):
+        if len(node.text) > VALUE_MAX or not _VALUE.fullmatch(node.text):
             raise self._notes.bad(
-                f"'{node.text[:80]}' is not a word: write up to {_VALUE_MAX} letters, digits, '_' and single '-'",
+                f"'{node.text[:80]}' is not a word: write up to {VALUE_MAX} letters, digits, '_' and single '-'",
                 node.at,
             )
         return node
@@ -177,12 +279,17 @@ class _Expansion:
     def _require_known_variables(self, key: ScalarNode, body: MapNode, *, item: _Item) -> None:
         before = len(self._notes.problems)
         for scalar in (key, *_scalars(body)):
-            for name in _PLACEHOLDER.findall(scalar.text):
+            for name in LOOP_VARIABLE.findall(scalar.text):
                 if name not in item:
                     advice = nearest_word(name, list(item)) or f"; it has {', '.join(item)}"
                     self._notes.add(f"the loop has no variable '{name[:80]}'{advice}", scalar.at)
         if len(self._notes.problems) > before:
             raise InvalidNode
+
+
+def _variables(key: ScalarNode, body: MapNode) -> list[str]:
+    """Return the names of the variables in a step's name and texts."""
+    return [name for scalar in (key, *_scalars(body)) for name in LOOP_VARIABLE.findall(scalar.text)]
 
 
 def _scalars(node: YamlNode) -> Iterator[ScalarNode]:
@@ -212,9 +319,9 @@ def _filled(node: YamlNode, item: _Item) -> YamlNode:
 def _filled_scalar(node: ScalarNode, item: _Item) -> ScalarNode:
     if "{{" not in node.text:
         return node
-    whole = _PLACEHOLDER.fullmatch(node.text)
+    whole = LOOP_VARIABLE.fullmatch(node.text)
     if whole is not None:  # a number stays a number
         value = item[whole[1]]
         return replace(node, text=value.text, value=value.value)
-    text = _PLACEHOLDER.sub(lambda match: item[match[1]].text, node.text)
+    text = LOOP_VARIABLE.sub(lambda match: item[match[1]].text, node.text)
     return replace(node, text=text, value=text if isinstance(node.value, str) else node.value)

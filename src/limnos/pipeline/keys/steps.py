@@ -149,7 +149,10 @@ _BODIES = {
 _LOOP = {
     "for_each": RecordKey(
         value_schema=LoopItems(),
-        description="Makes a step of each item, in YAML: `{{name}}` in its name and texts is the item's word.",
+        description=(
+            "Makes a step of each item, in YAML: `{{name}}` in its name and texts is the item's word. With `query` the"
+            " items are rows of published tables."
+        ),
         example="for_each: {country: [de, fr]}",
     ),
 }

@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 
 from limnos.model.errors import BadRequest, PermissionDenied, ServiceUnavailable
 from limnos.pipeline.context import StepContext
-from limnos.pipeline.declaration import Parts, Pipeline, Scalar, StepDeclaration
+from limnos.pipeline.declaration import LoopRows, Parts, Pipeline, QueryLoop, Scalar, StepDeclaration
 from limnos.pipeline.failures import StepAway, StepDenied, StepError
 from limnos.pipeline.graph import needs, order_steps
 from limnos.pipeline.outcomes import BuiltStep, ReadPin, StepOutcome
@@ -39,6 +39,12 @@ class StepEngine(Protocol):
 
     def lost(self, pins: Mapping[Parts, ReadPin]) -> frozenset[Parts]:
         """Return the tables whose pinned snapshot or view definition is no longer available."""
+
+    def loop_rows(self, pipeline: Pipeline, loop: QueryLoop, *, parameters: Mapping[str, Scalar]) -> LoopRows:
+        """Return the rows of a loop's query over published tables. Raises LimnosError."""
+
+    def ship(self, pipeline: Pipeline, *, directory: Path) -> None:
+        """Send the pipeline's Python files to where its functions run. Raises BadRequest."""
 
     def source_pins(self, pipeline: Pipeline, names: frozenset[str], *, directory: Path) -> dict[str, ReadPin]:
         """Return pins of those of the named sources that are pinned when a run starts: topics. Raises LimnosError."""

@@ -58,7 +58,8 @@ def run_file(
     Raises InvalidPipeline, BadRequest or ClientError for problems found before the run begins.
     """
     project = load(file).in_environment(environment)
-    require_known_steps(project.declaration, options)
+    if not project.declaration.loops:  # else the steps are known when the run has started
+        require_known_steps(project.declaration, options)
     opened = _run_means(project, connection=connection, spark=spark, listener=listener, away_s=options.away_s)
     with opened as (pipeline, means):
         return start(
@@ -84,7 +85,8 @@ def backfill(
 ) -> BackfillResult:
     """Run the pipeline of a file once for each value of a parameter, in one Spark session."""
     project = load(file).in_environment(environment)
-    require_known_steps(project.declaration, options)
+    if not project.declaration.loops:  # else the steps are known when the run has started
+        require_known_steps(project.declaration, options)
     values = parse_range(project.declaration, over)
     opened = _run_means(project, connection=connection, spark=spark, listener=listener, away_s=options.away_s)
     with opened as (pipeline, means):
@@ -112,10 +114,11 @@ def dry_run(
 ) -> tuple[StepIntent, ...]:
     """Return the steps that a run of the file would execute, in order. Nothing is written or registered."""
     project = load(file).in_environment(environment)
-    require_known_steps(project.declaration, options)
+    if not project.declaration.loops:  # else the steps are known when the run has started
+        require_known_steps(project.declaration, options)
     opened = _run_means(project, connection=connection, spark=spark, listener=ignore_event, away_s=options.away_s)
     with opened as (pipeline, means):
-        return intents(pipeline, means, parameters=parameters, options=options)
+        return intents(pipeline, means, parameters=parameters, options=options, directory=project.directory)
 
 
 def resume_run(

@@ -23,6 +23,7 @@ from limnos.pipeline.declaration_json import encode_declaration
 from limnos.pipeline.environments import actual_reads, as_recorded, require_own_outputs
 from limnos.pipeline.lance_outputs import lance_catalogs, require_lance_outputs
 from limnos.pipeline.outcomes import ReadPin, StepBranch, StepOutcome
+from limnos.pipeline.query_loops import recorded_rows
 from limnos.pipeline.run import record_json
 from limnos.pipeline.run.attempt import AttemptWork, call_engine, needs_of
 from limnos.pipeline.run.held_runs import branches_of
@@ -32,7 +33,7 @@ from limnos.pipeline.run.refs import heads_of, restart_branches, restore_new_tab
 from limnos.pipeline.run.result import RunResult
 from limnos.pipeline.run.retries import RetryPolicy
 from limnos.pipeline.run.schedule import steps_after, steps_before
-from limnos.pipeline.run.start import RunMeans, began_at, lease_holder, perform, pin_sources
+from limnos.pipeline.run.start import RunMeans, began_at, lease_holder, perform, pin_sources, with_made_steps
 from limnos.pipeline.table_conflicts import require_own_tables
 
 
@@ -50,7 +51,8 @@ def resume(
     began = time.monotonic()
     patience = RetryPolicy(run_options.away_s, stop=means.stop)
     seen = patience.call(lambda: means.client.runs.load(run_id))
-    pipeline = as_recorded(pipeline, seen)
+    rows = recorded_rows(pipeline, seen.options, run=run_id)
+    pipeline = as_recorded(with_made_steps(pipeline, means, rows=rows, directory=directory), seen)
     if seen.pipeline != pipeline.name:
         raise BadRequest(f"run {run_id} belongs to pipeline {seen.pipeline}, and the file declares {pipeline.name}")
     reads = actual_reads(pipeline, call_engine(lambda: means.engine.reads(pipeline), patience=patience))

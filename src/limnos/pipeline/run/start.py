@@ -11,14 +11,14 @@ import socket
 import time
 import uuid
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from limnos.client import Client
 from limnos.client.activity.runs import Run
 from limnos.client.errors import ConflictError
-from limnos.pipeline.declaration import Parts, Pipeline, Scalar, StepDeclaration
+from limnos.pipeline.declaration import LoopRows, Parts, Pipeline, Scalar, StepDeclaration
 from limnos.pipeline.declaration_json import encode_declaration
 from limnos.pipeline.environments import (
     actual_reads,
@@ -31,6 +31,7 @@ from limnos.pipeline.graph import order_steps
 from limnos.pipeline.lance_outputs import lance_catalogs, require_lance_outputs
 from limnos.pipeline.modified_steps import modified_steps, step_states
 from limnos.pipeline.outcomes import BuiltStep, ReadPin
+from limnos.pipeline.query_loops import encode_loops, with_loop_steps
 from limnos.pipeline.rights import grants_lacking_now
 from limnos.pipeline.run import record_json
 from limnos.pipeline.run.attempt import AttemptWork, StepEngine, call_engine, needs_of
@@ -85,11 +86,15 @@ def start(
     began = time.monotonic()
     options = options or RunOptions()
     patience = RetryPolicy(options.away_s, stop=means.stop)
+    pipeline, loop_rows = _with_rows(
+        pipeline, means, parameters=parameters or {}, directory=directory, patience=patience
+    )
     request = _checked_request(
         pipeline, means, parameters=parameters or {}, options=options, file=file, patience=patience
     )
     if isinstance(request, RunResult):
         return request
+    request = replace(request, loop_rows=loop_rows)
     try:
         run, pins, outputs = _begin_run(request, means, directory=directory, patience=patience)
     except RunStopped as error:
@@ -117,6 +122,35 @@ def start(
         planning_s=time.monotonic() - began,
     )
     return perform(work, means, state="began")
+
+
+def _with_rows(
+    pipeline: Pipeline, means: RunMeans, *, parameters: Mapping[str, object], directory: Path, patience: RetryPolicy
+) -> tuple[Pipeline, Mapping[str, LoopRows]]:
+    """Return the pipeline with the steps of its loops over queries, and the rows that made them.
+
+    Raises InvalidPipeline for rows that make no valid steps, BadRequest for a query that cannot be read.
+    """
+    if not pipeline.loops:
+        return pipeline, {}
+    values = parameter_values(pipeline, parameters)
+    rows = {
+        loop.name: call_engine(
+            lambda one=loop: means.engine.loop_rows(pipeline, one, parameters=values),  # type: ignore[misc]
+            patience=patience,
+        )
+        for loop in pipeline.loops
+    }
+    return with_made_steps(pipeline, means, rows=rows, directory=directory), rows
+
+
+def with_made_steps(pipeline: Pipeline, means: RunMeans, *, rows: Mapping[str, LoopRows], directory: Path) -> Pipeline:
+    """Return the pipeline with the steps that rows make, whose functions the engine has. Raises InvalidPipeline."""
+    if not pipeline.loops:
+        return pipeline
+    made = with_loop_steps(pipeline, rows, directory=directory)
+    means.engine.ship(made, directory=directory)
+    return made
 
 
 def _checked_request(
@@ -212,6 +246,8 @@ class _RunRequest:
     lance_catalogs: frozenset[str]
     built: Mapping[str, BuiltStep]
     computed: Mapping[str, str]
+    loop_rows: Mapping[str, LoopRows] = field(default_factory=dict)
+    """The rows that made the steps of loops over queries, by the loops' names."""
 
     @property
     def steps(self) -> tuple[StepDeclaration, ...]:
@@ -237,6 +273,7 @@ class _RunRequest:
         return (
             self.options.to_record()
             | environment_record(self.pipeline)
+            | encode_loops(self.loop_rows)
             | {
                 "pins": record_json.encode_pins({**pins.tables, **self._built_pins()}),
                 "sources": record_json.encode_source_pins(pins.sources),
@@ -371,11 +408,19 @@ class StepIntent:
 
 
 def intents(
-    pipeline: Pipeline, means: RunMeans, *, parameters: Mapping[str, object], options: RunOptions
+    pipeline: Pipeline,
+    means: RunMeans,
+    *,
+    parameters: Mapping[str, object],
+    options: RunOptions,
+    directory: Path | None = None,
 ) -> tuple[StepIntent, ...]:
-    """Return the planned actions of a run, without running it. Raises as `start` does."""
+    """Return the planned actions of a run, without running it. Queries of loops are read, with the modules in
+    `directory` for the steps that they make. Raises as `start` does.
+    """
     parameter_values(pipeline, parameters)
     patience = RetryPolicy(options.away_s, stop=means.stop)
+    pipeline, _ = _with_rows(pipeline, means, parameters=parameters, directory=directory or Path(), patience=patience)
     promotion, options = _promotion(pipeline, means, options=options, patience=patience)
     if promotion is not None and not options.select:
         return ()
