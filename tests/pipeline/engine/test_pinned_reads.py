@@ -5,9 +5,13 @@ steps.
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from pyspark.sql import SparkSession
 
+from limnos.client import Client
+from limnos.formats.iceberg.view_fingerprints import metadata_fingerprint
 from limnos.model.errors import CommitConflict, NotFound, UnsupportedOperation
 from limnos.names import engine
 from limnos.pipeline.declaration import Parts
@@ -135,6 +139,26 @@ def test_steps_of_the_run_are_read_from_their_branches(spark: SparkSession, tabl
     assert [tuple(row) for row in spark.sql(text).collect()] == [(5,)]
     assert [tuple(row) for row in frame_of(spark, pinned_reads[table]).collect()] == [(5,)]
     assert pin.branch == branch.name
+
+
+def test_server_knows_fingerprints_of_views(spark: SparkSession, admin: Client, table: Parts) -> None:
+    """The fingerprint of a pinned view is the one that a server computes from the view's metadata, before and after it
+    was replaced.
+    """
+    view = (*table[:2], "v")
+    name, source = engine.render_spark(view), engine.render_spark(table)
+    fingerprints = set()
+    for columns, query in (
+        ("", f"SELECT id\n  FROM {source} -- a view\n"),
+        ("(`a b`, two)", f"SELECT id, 2 FROM {source}"),
+    ):
+        spark.sql(f"CREATE OR REPLACE VIEW {name} {columns} AS {query}")
+        pinned = pin_tables(spark, [view])[view].fingerprint
+        metadata = admin.views.load(view).metadata
+
+        assert metadata_fingerprint(json.dumps(metadata).encode()) == pinned
+        fingerprints.add(pinned)
+    assert len(fingerprints) == 2
 
 
 def test_tables_that_cannot_be_pinned_are_named(

@@ -3,19 +3,26 @@
 
 from __future__ import annotations
 
+import json
+import sqlite3
 import uuid
+from contextlib import closing
 
 import pytest
 
+from limnos.app.node_builder import DATABASE_FILE
+from limnos.formats.iceberg.view_fingerprints import metadata_fingerprint
 from tests.http.admin.catalog.test_transactions import together
 from tests.http.conftest import empty_database, fresh, node  # noqa: F401 - fixtures
 from tests.http.driver import OWN, DriverNode, let_jobs
 from tests.http.iceberg.wire import (
     commit,
     make_table,
+    make_view,
     point,
     set_properties,
     snapshot,
+    view_path,
 )
 from tests.services.runs.test_schedules import (
     HOUR_MS,
@@ -110,6 +117,7 @@ def test_schedule_without_the_condition_runs_at_each_due_time(lake: DriverNode) 
         (AT_ONE, {"select": ["tag:x"]}),
         (AT_ONE, {"exclude": ["raw"]}),
         (AT_ONE, {"sources": {"topic": "7"}}),
+        (AT_ONE, {"loops": {"raw.t_{{x}}": {"query": "SELECT 1"}}}),
         ([], {}),
         ([{"table": T, "snapshot": None}], {}),
         ([{"table": ["main", "a", "missing"], "snapshot": 100}], {}),
@@ -121,8 +129,8 @@ def test_schedule_without_the_condition_runs_at_each_due_time(lake: DriverNode) 
     ids=str,
 )
 def test_record_that_proves_nothing_counts_as_changed(lake: DriverNode, pins: Pins, options: dict[str, object]) -> None:
-    """A partial run, one with topics, with views, without inputs, with inputs that are missing or were empty, and a
-    record in another shape do not hold back the next run.
+    """A partial run, one with topics, with loops over queries, without inputs, with inputs that are missing or were
+    empty, and a record in another shape do not hold back the next run.
     """
     with clock_at(lake, NOON) as now:
         schedule(lake, cron="0 * * * *", if_changed=True)
@@ -130,6 +138,73 @@ def test_record_that_proves_nothing_counts_as_changed(lake: DriverNode, pins: Pi
         run(lake, pins=pins, **options)
 
         assert hours(lake, now) == 2
+
+
+def test_changed_view_starts_a_run(lake: DriverNode) -> None:
+    """A view with another query than the run has read starts the next one, as do rows of a table below it; another
+    property of the view does not.
+    """
+    with clock_at(lake, NOON) as now:
+        make_view(lake, "a", "v")
+        schedule(lake, cron="0 * * * *", if_changed=True)
+        body = lake.get(view_path("a", "v")).json()["metadata"]
+        fingerprint = metadata_fingerprint(json.dumps(body).encode())
+        pins = [*AT_ONE, {"table": V, "snapshot": None, "fingerprint": fingerprint}]
+        first = hours(lake, now)
+        run(lake, pins=pins)
+        second = hours(lake, now)
+        updates = [{"action": "set-properties", "updates": {"x": "1"}}]
+        assert lake.post(view_path("a", "v"), {"updates": updates}).status == 200
+        third = hours(lake, now)
+        add_snapshot(lake, 2)
+        fourth = hours(lake, now)
+        run(lake, pins=[{"table": T, "snapshot": 200}, {"table": V, "fingerprint": "view:0123456789abcdef"}])
+        fifth = hours(lake, now)
+
+    assert (first, second, third, fourth, fifth) == (1, 1, 1, 2, 3)
+
+
+def test_changed_version_of_a_lance_table_starts_a_run(lake: DriverNode) -> None:
+    """A Lance table whose versions the server keeps is compared by its newest version; one that was declared again, or
+    whose versions its storage keeps, counts as changed.
+    """
+    table = ["lance", "t"]
+    with clock_at(lake, NOON) as now:
+        declare(lake)
+        add_version(lake, 3)
+        schedule(lake, cron="0 * * * *", if_changed=True)
+        first = hours(lake, now)
+        run(lake, pins=[{"table": table, "snapshot": 3, "lance": {"digest": "d"}}])
+        second = hours(lake, now)
+        add_version(lake, 4)
+        third = hours(lake, now)
+        run(lake, pins=[{"table": table, "snapshot": 4, "lance": {"digest": "d"}}])
+        fourth = hours(lake, now)
+        assert lake.ask("POST", "/lance/v1/table/lance$t/drop", {}).status == 200
+        declare(lake)
+        add_version(lake, 4)
+        fifth = hours(lake, now)
+        run(lake, pins=[{"table": table, "snapshot": 5, "lance": {"digest": "d"}}])
+        sixth = hours(lake, now)
+
+    assert (first, second, third, fourth, fifth, sixth) == (1, 1, 2, 2, 3, 4)
+
+
+def declare(lake: DriverNode) -> None:
+    """Declare a Lance table whose versions the server keeps."""
+    lake.done("POST", "/lance/v1/table/lance$t/declare", {"properties": {"managed_versioning": "true"}})
+
+
+def add_version(lake: DriverNode, number: int) -> None:
+    """Add a version of the Lance table to the store, as a commit of Lance's library does."""
+    with closing(sqlite3.connect(lake.data / DATABASE_FILE)) as connection, connection:
+        row = connection.execute("SELECT id FROM node WHERE name = 't' AND format = 'lance' AND deleted = 0").fetchone()
+        values = {"id": row[0], "number": number, "at": lake.built.services.store.time.now_ms()}
+        connection.execute(
+            "INSERT INTO lance_version (node_id, branch, version, scheme, staged, metadata, created_at, settled)"
+            " VALUES (:id, '', :number, 2, '', '{}', :at, 1)",
+            values,
+        )
 
 
 def test_failed_run_is_repeated_at_the_next_due_time(lake: DriverNode) -> None:

@@ -7,7 +7,6 @@ view is read by its definition, and its tables are pinned as if the query had na
 
 from __future__ import annotations
 
-import hashlib
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from limnos.formats.iceberg.view_fingerprints import view_fingerprint
 from limnos.model.errors import CommitConflict, NotFound, UnsupportedOperation
 from limnos.names import engine
 from limnos.pipeline.declaration import Parts
@@ -159,8 +159,7 @@ def _metadata(spark: SparkSession, table: Parts) -> TableMetadata | None:
 
 
 def _fingerprint(view: ViewDefinition) -> str:
-    text = "\0".join((view.sql.strip(), *view.columns))
-    return f"view:{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    return view_fingerprint(view.sql, view.columns)
 
 
 def _tables_of(spark: SparkSession, view: ViewDefinition) -> dict[Parts, Parts]:
