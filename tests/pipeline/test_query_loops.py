@@ -159,7 +159,7 @@ def test_wrong_loops_are_answered(loop: str, message: str) -> None:
     assert str(error.value.problems[0]).startswith(message), error.value.problems
 
 
-def test_check_says_what_it_does_not_know() -> None:
+def test_check_names_unknown_steps() -> None:
     """A check without rows checks the other steps, names the loop's as not checked, and finds mistakes of its query."""
     checked = check(pipeline_of())
     wrong = check(

@@ -139,10 +139,10 @@ def test_restored_version_continues_at_its_own_checkpoint(place: LancePlace) -> 
     """
     insert(place, 0, rows=30)
     assert place.run().state == "published"
-    kept = place.versions("added")[-1]
+    first_version = place.versions("added")[-1]
     insert(place, 30, rows=20)
     assert place.run().state == "published"
-    place.client.lance.dataset(f"lance.{place.space}.added", version=kept).restore()
+    place.client.lance.dataset(f"lance.{place.space}.added", version=first_version).restore()
     assert max(place.ids("added")) == 29
     staged = place.run(hold=True)
     assert staged.state == "held", staged.message
@@ -184,13 +184,13 @@ def test_another_client_during_a_run_costs_no_row(place: LancePlace) -> None:
     """A version that another client restores while a run is in progress makes the step run again at its checkpoint."""
     insert(place, 0, rows=20)
     assert place.run().state == "published"
-    kept = place.versions("added")[-1]
+    first_version = place.versions("added")[-1]
     insert(place, 20, rows=20)
     assert place.run().state == "published"
     insert(place, 40, rows=20)
 
     def restore() -> None:
-        place.client.lance.dataset(f"lance.{place.space}.added", version=kept).restore()
+        place.client.lance.dataset(f"lance.{place.space}.added", version=first_version).restore()
 
     ended = place.run(engine=FailingEngine(place.spark, after="added", call=restore))
 

@@ -244,7 +244,7 @@ def _refused_partition(step: declaration.StepDeclaration, frame: DataFrame) -> s
     """Return why the partitions of a Lance table cannot be replaced; None if they can, or for another write mode."""
     if step.write.mode is not declaration.WriteMode.PARTITIONS:
         return None
-    from limnos.pipeline.engine.lance.partitions import require_partition  # noqa: PLC0415 - loads Lance's library
+    from limnos.pipeline.engine.lance.partition_terms import require_partition  # noqa: PLC0415 - loads Lance's library
 
     try:
         require_partition(step, frame.schema)

@@ -46,23 +46,23 @@ class StepsMap(MapOf):
         before = len(notes.problems)
         expanded = expand_loops(node, notes)
         for key, body in query_loops(node) if notes.loop_rows is None else ():
-            notes.problems += self._problems_of_template(key, body, notes)
+            notes.problems += self._problems_of_template(key, body, notes=notes)
         if len(notes.problems) > before:
             raise InvalidNode
         if notes.query_loops and isinstance(expanded, MapNode) and not expanded.entries:
             return ()
         return MapOf.read(self, expanded, notes)
 
-    def _problems_of_template(self, key: ScalarNode, body: MapNode, notes: ProblemNotes) -> list[Problem]:
+    def _problems_of_template(self, key: ScalarNode, body: MapNode, *, notes: ProblemNotes) -> list[Problem]:
         """Return the mistakes of a loop over a query that do not depend on its words."""
         results = []
         for text, value in _SAMPLES:
             trial = ProblemNotes(notes.beside)
             word = ScalarNode(at=key.at, text=text, value=value, text_at=key.at)
             item = dict.fromkeys(_variables(key, body), word)
-            made = MapNode(at=body.at, entries=[(_filled_scalar(key, item), _filled(body, item))])
+            step = MapNode(at=body.at, entries=[(_filled_scalar(key, item), _filled(body, item))])
             with suppress(InvalidNode):
-                MapOf.read(self, made, trial)
+                MapOf.read(self, step, trial)
             results.append(trial.problems)
         return [problem for problem in results[0] if problem in results[1]]
 

@@ -148,9 +148,9 @@ def with_made_steps(pipeline: Pipeline, means: RunMeans, *, rows: Mapping[str, L
     """Return the pipeline with the steps that rows make, whose functions the engine has. Raises InvalidPipeline."""
     if not pipeline.loops:
         return pipeline
-    made = with_loop_steps(pipeline, rows, directory=directory)
-    means.engine.ship(made, directory=directory)
-    return made
+    complete = with_loop_steps(pipeline, rows, directory=directory)
+    means.engine.ship(complete, directory=directory)
+    return complete
 
 
 def _checked_request(

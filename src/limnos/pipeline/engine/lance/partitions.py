@@ -8,56 +8,30 @@ Iceberg's own functions, so a partition has the rows that it has in an Iceberg t
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as f
-from pyspark.sql.types import ArrayType, MapType, StructType, VariantType
 
 from limnos.model.errors import BadRequest
 from limnos.names import engine
-from limnos.pipeline.engine.changes import ddl, fit_frame
+from limnos.pipeline.engine.changes import fit_frame
 from limnos.pipeline.engine.connection import server_catalogs
 from limnos.pipeline.engine.lance.deletions import delete_rows, published_rows
 from limnos.pipeline.engine.lance.fragments import WrittenFragments, write_rows
-from limnos.pipeline.engine.layout import PartitionTerm, partition_term
+from limnos.pipeline.engine.lance.partition_terms import require_partition
 from limnos.pipeline.engine.staging import staged_rows
 from limnos.spark.lance.reading import ADDRESS
 from limnos.spark.lance.types import spark_schema_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
-    from pyspark.sql.types import DataType
 
     from limnos.pipeline.declaration import StepDeclaration
     from limnos.pipeline.engine.lance.tables import LanceTarget
+    from limnos.pipeline.engine.layout import PartitionTerm
 
 _WRITTEN, _PUBLISHED = "_limnos_written_", "_limnos_published_"
-_COMPOUND: Final = (ArrayType, MapType, StructType, VariantType)
-
-
-def require_partition(step: StepDeclaration, columns: StructType) -> tuple[PartitionTerm, ...]:
-    """Return the terms of the step's partitions. Raises BadRequest if there are none, and for a column that the rows
-    lack, or whose values are no single values.
-    """
-    if not step.partition:
-        raise BadRequest(
-            f"Step {step.name}: `partitions` replaces partitions, and none are declared. Write `partition:`."
-        )
-    terms = tuple(map(partition_term, step.partition))
-    for term in terms:
-        name = ".".join(term.column)
-        kind = _type_at(columns, term.column)
-        if kind is None:
-            raise BadRequest(
-                f"Step {step.name}: `partition` names {name!r}, which the query does not return. It returns"
-                f" {', '.join(columns.names)}."
-            )
-        if isinstance(kind, _COMPOUND):
-            raise BadRequest(
-                f"Step {step.name}: `partition` names {name!r}, which is {ddl(kind)}: name a column of single values."
-            )
-    return terms
 
 
 def replace_partitions(
@@ -117,15 +91,3 @@ def _term_sql(spark: SparkSession, term: PartitionTerm) -> str:
         return term.sql()
     catalog = next(name for name, _ in server_catalogs(spark))
     return f"{engine.render_spark((catalog, 'system'))}.{term.sql()}"
-
-
-def _type_at(columns: StructType, path: tuple[str, ...]) -> DataType | None:
-    """Return the type of a column or of a field in a struct, by names without regard to case; None if there is none."""
-    kind: DataType = columns
-    for part in path:
-        fields = kind.fields if isinstance(kind, StructType) else []
-        field = next((each for each in fields if each.name.lower() == part.lower()), None)
-        if field is None:
-            return None
-        kind = field.dataType
-    return kind

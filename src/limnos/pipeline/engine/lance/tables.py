@@ -21,7 +21,7 @@ from limnos.pipeline.context import MADE_BY
 from limnos.pipeline.declaration import Parts, StepDeclaration, WriteMode
 from limnos.pipeline.engine.branches import run_of
 from limnos.pipeline.engine.changes import changes_between, ddl, dotted_path, require_single_names
-from limnos.pipeline.engine.lance.partitions import require_partition
+from limnos.pipeline.engine.lance.partition_terms import require_partition
 from limnos.pipeline.engine.lance.staging import StagedTable, open_staged
 from limnos.pipeline.failures import OutputGone
 from limnos.pipeline.lance_outputs import STORAGE_MANAGED
