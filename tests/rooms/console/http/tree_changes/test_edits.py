@@ -199,6 +199,7 @@ def test_objects_in_namespaces_are_edited(admin: ConsoleVisitor) -> None:
     assert admin.get("/console/edit/view/lake/main/raw/v").status == 400
 
 
+@pytest.mark.room("lance")
 def test_lance_tables_are_not_edited(full: ConsoleVisitor) -> None:
     """The page of a Lance table has no edit link, and its edit page says which protocol changes it."""
     add_table(full.node, "raw", "other")
