@@ -164,6 +164,7 @@ def test_changed_view_starts_a_run(lake: DriverNode) -> None:
     assert (first, second, third, fourth, fifth) == (1, 1, 1, 2, 3)
 
 
+@pytest.mark.room("lance")
 def test_changed_version_of_a_lance_table_starts_a_run(lake: DriverNode) -> None:
     """A Lance table whose versions the server keeps is compared by its newest version; one that was declared again, or
     whose versions its storage keeps, counts as changed.
