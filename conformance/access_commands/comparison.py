@@ -103,7 +103,7 @@ class Comparison:
             self.expect(f"what {user}", printed, decided)
 
     def compare_diff(self, table: Table) -> None:
-        """`access diff`: the actions that one user may take and another may not."""
+        """`access diff`: the actions that one user may take and another may not, without those of other kinds."""
         for user, other in zip(self.users, [*self.users[1:], self.users[0]], strict=True):
             rows = self.commands.run("access", "diff", user, other)
             printed = {
@@ -118,6 +118,7 @@ class Comparison:
                 for each in self.lake.objects
                 for side, first, second in (("user", user, other), ("other", other, user))
                 for action in table[first, each] - table[second, each]
+                if action.word not in _OF_OTHER_KINDS
             }
             self.expect(f"diff {user} {other}", printed, decided)
 
