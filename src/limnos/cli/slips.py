@@ -151,6 +151,8 @@ def _wrong_value(error: CoercionError, token: Token, *, command: CalledCommand) 
     meant = CHOICES.get(token.value.lower(), "")
     if label == "--preset" and token.value.lower() in {"owner", "ownership", "own"}:
         return _owner_instead(command)
+    if meant not in choices and "published" in choices:  # of runs, not of the audit
+        meant = {"done": "published", "refused": "failed"}.get(meant or token.value.lower(), meant)
     near = [meant] if meant in choices else close_words(token.value.lower(), choices, cutoff=0.7)
     if not choices and error.target_type is int and label != "--snapshot" and label.startswith("-"):
         near = ["10"]

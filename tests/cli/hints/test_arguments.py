@@ -26,3 +26,12 @@ def test_short_path_of_files_is_answered_with_the_list_of_filesets() -> None:
     )
 
     assert hint == "'limnos find kind:fileset' lists the filesets: a path is catalog.namespace.fileset"
+
+
+def test_target_without_its_catalog_is_answered_with_it() -> None:
+    """A rename to another catalog is answered by the target within the object's catalog: it may be a namespace."""
+    typed = TypedCommand(["rename", "main.raw.trips", "old.trips"])
+
+    hint = hint_for_argument("a table stays in its catalog: 'main' is not 'old'; give a target in it", typed)
+
+    assert hint == "'limnos rename main.raw.trips main.old.trips', if old is a namespace"

@@ -93,6 +93,12 @@ def test_hint_without_decision_refers_to_callers_identity() -> None:
     "line,message,code,hint",
     [
         (
+            "create user ben",
+            "User ben already exists in metalake lake",
+            "already-exists",
+            "choose another name; 'limnos show user ben' shows the one that has it",
+        ),
+        (
             "rename main.a.t main.b.u",
             "Cannot rename a.t to b.u. Table already exists",
             "already-exists",

@@ -31,6 +31,11 @@ MASKS = "use one of replace-with-null, mask-to-fixed-value, show-first-4, show-l
             "create fileset m.a.f",
             "limnos create catalog NAME --type fileset",
         ),
+        (
+            "'tabel' is not a kind that can be searched: kinds are view, table",
+            "find kind:tabel",
+            "limnos find kind:table",
+        ),
         ("The setting audit.export has no location: set it", "audit export", "limnos audit export LOCATION"),
     ],
 )

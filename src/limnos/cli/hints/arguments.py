@@ -15,6 +15,8 @@ from limnos.names import display
 
 _AMBIGUOUS_PATH = re.compile(r" is both a namespace and a (\w+); name its kind")
 """The message about an ambiguous path."""
+_OTHER_CATALOG = re.compile(r"a \w+ stays in its catalog: '([^']+)' is not '")
+"""The message about a rename to another catalog."""
 _NO_SERVER = "is not the address of a server"
 """The message about an address that is no URL."""
 
@@ -33,6 +35,9 @@ def hint_for_argument(message: str, typed: TypedCommand) -> str | None:
         is_host = typed_uri and "://" not in typed_uri
         again = [filled_value("http://{}", token) if token == typed_uri else token for token in typed.tokens]
         return f"'{shlex.join(['limnos', *again])}'" if is_host else None
+    if (other := _OTHER_CATALOG.match(message)) is not None and len(typed.target) > 1:
+        within = display.render((other[1], *typed.target))
+        return f"'{_with_word(typed, typed.words[-1], after=within)}', if {typed.target[0]} is a namespace"
     if "is not a readable PEM file" in message:
         return "name the certificate of the server's authority, or leave out --ca-file if a known authority signed it"
     if "is too short: give catalog.namespace" in message:

@@ -30,6 +30,8 @@ from limnos.names import display
 
 _DISABLED_CATALOG = re.compile(r"Catalog (\S+) is disabled: enable it first$")
 """The message about a disabled catalog."""
+_PRINCIPAL = re.compile(r"(User|Group|Role|Tag|Policy) (.+?) already exists")
+"""The message about a name that another principal, tag or policy has."""
 _OWNED_METALAKE = re.compile(r"User \S+ owns metalake (\S+): ")
 """The message about a user who is the last owner of a metalake."""
 
@@ -164,6 +166,9 @@ def _by_code(error: ClientError, typed: TypedCommand) -> str | None:
             return "nothing is left to do"
         if error.message.startswith("Pipeline "):
             return f"'{typed.again()}' after that; another name makes another pipeline for the same tables"
+        if (principal := _PRINCIPAL.match(error.message)) is not None:
+            shows = typed.command("show", principal[1].lower(), principal[2])
+            return f"choose another name; '{shows}' shows the one that has it"
         if path and typed.words[:2] == ("create", "metalake"):
             shows = typed.command("show", path, "--kind", "metalake")
             return f"choose another name; '{shows}' shows the metalake that has it"

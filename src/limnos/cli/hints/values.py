@@ -33,6 +33,7 @@ _NO_MASK: Final = re.compile(r"There is no mask '(.+?)': use one of (.+)")
 _PRIVILEGE: Final = re.compile(r"'(\w+)' is a privilege, not an action: ")
 _ROWS: Final = re.compile(r"A preview must have 1 to (\d+) rows, not (-?\d+)")
 _PROVIDER: Final = re.compile(r"Catalog \S+ of provider \S+ cannot contain (fileset|model|topic)s: ")
+_NO_KIND: Final = re.compile(r"'(\w+)' is not a kind that can be searched: kinds are (.+)")
 _TYPES: Final = {"topic": "messaging"}
 _ILLEGAL: Final = re.compile(r"The \w+ name '(.+)' is illegal: use 1 to 64 ASCII letters")
 _ABSENT: Final = re.compile(r"'?([^']+?)'? can't be read: No such file or directory")
@@ -60,6 +61,10 @@ def hint_for_value(message: str, typed: TypedCommand) -> str | None:
     if (illegal := _ILLEGAL.match(message)) is not None and typed.words[:1] in {("create",), ("rename",)}:
         plain = re.sub(r"[^A-Za-z0-9_-]+", "_", illegal[1]).strip("_-")[:64]
         return _quoted([plain if token == illegal[1] else token for token in typed.tokens]) if plain else None
+    if (kind := _NO_KIND.match(message)) is not None:
+        near = difflib.get_close_matches(kind[1], kind[2].split(", "), n=1)
+        again = [token.replace(kind[1], near[0]) if near else token for token in typed.tokens]
+        return _quoted(again) if near else None
     if message.startswith("The setting audit.export has no location"):
         return f"'{typed.command('audit', 'export', 'LOCATION')}' writes to a location that the server may use"
     if message.startswith("The table has no column ") and typed.path:

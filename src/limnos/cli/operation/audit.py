@@ -287,6 +287,8 @@ def _moment(text: str | None) -> str | None:
     """
     if text is None:
         return None
+    if text.lower() in {"today", "yesterday"}:
+        return _day(text, flag="--since")
     ago = _AGO.fullmatch(text)
     if ago is not None:
         return (datetime.now(UTC) - timedelta(**{_UNITS[ago[2]]: int(ago[1])})).isoformat()
