@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
 from limnos.cli.tables import layout
 from tests.cli.conftest import Run
-from tests.client.fake import FakeServer
+from tests.client.fake import FakeAnswer, FakeServer
 
 AUDIT = "/api/limnos/v1/metalakes/lake/audit?limit=51"
 
@@ -188,3 +188,13 @@ def test_days_of_an_export_are_sent_as_dates(fake: FakeServer, limnos: Run) -> N
     assert (done.code, wrong.code, len(fake.asked)) == (0, 2, 1)
     assert (datetime.now(UTC).date() - date.fromisoformat(body["since"])).days in {1, 2, 3}
     assert " is exported when it is over; " in done.err
+
+
+def test_records_since_yesterday_are_requested_by_the_day(fake: FakeServer, limnos: Run) -> None:
+    """`--since yesterday` is the day before today in UTC."""
+    day = (datetime.now(UTC) - timedelta(days=1)).date().isoformat()
+    fake.default = FakeAnswer(200, {"lines": [], "next": None, "more": False})
+
+    done = limnos("audit", "--since", "yesterday")
+
+    assert (done.code, fake.calls) == (0, [f"GET {AUDIT.removesuffix('limit=51')}since={day}&limit=51"])
