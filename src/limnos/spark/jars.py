@@ -26,7 +26,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 from limnos.model.errors import BadRequest, ServiceUnavailable, UnsupportedOperation
 from limnos.model.extras import install_hint
@@ -105,7 +105,19 @@ AWS_BUNDLES: Mapping[str, Artifact] = {
 }
 """Iceberg's version -> the archive that its runtime needs to reach S3: Amazon's libraries for Iceberg's own S3 code."""
 
+_MARIADB: Final = (
+    "org.mariadb.jdbc.Driver",
+    Artifact(
+        group="org.mariadb.jdbc",
+        name="mariadb-java-client",
+        version="3.5.7",
+        sha256="07bb1229dc184f3313a5aef4c5a6b3207c8dbaa09db4a26814c936f004b4c526",
+        size_bytes=763_697,
+    ),
+)
 JDBC_DRIVERS: Mapping[str, tuple[str, Artifact]] = {
+    "mariadb": _MARIADB,
+    "mysql": _MARIADB,
     "postgresql": (
         "org.postgresql.Driver",
         Artifact(
@@ -115,7 +127,7 @@ JDBC_DRIVERS: Mapping[str, tuple[str, Artifact]] = {
             sha256="157963d60ae66d607e09466e8c0cdf8087e9cb20d0159899ffca96bca2528460",
             size_bytes=1_098_916,
         ),
-    )
+    ),
 }
 """Database name in a JDBC URL -> the driver's class and archive. Users must add other drivers to Spark themselves."""
 

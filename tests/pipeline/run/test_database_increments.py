@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Protocol
 
 import psycopg
 import pytest
@@ -15,6 +16,7 @@ from pyspark.sql import SparkSession
 from limnos.client import Client
 from limnos.pipeline.project import load
 from tests.backends import PostgresServer
+from tests.mariadbs import MariaServer
 from tests.pipeline.reachable_socket import reachable
 
 pytestmark = [
@@ -34,7 +36,7 @@ sources:
   orders:
     jdbc: URL
     table: orders
-    user: cora
+    user: USER
     password_env: VARIABLE
     cursor_column: changed
     lateness: 10 minutes
@@ -54,11 +56,85 @@ steps:
 ROUNDS = 6
 
 
+class Orders(Protocol):
+    """A table of orders in a database: `id`, `amount`, `changed` and `gone`."""
+
+    url: str
+    user: str
+
+    def put(self, number: int, *, amount: int, changed_s: int, is_deleted: bool) -> None:
+        """Add or change an order. `changed_s` is its time in seconds since 1970."""
+
+    def present(self) -> list[tuple[object, ...]]:
+        """Return the ids and amounts of the orders that are not marked as gone."""
+
+    def delete_newest(self) -> None:
+        """Delete the orders with the highest time, as a restored database lacks them."""
+
+
+class PostgresOrders:
+    """Orders in PostgreSQL."""
+
+    user = "cora"
+
+    def __init__(self, connection: psycopg.Connection, url: str) -> None:
+        self.url = url
+        self._connection = connection
+        with suppress(psycopg.errors.DuplicateObject):  # roles belong to the server, which serves the other tests, too
+            connection.execute(f"CREATE ROLE cora LOGIN PASSWORD '{PASSWORD}'".encode())
+        connection.execute("CREATE TABLE orders (id INT PRIMARY KEY, amount INT, changed TIMESTAMPTZ, gone BOOL)")
+        connection.execute("GRANT SELECT ON orders TO cora")
+
+    def put(self, number: int, *, amount: int, changed_s: int, is_deleted: bool) -> None:
+        """Add or change an order."""
+        self._connection.execute(
+            "INSERT INTO orders VALUES (%s, %s, to_timestamp(%s), %s) ON CONFLICT (id) DO UPDATE"
+            " SET amount = excluded.amount, changed = excluded.changed, gone = excluded.gone",
+            (number, amount, changed_s, is_deleted),
+        )
+
+    def present(self) -> list[tuple[object, ...]]:
+        """Return the ids and amounts of the orders that are not marked as gone."""
+        return self._connection.execute("SELECT id, amount FROM orders WHERE NOT gone ORDER BY id").fetchall()
+
+    def delete_newest(self) -> None:
+        """Delete the orders with the highest time."""
+        self._connection.execute("DELETE FROM orders WHERE changed = (SELECT max(changed) FROM orders)")
+
+
+class MariaOrders:
+    """Orders in MariaDB, whose user reads them alone."""
+
+    def __init__(self, server: MariaServer, database: str) -> None:
+        self.url, self.user = f"jdbc:mariadb://127.0.0.1:{server.port}/{database}", f"u{database[-20:]}"
+        self._server, self._table = server, f"{database}.orders"
+        server.sql(
+            f"CREATE DATABASE {database}",
+            f"CREATE TABLE {self._table} (id INT PRIMARY KEY, amount INT, changed TIMESTAMP(6) NOT NULL, gone BOOLEAN)",
+            f"CREATE USER '{self.user}'@'%' IDENTIFIED BY '{PASSWORD}'",
+            f"GRANT SELECT ON {self._table} TO '{self.user}'@'%'",
+        )
+
+    def put(self, number: int, *, amount: int, changed_s: int, is_deleted: bool) -> None:
+        """Add or change an order."""
+        values = f"{number}, {amount}, from_unixtime({changed_s}), {is_deleted}"
+        self._server.sql(f"REPLACE INTO {self._table} VALUES ({values})")
+
+    def present(self) -> list[tuple[object, ...]]:
+        """Return the ids and amounts of the orders that are not marked as gone."""
+        return list(self._server.sql(f"SELECT id, amount FROM {self._table} WHERE NOT gone ORDER BY id"))
+
+    def delete_newest(self) -> None:
+        """Delete the orders with the highest time."""
+        ((newest,),) = self._server.sql(f"SELECT max(changed) FROM {self._table}")
+        self._server.sql(f"DELETE FROM {self._table} WHERE changed = '{newest}'")
+
+
 class Shop:
     """A table of orders, whose clock is a number of seconds, and the pipeline that copies it."""
 
-    def __init__(self, connection: psycopg.Connection, *, file: Path, spark: SparkSession, client: Client) -> None:
-        self._connection = connection
+    def __init__(self, orders: Orders, *, file: Path, spark: SparkSession, client: Client) -> None:
+        self.orders = orders
         self._clock_s = 0
         self.file = file
         self.spark = spark
@@ -69,10 +145,11 @@ class Shop:
         self._clock_s += 3600
         for number in {chance.randrange(60) for _ in range(12)}:
             late_s = chance.choice([0, 0, 540])
-            self._connection.execute(
-                "INSERT INTO orders VALUES (%s, %s, to_timestamp(%s), %s) ON CONFLICT (id) DO UPDATE"
-                " SET amount = excluded.amount, changed = excluded.changed, gone = excluded.gone",
-                (number, chance.randrange(1000), self._clock_s - late_s, chance.random() < 0.2),
+            self.orders.put(
+                number,
+                amount=chance.randrange(1000),
+                changed_s=self._clock_s - late_s,
+                is_deleted=chance.random() < 0.2,
             )
 
     def run(self) -> dict[str, str | None]:
@@ -93,36 +170,45 @@ class Shop:
         dataset = self.client.lance.dataset(f"lance.{self.file.stem}.copies")
         return sorted((row["id"], row["amount"]) for row in dataset.to_table(columns=["id", "amount"]).to_pylist())
 
-    def present(self) -> list[tuple[object, ...]]:
-        """The rows of the database that are not marked as gone."""
-        return self._connection.execute("SELECT id, amount FROM orders WHERE NOT gone ORDER BY id").fetchall()
 
-
-@pytest.fixture
-def shop(
-    spark: SparkSession,
-    admin: Client,
-    postgres_server: PostgresServer,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[Shop]:
-    """An empty table of orders in PostgreSQL, and a pipeline in a namespace of its own."""
-    space = "d" + "".join(filter(str.isalnum, tmp_path.name))[-20:].lower()
-    admin.namespaces.create(f"main.{space}")
-    monkeypatch.setenv(VARIABLE, PASSWORD)
-    with psycopg.connect(postgres_server.empty_database(), autocommit=True) as connection:
-        with suppress(psycopg.errors.DuplicateObject):  # roles belong to the server, which serves the other tests, too
-            connection.execute(f"CREATE ROLE cora LOGIN PASSWORD '{PASSWORD}'".encode())
-        connection.execute("CREATE TABLE orders (id INT PRIMARY KEY, amount INT, changed TIMESTAMPTZ, gone BOOL)")
-        connection.execute("GRANT SELECT ON orders TO cora")
+@contextmanager
+def postgres_orders(server: PostgresServer) -> Iterator[Orders]:
+    """Orders in a database of their own in PostgreSQL."""
+    with psycopg.connect(server.empty_database(), autocommit=True) as connection:
         row = connection.execute("SHOW unix_socket_directories").fetchone()
         assert row is not None
         with reachable(Path(str(row[0])) / ".s.PGSQL.5432") as port:
-            url = f"jdbc:postgresql://127.0.0.1:{port}/{connection.info.dbname}"
-            file = tmp_path / f"{space}.yaml"
-            text = PIPELINE.replace("SPACE", space).replace("URL", url).replace("VARIABLE", VARIABLE)
-            file.write_text(text)
-            yield Shop(connection, file=file, spark=spark, client=admin)
+            yield PostgresOrders(connection, f"jdbc:postgresql://127.0.0.1:{port}/{connection.info.dbname}")
+
+
+@contextmanager
+def maria_orders(server: MariaServer, database: str) -> Iterator[Orders]:
+    """Orders in a database of their own in MariaDB."""
+    yield MariaOrders(server, database)
+
+
+@pytest.fixture(params=["postgresql", "mariadb"])
+def shop(
+    request: pytest.FixtureRequest,
+    spark: SparkSession,
+    admin: Client,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Shop]:
+    """An empty table of orders in a database, and a pipeline in a namespace of its own."""
+    space = "d" + "".join(filter(str.isalnum, tmp_path.name))[-20:].lower()
+    admin.namespaces.create(f"main.{space}")
+    monkeypatch.setenv(VARIABLE, PASSWORD)
+    opened = (
+        postgres_orders(request.getfixturevalue("postgres_server"))
+        if request.param == "postgresql"
+        else maria_orders(request.getfixturevalue("maria_server"), space)
+    )
+    with opened as orders:
+        file = tmp_path / f"{space}.yaml"
+        text = PIPELINE.replace("SPACE", space).replace("URL", orders.url).replace("USER", orders.user)
+        file.write_text(text.replace("VARIABLE", VARIABLE))
+        yield Shop(orders, file=file, spark=spark, client=admin)
 
 
 def test_increments_equal_the_database_after_each_run(shop: Shop) -> None:
@@ -133,7 +219,7 @@ def test_increments_equal_the_database_after_each_run(shop: Shop) -> None:
     for number in range(ROUNDS):
         shop.change(chance)
         reasons = shop.run()
-        assert shop.published() == shop.copied() == shop.present(), number
+        assert shop.published() == shop.copied() == shop.orders.present(), number
         assert (reasons["orders"] is None) == (reasons["copies"] is None) == (number > 0), reasons
 
     snapshots = shop.spark.table(f"main.{shop.file.stem}.orders.snapshots").count()
@@ -142,9 +228,9 @@ def test_increments_equal_the_database_after_each_run(shop: Shop) -> None:
     assert shop.spark.table(f"main.{shop.file.stem}.orders.snapshots").count() == snapshots
     assert shop.client.lance.load(f"lance.{shop.file.stem}.copies").version == version
     totals = shop.spark.table(f"main.{shop.file.stem}.totals").collect()[0]
-    assert (totals.n, totals.amount) == (len(shop.present()), sum(row[1] for row in shop.present()))
+    assert (totals.n, totals.amount) == (len(shop.orders.present()), sum(row[1] for row in shop.orders.present()))
 
-    shop._connection.execute("DELETE FROM orders WHERE changed = (SELECT max(changed) FROM orders)")
+    shop.orders.delete_newest()
     reasons = shop.run()
     assert "lower newest changed" in str(reasons["orders"])
     assert reasons["copies"] == reasons["orders"]

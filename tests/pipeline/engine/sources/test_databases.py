@@ -17,7 +17,7 @@ import pytest
 
 from limnos.pipeline.declaration import DeclaredSource, Jdbc, SourcePosition
 from limnos.pipeline.engine.sources import SourceRead, frame_of
-from limnos.pipeline.engine.sources.databases import add_archive
+from limnos.pipeline.engine.sources.databases import _spark_url, add_archive
 from limnos.pipeline.engine.sources.values import SourceFailed
 from limnos.pipeline.outcomes import ReadPin
 from tests.pipeline.reachable_socket import reachable
@@ -343,3 +343,20 @@ def test_query_with_a_cursor_is_read_in_partitions(database: Opens, change: Call
     change("UPDATE sales SET changed = TIMESTAMPTZ '2026-12-24 10:00:00Z' WHERE id IN (7, 8)")
 
     assert ids(database(**fields, before=first.pin, incremental=True)) == [8, 100]
+
+
+@pytest.mark.parametrize(
+    "url,options,expected",
+    [
+        ("jdbc:mariadb://db/shop", {}, "jdbc:mysql://db/shop?permitMysqlScheme"),
+        ("jdbc:mariadb://db/shop?useSsl=true", {}, "jdbc:mysql://db/shop?useSsl=true&permitMysqlScheme"),
+        ("jdbc:mysql://db/shop", {}, "jdbc:mysql://db/shop?permitMysqlScheme"),
+        ("jdbc:mysql://db/shop?permitMysqlScheme", {}, "jdbc:mysql://db/shop?permitMysqlScheme"),
+        ("jdbc:mariadb://db/s", {"Driver": "org.mariadb.jdbc.Driver"}, "jdbc:mysql://db/s?permitMysqlScheme"),
+        ("jdbc:mysql://db/shop", {"driver": "com.mysql.cj.jdbc.Driver"}, "jdbc:mysql://db/shop"),
+        ("jdbc:postgresql://db/shop", {}, "jdbc:postgresql://db/shop"),
+    ],
+)
+def test_spark_gets_url_with_dialect(url: str, options: dict[str, str], expected: str) -> None:
+    """URLs of MariaDB's driver become URLs of MySQL, of which Spark has a dialect; others stay as they are."""
+    assert _spark_url(Jdbc(url=url, table="t", options=options)) == expected

@@ -52,6 +52,9 @@ _OURS = frozenset(
     }
 )
 _URL = re.compile(r"jdbc:([a-z0-9]+):.+")
+_MARIADB, _MYSQL = "jdbc:mariadb:", "jdbc:mysql:"
+_PERMITTED = "permitMysqlScheme"
+"""The parameter by which MariaDB's driver takes a URL of MySQL."""
 _SECRET_IN_URL = re.compile(r"(?i)[?&;](password|pwd|sslpassword)=|//[^/?@]*:[^/?@]*@")
 _TALKATIVE = "org.apache.spark.sql.execution.datasources.jdbc.connection"
 _FETCH_ROWS = "10000"
@@ -148,8 +151,8 @@ def _field_of(request: SourceReadRequest, column: str, *, frame: DataFrame, use:
 
 def _quoted(name: str, jdbc: Jdbc) -> str:
     """Return a column's name quoted for the database."""
-    if jdbc.url.startswith(("jdbc:mysql", "jdbc:mariadb")):
-        return f"`{name}`"
+    if jdbc.url.startswith((_MYSQL, _MARIADB)):
+        return "`" + name.replace("`", "``") + "`"
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -175,7 +178,7 @@ def _query(jdbc: Jdbc) -> str:
 
 
 def _access(request: SourceReadRequest, jdbc: Jdbc) -> Mapping[str, str]:
-    access = {"url": jdbc.url}
+    access = {"url": _spark_url(jdbc)}
     if jdbc.user is not None:
         access["user"] = jdbc.user
     if jdbc.password_env is not None:
@@ -184,6 +187,17 @@ def _access(request: SourceReadRequest, jdbc: Jdbc) -> Mapping[str, str]:
             raise request.failed(f"the environment variable {jdbc.password_env} is not set: put the password there.")
         access["password"] = password
     return access
+
+
+def _spark_url(jdbc: Jdbc) -> str:
+    """Return the URL by which Spark quotes names as the database does: it has a dialect of MySQL and none of MariaDB,
+    where its quotes would make a text of each name.
+    """
+    own = {name.lower(): value for name, value in jdbc.options.items()}.get("driver", JDBC_DRIVERS["mariadb"][0])
+    if not jdbc.url.startswith((_MYSQL, _MARIADB)) or own != JDBC_DRIVERS["mariadb"][0] or _PERMITTED in jdbc.url:
+        return jdbc.url
+    separator = "&" if "?" in jdbc.url else "?"
+    return f"{_MYSQL}{jdbc.url.removeprefix(_MARIADB).removeprefix(_MYSQL)}{separator}{_PERMITTED}"
 
 
 def _add_driver(request: SourceReadRequest, options: dict[str, str]) -> None:
