@@ -152,6 +152,12 @@ def test_unknown_name_in_after_suggests_nearest_step() -> None:
         order_steps(_pipeline(*steps), {})
 
 
+def test_unknown_name_in_after_does_not_suggest_the_step_itself() -> None:
+    """A step that waits for itself would be the next error."""
+    with pytest.raises(InvalidPipeline, match=r"names a\.xx, which no step writes(?!; did you mean)"):
+        order_steps(_pipeline(_step("a.x", after=(("main", "a", "xx"),)), _step("b.other")), {})
+
+
 def test_chain_of_ten_thousand_steps_is_ordered() -> None:
     """A chain of ten thousand steps is ordered without recursion."""
     size = 10_000

@@ -47,6 +47,12 @@ def test_incremental_step_on_copied_files_is_refused(tmp_path: Path, body: str) 
         require_no_repeated_files(pipeline, tmp_path)
 
 
+@pytest.mark.parametrize("body", ["sql: select id as orders from curated.orders", "sql: select id from a.t orders"])
+def test_other_names_of_a_query_are_no_copied_files(tmp_path: Path, body: str) -> None:
+    """A table, a column and an alias that are called like a source of copied files do not read it."""
+    require_no_repeated_files(pipeline_of(tmp_path, path="data/orders*.csv", body=body), tmp_path)
+
+
 def test_whole_reads_of_copied_files_are_named(tmp_path: Path) -> None:
     """A step that reads its files whole is scheduled, and the command can say which files are copied."""
     pipeline = pipeline_of(tmp_path, path="data/orders.csv", incremental=False)

@@ -122,7 +122,7 @@ def _unknown_after(pipeline: Pipeline) -> list[Problem]:
     return [
         Problem(
             f"'after' of {step.name} names {display.render(table[1:])}, which no step writes"
-            f"{nearest_word('.'.join(table[1:]), list(results.values()))}",
+            f"{nearest_word('.'.join(table[1:]), [name for name in results.values() if name != step.name])}",
             step.at,
         )
         for step in pipeline.steps

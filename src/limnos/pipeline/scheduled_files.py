@@ -6,15 +6,15 @@ Must not know servers, which have limits of their own. Hidden files and compiled
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from limnos.model.errors import BadRequest
-from limnos.pipeline.declaration import Files, Load, Pipeline, PythonStep, StepDeclaration, Stream
+from limnos.pipeline.declaration import Files, Pipeline, Stream
 from limnos.pipeline.directory import is_url
 from limnos.pipeline.shipped import shipped_declaration, shipped_reference
+from limnos.pipeline.side_tables import selects_from
 
 FILES_MAX: Final = 200
 BYTES_MAX: Final = 512 << 10
@@ -73,7 +73,7 @@ def require_no_repeated_files(pipeline: Pipeline, directory: Path) -> None:
     rows again. Raises BadRequest.
     """
     for name, path in copied_sources(pipeline, directory).items():
-        step = next((each for each in pipeline.steps if each.incremental and _reads(each, name)), None)
+        step = next((each for each in pipeline.steps if each.incremental and selects_from(each, name)), None)
         if step is not None:
             at = f"{step.at.file}:{step.at.line}: " if step.at is not None else ""
             raise BadRequest(
@@ -82,12 +82,3 @@ def require_no_repeated_files(pipeline: Pipeline, directory: Path) -> None:
                 " copy would be read again by each run. Write an absolute path, in a directory of the server's setting"
                 " jobs.readable, or a URL"
             )
-
-
-def _reads(step: StepDeclaration, source: str) -> bool:
-    """Return whether a step reads a source; of a query, whether the name occurs in it."""
-    if isinstance(step.body, Load):
-        return step.body.source == source
-    if isinstance(step.body, PythonStep):
-        return source in step.body.inputs.values()
-    return re.search(rf"\b{re.escape(source)}\b", step.body.text, re.IGNORECASE) is not None

@@ -159,6 +159,19 @@ def test_lossy_change_is_refused_and_table_is_unchanged(
     assert require_metadata(spark, step.table) == before
 
 
+def test_narrowed_column_of_own_unpublished_table_asks_for_a_new_run(spark: SparkSession, place: Parts) -> None:
+    """If the table is one that an earlier attempt of the run has made, the error says so and proposes a new run: no
+    reader sees that table.
+    """
+    step = step_of((*place, "t"))
+    prepare(spark, step, frame=spark.sql("SELECT 1 AS id"), branch=BRANCH)
+
+    with pytest.raises(BadRequest, match="made and not published"):
+        prepare(spark, step, frame=spark.sql("SELECT 'x' AS id"), branch=BRANCH)
+    with pytest.raises(BadRequest, match="Cast it in the query"):
+        prepare(spark, step, frame=spark.sql("SELECT 'x' AS id"), branch="run_ffffffffffff_1")
+
+
 def test_allowed_narrowing_casts_values(spark: SparkSession, place: Parts) -> None:
     """Values of a column in `narrow` are cast to the table's type; values that do not fit are an error."""
     step = step_of((*place, "t"), allowed=AllowedChanges(narrow=("id",)))

@@ -12,9 +12,12 @@ from limnos.client import Client
 from limnos.model.errors import BadRequest
 from limnos.pipeline.context import StepContext
 from limnos.pipeline.declaration import (
+    DeclaredSource,
     EnvironmentRule,
     Expectation,
     ExpectationAction,
+    Files,
+    MalformedRowPolicy,
     Parts,
     Pipeline,
     RuleKind,
@@ -27,7 +30,7 @@ from limnos.pipeline.environments import in_environment
 from limnos.pipeline.failures import StepFailed
 from limnos.pipeline.outcomes import BuiltStep
 from limnos.pipeline.run.options import RunOptions
-from limnos.pipeline.run.promotion import promotion_from
+from limnos.pipeline.run.promotion import _mode_reason, promotion_from
 from limnos.pipeline.run.refs import heads_of
 from limnos.pipeline.run.resume import resume
 from limnos.pipeline.run.start import intents
@@ -150,6 +153,24 @@ def test_rows_that_a_copy_would_not_have_are_computed(rig: PipelineRig, fields: 
 
     assert promotion.names == (f"{rig.space}.a",)
     assert reason in promotion.computed[f"{rig.space}.a"]
+
+
+@pytest.mark.parametrize(
+    "text, reason",
+    [
+        ("SELECT count(*) AS rides FROM raw.rides", None),
+        ("SELECT id FROM rides", "it also writes rows that it puts aside"),
+    ],
+)
+def test_column_named_like_a_source_does_not_prevent_a_copy(text: str, reason: str | None) -> None:
+    """A step may be copied whose query has a column with the name of a source that keeps malformed rows, and not one
+    that reads this source.
+    """
+    kept = Files(path="x.csv", format="csv", malformed=MalformedRowPolicy.KEEP)
+    step = StepDeclaration(table=("main", "marts", "days"), body=Sql(text=text))
+    source = DeclaredSource(name="rides", kind=kept)
+
+    assert _mode_reason(Pipeline(name="p", catalog="main", sources=(source,), steps=(step,)), step) == reason
 
 
 def test_table_that_another_writer_changed_is_not_copied(rig: PipelineRig) -> None:

@@ -98,7 +98,8 @@ def preparation(
     have = loaded.columns(spark, step.table)
     changes = changes_between(have, struct_type)
     dropped = _allowed_drops(step, changes, metadata=metadata)
-    _check_lossy(step, changes)
+    is_unpublished = bool(branch) and metadata.head() is None and metadata.properties.get(MADE_BY) == run_of(branch)
+    _check_lossy(step, changes, is_unpublished=is_unpublished)
     statements = (*_evolving(step, changes, have=have), *_layout_statements(step, metadata, columns=struct_type))
     return TablePreparation(
         is_new=False,
@@ -227,15 +228,25 @@ def _allowed_drops(
     return changes.missing
 
 
-def _check_lossy(step: StepDeclaration, changes: ColumnChanges) -> None:
+def _check_lossy(step: StepDeclaration, changes: ColumnChanges, *, is_unpublished: bool) -> None:
+    """Raise BadRequest for a column that the step does not allow to be narrowed. `is_unpublished`: an earlier attempt
+    of the run has made the table, which readers do not see.
+    """
     allowed = {each.lower() for each in step.allowed.narrow}
     for each in changes.lossy:
-        if dotted_path(each.path).lower() not in allowed:
+        if dotted_path(each.path).lower() in allowed:
+            continue
+        if is_unpublished:
             raise BadRequest(
-                f"Step {step.name}: {dotted_path(each.path)} is {ddl(each.old)} in the table and {ddl(each.new)} in the"
-                " query, whose values may not fit. Cast it in the query; or, to have them cast, write `allow:"
-                f" {{narrow: [{dotted_path(each.path)}]}}`."
+                f"Step {step.name}: {dotted_path(each.path)} is {ddl(each.new)} in the query, and {ddl(each.old)} in"
+                " the table that an earlier attempt of this run has made and not published. Start a new run in place"
+                " of resuming this one; `limnos delete run RUN` discards this one."
             )
+        raise BadRequest(
+            f"Step {step.name}: {dotted_path(each.path)} is {ddl(each.old)} in the table and {ddl(each.new)} in the"
+            " query, whose values may not fit. Cast it in the query; or, to have them cast, write `allow:"
+            f" {{narrow: [{dotted_path(each.path)}]}}`."
+        )
 
 
 def _making(

@@ -20,7 +20,7 @@ from limnos.pipeline.modified_steps import published_runs, state_difference, ste
 from limnos.pipeline.outcomes import BuiltStep
 from limnos.pipeline.run import record_json
 from limnos.pipeline.run.refs import heads_of
-from limnos.pipeline.side_tables import tables_of
+from limnos.pipeline.side_tables import selects_from, tables_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,8 @@ def _mode_reason(pipeline: Pipeline, step: StepDeclaration) -> str | None:
     """Return why the rows of a step are never copied; None if they may be."""
     if step.write.mode is WriteMode.HISTORY and step.write.as_of is None:
         return "its rows have the time of the run that made them"
-    if len(tables_of(pipeline, step)) > 1:
+    sources = [source.name for source in pipeline.sources if selects_from(step, source.name)]
+    if len(tables_of(pipeline, step, sources=sources)) > 1:
         return "it also writes rows that it puts aside"
     return None
 

@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from limnos.client import Client
@@ -135,10 +136,7 @@ def _with_rows(
         return pipeline, {}
     values = parameter_values(pipeline, parameters)
     rows = {
-        loop.name: call_engine(
-            lambda one=loop: means.engine.loop_rows(pipeline, one, parameters=values),  # type: ignore[misc]
-            patience=patience,
-        )
+        loop.name: call_engine(partial(means.engine.loop_rows, pipeline, loop, parameters=values), patience=patience)
         for loop in pipeline.loops
     }
     return with_made_steps(pipeline, means, rows=rows, directory=directory), rows
