@@ -159,7 +159,7 @@ def test_lossy_change_is_refused_and_table_is_unchanged(
     assert require_metadata(spark, step.table) == before
 
 
-def test_narrowed_column_of_own_unpublished_table_asks_for_a_new_run(spark: SparkSession, place: Parts) -> None:
+def test_narrowed_column_of_an_unpublished_table_is_explained(spark: SparkSession, place: Parts) -> None:
     """If the table is one that an earlier attempt of the run has made, the error says so and proposes a new run: no
     reader sees that table.
     """

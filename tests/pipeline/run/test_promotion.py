@@ -166,9 +166,9 @@ def test_column_named_like_a_source_does_not_prevent_a_copy(text: str, reason: s
     """A step may be copied whose query has a column with the name of a source that keeps malformed rows, and not one
     that reads this source.
     """
-    kept = Files(path="x.csv", format="csv", malformed=MalformedRowPolicy.KEEP)
+    files = Files(path="x.csv", format="csv", malformed=MalformedRowPolicy.KEEP)
     step = StepDeclaration(table=("main", "marts", "days"), body=Sql(text=text))
-    source = DeclaredSource(name="rides", kind=kept)
+    source = DeclaredSource(name="rides", kind=files)
 
     assert _mode_reason(Pipeline(name="p", catalog="main", sources=(source,), steps=(step,)), step) == reason
 

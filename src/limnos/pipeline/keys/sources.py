@@ -144,7 +144,8 @@ _FILE_KEYS = {
     ),
     "format": RecordKey(
         value_schema=Choice(FORMATS),
-        description="Format, if it does not follow from the name's ending.",
+        description="Format, if it does not follow from the name's ending: .csv and .tsv are csv; .json, .jsonl and"
+        " .ndjson json; .parquet, .orc; .txt, .text and .log text. A compression may follow, as in .csv.gz.",
         example="format: csv",
     ),
     "schema": _SCHEMA,
