@@ -8,6 +8,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
+from limnos.client.activity.runs import Run, RunStep
 from limnos.model.errors import BadRequest
 from limnos.pipeline.declaration import (
     DeclaredSource,
@@ -92,6 +93,24 @@ def test_svg_is_xml_with_a_node_and_a_line_each() -> None:
     assert len(root.findall(f"{NAMESPACE}g")) == 6
     assert [line.get("class") for line in lines].count("line after") == 1
     assert len(lines) == 5
+
+
+def test_steps_have_their_state_in_a_run() -> None:
+    """Each step has its state and its rows; a step that the run lacks says so, and a state that is no word of ours
+    is text alone.
+    """
+    steps = (_step("a"), _step("b"), _step("c"))
+    run_steps = (RunStep(name="a.a", state="done", rows=1234), RunStep(name="a.b", state='x" onload="y'))
+    run = Run(id="7", pipeline="p", state="failed", attempt=1, user="ana", holder="h", steps=run_steps)
+
+    graph = graph_of(Pipeline(name="p", catalog="main", steps=steps), {}, run=run)
+
+    assert [(node.state, node.place) for node in graph.nodes] == [
+        *[("done", "done, 1,234 rows"), ("waiting", 'x" onload="y'), ("waiting", "not in this run")]
+    ]
+    groups = ET.fromstring(svg(graph)).findall(f"{NAMESPACE}g")
+    assert [group.get("class") for group in groups] == ["step done", "step waiting", "step waiting"]
+    assert graph.title == "Pipeline p, run 7: failed"
 
 
 def test_addresses_of_databases_are_not_drawn() -> None:

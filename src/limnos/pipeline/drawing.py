@@ -10,8 +10,8 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
 
 from limnos.formats.graphs import GraphSizes, layered_layout, svg_path
 from limnos.model.errors import BadRequest
@@ -30,6 +30,9 @@ from limnos.pipeline.declaration import (
 )
 from limnos.pipeline.reads import StepReads
 
+if TYPE_CHECKING:
+    from limnos.client.activity.runs import Run, RunStep
+
 NODES_MAX: Final = 1000
 """The maximum number of nodes of a drawing. The layout of so many takes less than a second of CPU."""
 _SIZES: Final = GraphSizes(width=232)
@@ -43,7 +46,11 @@ STYLE: Final = (
     "svg{font-family:system-ui,sans-serif}.line{fill:none;stroke:#8a94a6}.line.after{stroke-dasharray:4 3}"
     "rect{fill:#fff;stroke:#5b6b82}.source rect{fill:#eef6ee}.table rect{fill:#f3f3f3}.step rect{fill:#eaf1fb}"
     ".name{font-size:13px;fill:#1d2733}.place{font-size:11px;fill:#5b6675}"
+    ".done rect{fill:#e3f4e6;stroke:#2e7d3a}.running rect{fill:#fff4d6;stroke:#9a6b00}"
+    ".failed rect{fill:#fde4e1;stroke:#b3261e}.waiting rect{fill:#fff;stroke-dasharray:3 3}"
 )
+_STATES: Final = frozenset({"done", "running", "failed"})
+"""The states of a run's step that have a color. A step in another state, or without one, is drawn as waiting."""
 _PAGE_STYLE: Final = (
     "body{font:15px/1.5 system-ui,sans-serif;margin:24px;color:#1d2733}table{border-collapse:collapse}"
     "th,td{text-align:left;padding:4px 12px 4px 0;vertical-align:top;border-bottom:1px solid #dde2e8}"
@@ -62,6 +69,8 @@ class DrawnNode:
     kind: str
     """`source`, `table` or `step`."""
     href: str = ""
+    state: str = ""
+    """Of a drawn run, the state of the step: `done`, `running`, `failed` or `waiting`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,9 +89,15 @@ def escaped(text: object) -> str:
 
 
 def graph_of(
-    pipeline: Pipeline, reads: Mapping[str, StepReads], *, hrefs: Mapping[Parts, str] | None = None
+    pipeline: Pipeline,
+    reads: Mapping[str, StepReads],
+    *,
+    hrefs: Mapping[Parts, str] | None = None,
+    run: Run | None = None,
 ) -> PipelineGraph:
-    """Return the graph of a pipeline. `hrefs` are the addresses of pages about tables of steps."""
+    """Return the graph of a pipeline. `hrefs` are the addresses of pages about tables of steps. `run` is a run with its
+    steps, whose states are drawn.
+    """
     steps = {step.table: step for step in pipeline.steps}
     used = {name for one in reads.values() for name in one.sources}
     nodes = [
@@ -92,14 +107,14 @@ def graph_of(
     ]
     outside = {table for one in reads.values() for table in (*one.tables, *one.past)} - set(steps)
     nodes += [_table_node(table, kind="table", note="table") for table in sorted(outside)]
-    nodes += [
-        _table_node(step.table, kind="step", note=step.write.mode.value, href=(hrefs or {}).get(step.table, ""))
-        for step in pipeline.steps
-    ]
+    run_steps = {} if run is None else {step.name: step for step in run.steps}
+    for step in pipeline.steps:
+        node = _table_node(step.table, kind="step", note=step.write.mode.value, href=(hrefs or {}).get(step.table, ""))
+        nodes.append(node if run is None else _with_state(node, run_steps.get(step.name)))
     edges = dict.fromkeys(edge for step in pipeline.steps for edge in _edges(step, reads.get(step.name)))
     after = [(table, step.table) for step in pipeline.steps for table in step.after if (table, step.table) not in edges]
     return PipelineGraph(
-        title=f"Pipeline {pipeline.name}",
+        title=f"Pipeline {pipeline.name}" + ("" if run is None else f", run {run.id}: {run.state}"),
         nodes=tuple(nodes),
         edges=tuple(dict.fromkeys([*edges, *after])),
         after=frozenset(after),
@@ -227,10 +242,19 @@ def _table_node(parts: Parts, *, kind: str, note: str, href: str = "") -> DrawnN
     )
 
 
+def _with_state(node: DrawnNode, step: RunStep | None) -> DrawnNode:
+    """Return the node of a step with its state in a run, and the number of its rows."""
+    if step is None:
+        return replace(node, place="not in this run", state="waiting")
+    state = step.state if step.state in _STATES else "waiting"
+    return replace(node, place=step.state if step.rows is None else f"{step.state}, {step.rows:,} rows", state=state)
+
+
 def _svg_node(node: DrawnNode, corner: tuple[float, float]) -> str:
     x, y = round(corner[0]) + _MARGIN, round(corner[1]) + _MARGIN
+    classes = f"{node.kind} {node.state}".rstrip()
     drawn = (
-        f'<g class="{node.kind}" transform="translate({x} {y})"><title>{escaped(node.name)}</title>'
+        f'<g class="{classes}" transform="translate({x} {y})"><title>{escaped(node.name)}</title>'
         f'<rect width="{_SIZES.width}" height="{_SIZES.height}" rx="6"/>'
         f'<text class="name" x="12" y="19">{escaped(_short(node.name, _NAME_MAX))}</text>'
         f'<text class="place" x="12" y="35">{escaped(_short(node.place, _PLACE_MAX))}</text></g>'

@@ -89,7 +89,8 @@ class _Site:
 
     def _index(self) -> str:
         comment = [] if self._pipeline.comment is None else [f"<p>{escaped(self._pipeline.comment)}</p>"]
-        graph = graph_of(self._pipeline, self._reads, hrefs=self._files)
+        newest = self._facts.runs[0] if self._facts.runs else None
+        graph = graph_of(self._pipeline, self._reads, hrefs=self._files, run=newest)
         runs = [
             [
                 escaped(run.id),

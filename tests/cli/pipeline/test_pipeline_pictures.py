@@ -9,6 +9,7 @@ import pytest
 
 from limnos.cli.failures import ExitCode
 from tests.cli.conftest import Run
+from tests.client.fake import FakeServer
 
 TEXT = """
 pipeline: p
@@ -17,6 +18,11 @@ environments: {dev: {prefix: dev_}}
 sources: {x: data/*.csv}
 steps: {a.t: {load: x}, a.u: {sql: SELECT * FROM a.t}}
 """
+
+
+RUNS = "/api/limnos/v1/metalakes/lake/runs"
+RUN = {"id": "r-1", "pipeline": "p", "state": "failed", "attempt": 1, "user": "ana", "holder": "host:7"}
+STEPS = [{"name": "a.t", "state": "done", "rows": 1234}, {"name": "a.u", "state": "failed"}]
 
 
 @pytest.fixture
@@ -37,6 +43,36 @@ def test_graph_is_written_in_the_form_of_its_name(run: Run, tmp_path: Path, file
     assert command_result.result == {"file": str(tmp_path / name), "nodes": 3, "edges": 2}
     assert text.startswith(begins)
     assert "dev_a.u" in text
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("typed", ["r-1", "last"])
+def test_graph_has_states_of_a_run(fake: FakeServer, limnos: Run, tmp_path: Path, file: str, typed: str) -> None:
+    """With `--run` each step has its state and its rows; `last` is the newest run of this pipeline."""
+    fake.on("GET", f"{RUNS}?pipeline=p&limit=1", {"runs": [RUN], "next": None})
+    fake.on("GET", f"{RUNS}/r-1", {**RUN, "steps": STEPS})
+
+    limnos("pipeline", "graph", file, "--out", str(tmp_path / "g.svg"), "--run", typed)
+
+    text = (tmp_path / "g.svg").read_text(encoding="utf-8")
+    assert "Pipeline p, run r-1: failed" in text
+    assert "done, 1,234 rows" in text
+    assert 'class="step failed"' in text
+
+
+@pytest.mark.spark
+def test_run_of_another_pipeline_is_not_drawn(fake: FakeServer, limnos: Run, tmp_path: Path, file: str) -> None:
+    """A run of another pipeline, and `last` without a run, are usage errors, and nothing is written."""
+    fake.on("GET", f"{RUNS}/r-2", {**RUN, "id": "r-2", "pipeline": "q", "steps": []})
+    fake.on("GET", f"{RUNS}?pipeline=p&limit=1", {"runs": [], "next": None})
+
+    other = limnos("pipeline", "graph", file, "--out", str(tmp_path / "g.svg"), "--run", "r-2")
+    none = limnos("pipeline", "graph", file, "--out", str(tmp_path / "g.svg"), "--run", "last")
+
+    assert (other.code, none.code) == (ExitCode.USAGE, ExitCode.USAGE)
+    assert "run r-2 is one of q, and the file is p" in other.err
+    assert "there is no run of p" in none.err
+    assert not (tmp_path / "g.svg").exists()
 
 
 @pytest.mark.spark

@@ -14,8 +14,10 @@ from limnos.cli.failures import UsageError
 from limnos.cli.output import show_done
 from limnos.cli.pipeline.pipeline_checks import OfflineFlag, check_file
 from limnos.cli.pipeline.pipeline_runs import EnvironmentFlag
+from limnos.cli.pipeline.short_ids import LAST, whole_run_id
 
 if TYPE_CHECKING:
+    from limnos.client.activity.runs import Run
     from limnos.pipeline.plan import CheckResult
     from limnos.pipeline.reads import StepReads
 
@@ -26,9 +28,12 @@ def graph(
     *,
     out: Annotated[Path, Parameter(help="The file to write; its name ends in .svg or .html.")],
     env: EnvironmentFlag = None,
+    run: Annotated[
+        str | None, Parameter(help="A run of the pipeline, or 'last': its steps are drawn with their states.")
+    ] = None,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """Draw the sources, tables and steps of a pipeline, and which reads which. Needs no server.
+    """Draw the sources, tables and steps of a pipeline, and which reads which. Needs a server for a run's states only.
 
     Parameters
     ----------
@@ -39,7 +44,8 @@ def graph(
         raise UsageError(f"--out {out}: the name ends in .svg or .html", hint="write for example --out graph.svg")
     checked, reads = _checked(file, environment=env, offline=True, common=common)
     drawing = import_extra("limnos.pipeline.drawing", extra="pipelines")
-    drawn = drawing.graph_of(checked.pipeline, reads)
+    shown_run = None if run is None else _run_of(checked.pipeline.name, run, common=common)
+    drawn = drawing.graph_of(checked.pipeline, reads, run=shown_run)
     text: str = drawing.svg(drawn) if out.suffix == ".svg" else drawing.html_graph(drawn)
     _write(out, text)
     result = {"file": str(out), "nodes": len(drawn.nodes), "edges": len(drawn.edges)}
@@ -79,6 +85,27 @@ def docs(
     show_done(
         f"wrote {pages} pages to {out}", {"directory": str(out), "pages": pages}, output_format=common.output_format
     )
+
+
+def _run_of(pipeline: str, typed: str, *, common: CommonFlags) -> Run:
+    """Return a run with its steps; for `last` the pipeline's newest run. Raises UsageError for a run of another
+    pipeline.
+    """
+    with common.client() as client:
+        if typed == LAST:
+            newest = next(iter(client.runs.list(pipeline=pipeline, limit=1)), None)
+            if newest is None:
+                raise UsageError(
+                    f"there is no run of {pipeline} that you may see", hint="'limnos pipeline run FILE' starts one"
+                )
+            return client.runs.load(newest.id)
+        result = client.runs.load(whole_run_id(client, typed))
+    if result.pipeline != pipeline:
+        raise UsageError(
+            f"run {result.id} is one of {result.pipeline}, and the file is {pipeline}",
+            hint=f"'limnos list runs {pipeline}' lists its runs; --env names an environment",
+        )
+    return result
 
 
 def _checked(
