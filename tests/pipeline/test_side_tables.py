@@ -88,6 +88,9 @@ def test_malformed_texts_of_every_read_file_source_are_stored(
         ("SELECT * FROM raw.bees.hives", False),
         ("SELECT * FROM hives_of_may", False),
         ("SELECT * FROM hives.archive", False),
+        ("SELECT * FROM (hives) JOIN ((b))", True),
+        ("TABLE hives", True),
+        ("SELECT sum(hives) FROM b", False),
     ],
 )
 def test_query_selects_from_a_source_where_a_table_may_stand(text: str, *, is_read: bool) -> None:
