@@ -122,11 +122,6 @@ def absent_loop_tables(
             )
 
 
-def may_make(pipeline: Pipeline, table: Parts) -> bool:
-    """Return whether a loop may make a step of a table, once its rows are known."""
-    return any(loop.may_make(table) for loop in pipeline.loops)
-
-
 def unread_loops(loops: Sequence[QueryLoop]) -> list[str]:
     """Return what a check says about loops, whose steps it does not know."""
     return [f"the steps of {loop.name}: a run makes one of each row of its query when it starts" for loop in loops]

@@ -107,11 +107,10 @@ def audit(
         newest, page = _lines(client, expected, limit=limit + 1)
         if len(newest) > limit:
             newest, page = _lines(client, expected, limit=limit + 1 + _LATE)
-            newest.sort(key=lambda line: line.at, reverse=True)
         moves = _moves_into(client, what, expected=expected) if what is not None and id is None else []
     known = {line.id for line in newest}
     newest += [line for line in moves if line.id not in known]
-    newest.sort(key=lambda line: line.at, reverse=True)
+    newest.sort(key=lambda line: line.at, reverse=True)  # refusals are recorded before changes
     if moves and common.output_format == "table":
         former = moves[0].object
         print(f"note: it had other names: 'limnos audit --id {former.id if former else 0}' has all", file=sys.stderr)
@@ -121,8 +120,7 @@ def audit(
     if len(newest) > limit:
         earlier = "" if since is not None else ", or --since DAY,"
         print(f"note: the newest {limit} records; --limit NUMBER{earlier} shows others", file=sys.stderr)
-    lines = sorted(newest[:limit], key=lambda line: line.at, reverse=True)
-    rows = [_row(line, common.output_format) for line in lines]  # refusals are recorded before changes
+    rows = [_row(line, common.output_format) for line in newest[:limit]]
     is_plain = common.output_format == "table" and table_options.get() == TableOptions()
     columns = _columns(rows, action=action, omits_path=what is not None and is_plain)
     show_rows(rows, columns, output_format=common.output_format, empty="no lines")
