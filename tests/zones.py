@@ -30,7 +30,7 @@ MODULES: Final = frozenset(
         "http/test_cloudevents.py",
         "http/test_request_audit.py",
         "http/admin/activity/test_reports.py",
-        "http/admin/activity/test_runs.py",
+        "rooms/pipelines/http/test_runs.py",
         "http/admin/identity/test_service_accounts.py",
         "http/admin/identity/test_tokens.py",
         "http/admin/catalog/test_trash.py",

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import Final
 
-HELPER_PROCESS: Final = "__pipeline-helper__"
-"""The first argument of a helper process of pipelines; the key and the idle time in seconds follow."""
+PROCESS_PREFIX: Final = "__"
+"""With this the first argument of a process begins that a room starts (`limnos.manifests.manifest.ProcessEntry`)."""
 typed_tokens: ContextVar[tuple[str, ...]] = ContextVar("typed_tokens", default=())
 """The command line that runs, as the grammar resolved it. `main` sets it before the command starts."""
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 from limnos import __version__
 from limnos.cli import completion, help_page, output
-from limnos.cli.command_line import HELPER_PROCESS, misspelt_variables, typed_tokens
+from limnos.cli.command_line import PROCESS_PREFIX, misspelt_variables, typed_tokens
 from limnos.cli.errors import UsageError
 from limnos.cli.grammar.reading import resolve
 from limnos.cli.output import Format, format_of
@@ -40,10 +40,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     output.escape_unencodable()
     if tokens[:1] == [completion.ASK]:
         return completion.complete(tokens[1:])
-    if tokens[:1] == [HELPER_PROCESS]:
-        from limnos.cli.pipeline.helper import process
+    if tokens and tokens[0].startswith(PROCESS_PREFIX):
+        from limnos.cli.operations import room_process
 
-        return process.serve(tokens[1:], lambda command: execute(command, raises_unexpected=True))
+        if (serve := room_process(tokens[0])) is not None:
+            return serve(tokens[1:], lambda command: execute(command, raises_unexpected=True))
     output_format = format_of(tokens, os.environ, terminal=sys.stdout.isatty())
     for warning in misspelt_variables(os.environ):
         print(f"warning: {warning}", file=sys.stderr)

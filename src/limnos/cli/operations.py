@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple, cast
 
+from limnos.manifests.manifest import load
 from limnos.manifests.switches import VARIABLE, room_set
 from limnos.model.kinds import Kind
 
@@ -63,7 +64,7 @@ _KERNEL_COMMANDS: Final[dict[str, CommandEntry]] = {
     "table": CommandEntry(
         OBJECTS, "Check a table's files and metadata, and mend its metadata.", "limnos.cli.catalog.table:app"
     ),
-    "reports": CommandEntry(OBJECTS, "List scans of a table and commits to it.", "limnos.cli.pipeline.reports:reports"),
+    "reports": CommandEntry(OBJECTS, "List scans of a table and commits to it.", "limnos.cli.catalog.reports:reports"),
     "changes": CommandEntry(
         OBJECTS, "Show committed changes, and follow new ones.", "limnos.cli.catalog.changes:changes"
     ),
@@ -283,6 +284,15 @@ def _all_operations() -> tuple[Operation, ...]:
         for each in room.operations
     ]
     return tuple(each for _, each in sorted(placed, key=lambda pair: pair[0]))
+
+
+def room_process(word: str) -> Callable[[Sequence[str], Callable[[Sequence[str]], int]], int] | None:
+    """Return the function of the process that a room starts with a first argument; None for another word."""
+    for room in ROOMS.on:
+        for each in room.processes:
+            if each.word == word:
+                return cast("Callable[[Sequence[str], Callable[[Sequence[str]], int]], int]", load(each.serve))
+    return None
 
 
 _ADDED: Final = [each for room in ROOMS.on for each in room.commands]

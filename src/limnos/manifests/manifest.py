@@ -107,6 +107,18 @@ class CommandOperation(NamedTuple):
     place: int = 1000
 
 
+class ProcessEntry(NamedTuple):
+    """A process of the command line that the room starts, and that no user types.
+
+    - `word`: the first argument of its program; it begins with `__`.
+    - `serve`: a reference to a function (arguments, execute) that returns the exit code. `execute` runs a command line
+      of the product and returns its exit code.
+    """
+
+    word: str
+    serve: str
+
+
 class PagesEntry(NamedTuple):
     """Pages of the console: references to a sequence of its routes and to its pages in the navigation ("" for none),
     and patterns of paths below `/console`, as in `RoutesEntry`.
@@ -168,6 +180,7 @@ class Manifest(NamedTuple):
     - `settings`: its sections of the settings.
     - `client`: its resources of the client.
     - `commands`, `operations`: its commands.
+    - `processes`: processes of its commands that answer further command lines.
     - `pages`: its pages of the console.
     - `tabs`: its tabs on the console's pages of tables.
     - `home`: a reference to a function (page_request, metalake, catalogs=) that returns lines about what needs the
@@ -199,6 +212,7 @@ class Manifest(NamedTuple):
     client: tuple[ClientEntry, ...] = ()
     commands: tuple[Command, ...] = ()
     operations: tuple[CommandOperation, ...] = ()
+    processes: tuple[ProcessEntry, ...] = ()
     pages: tuple[PagesEntry, ...] = ()
     tabs: tuple[TabEntry, ...] = ()
     home: str = ""

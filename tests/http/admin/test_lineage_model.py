@@ -13,9 +13,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.http.admin.activity.test_lineage import LINEAGE, dataset, event, link, store_events
 from tests.http.driver import OWN, DriverNode, grant
 from tests.http.iceberg.wire import make_space, make_table, table_path
+from tests.rooms.pipelines.http.test_lineage import LINEAGE, dataset, event, link, store_events
 
 pytestmark = pytest.mark.slow
 

@@ -7,10 +7,10 @@ import uuid
 
 import pytest
 
-from tests.http.admin.activity.test_runs import RUNS, code, declare, finish, started
 from tests.http.admin.catalog.test_transactions import Operation, message, together
 from tests.http.driver import API, OWN, DriverNode, grant
 from tests.http.iceberg.wire import make_table, metadata_of, set_properties
+from tests.rooms.pipelines.http.test_runs import RUNS, code, declare, finish, started
 
 
 def publishing(run: str, attempt: int = 1) -> Operation:

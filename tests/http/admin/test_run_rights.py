@@ -7,12 +7,12 @@ import uuid
 
 import pytest
 
-from tests.http.admin.activity.test_runs import FINDING, PIPES, RUNS, STEPS, begin, code, declare, finish, started
 from tests.http.admin.catalog.test_transactions import together
 from tests.http.admin.test_publishing import RIGHTS, begun_by, commit, property_of, publishing, state
 from tests.http.driver import API, OWN, DriverAnswer, DriverNode, grant
 from tests.http.iceberg.wire import make_table
 from tests.http.interference import InterferencePoint, interfere
+from tests.rooms.pipelines.http.test_runs import FINDING, PIPES, RUNS, STEPS, begin, code, declare, finish, started
 
 
 def pass_time(node: DriverNode, patch: pytest.MonkeyPatch, seconds: float) -> None:

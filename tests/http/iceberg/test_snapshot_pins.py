@@ -10,13 +10,13 @@ import pytest
 
 from limnos.store.objects.snapshot_pins import PinHolder, holders_read
 from limnos.store.sql import Sql
-from tests.http.admin.activity.test_runs import RUNS, declare, finish, started
 from tests.http.driver import API, DriverAnswer, DriverNode, grant
 from tests.http.iceberg import wire
 from tests.http.iceberg.planning import WrittenTable
 from tests.http.iceberg.test_plans import steer
 from tests.http.iceberg.wire import ROOT, commit, error_of, metadata_of, set_properties
 from tests.iceberg_manifests import data_file, entry
+from tests.rooms.pipelines.http.test_runs import RUNS, declare, finish, started
 
 
 class History(WrittenTable):

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import pytest
 
-from tests.http.admin.activity.test_lineage import dataset, edges, event, link, store_events
 from tests.http.driver import API, DriverNode, grant
 from tests.http.iceberg.test_restricted_names import READ, make, masked, rename
 from tests.http.iceberg.test_restrictions import LAKE, restrict
@@ -13,6 +12,7 @@ from tests.http.iceberg.wire import make_space, make_view, space_path, table_pat
 from tests.http.test_request_audit import read_audit_records
 from tests.rooms.gravitino.http.test_tags import associate, pair, tag_rows
 from tests.rooms.lance.http.wire import declare
+from tests.rooms.pipelines.http.test_lineage import dataset, edges, event, link, store_events
 
 CATALOG = f"{API}/lake/catalogs/main"
 

@@ -11,6 +11,7 @@ from limnos.manifests.manifest import (
     CommandOperation,
     Manifest,
     PagesEntry,
+    ProcessEntry,
     RoutesEntry,
     TasksEntry,
 )
@@ -21,17 +22,17 @@ MANIFEST: Final = Manifest(
     routes=(
         RoutesEntry(
             protocol="admin",
-            routes="limnos.http.admin.activity.pipelines:ROUTES",
+            routes="limnos.rooms.pipelines.http.pipelines:ROUTES",
             paths=("/api/limnos/v1/metalakes/{m}/pipelines",),
         ),
         RoutesEntry(
             protocol="admin",
-            routes="limnos.http.admin.activity.schedules:ROUTES",
+            routes="limnos.rooms.pipelines.http.schedules:ROUTES",
             paths=("/api/limnos/v1/metalakes/{m}/schedules",),
         ),
         RoutesEntry(
             protocol="admin",
-            routes="limnos.http.admin.activity.runs:ROUTES",
+            routes="limnos.rooms.pipelines.http.runs:ROUTES",
             paths=(
                 "/api/limnos/v1/metalakes/{m}/pipelines/{p}/runs",
                 "/api/limnos/v1/metalakes/{m}/runs",
@@ -39,7 +40,7 @@ MANIFEST: Final = Manifest(
         ),
         RoutesEntry(
             protocol="admin",
-            routes="limnos.http.admin.activity.lineage:ROUTES",
+            routes="limnos.rooms.pipelines.http.lineage:ROUTES",
             paths=(
                 "/api/limnos/v1/metalakes/{m}/lineage",
                 "/api/lineage",
@@ -70,7 +71,7 @@ MANIFEST: Final = Manifest(
             topic="Objects",
             place=121,
             summary="Show where an object's data comes from, and goes.",
-            code="limnos.cli.pipeline.lineage:app",
+            code="limnos.rooms.pipelines.cli.lineage:app",
             group=(
                 "up",
                 "down",
@@ -81,7 +82,7 @@ MANIFEST: Final = Manifest(
             topic="Work",
             place=1,
             summary="Pipelines and their runs.",
-            code="limnos.cli.pipeline.pipelines:app",
+            code="limnos.rooms.pipelines.cli.pipelines:app",
             group=(
                 "check",
                 "watch",
@@ -113,7 +114,7 @@ MANIFEST: Final = Manifest(
             topic="Work",
             place=3,
             summary="Pipelines that the server runs at their due times.",
-            code="limnos.cli.pipeline.schedules:app",
+            code="limnos.rooms.pipelines.cli.schedules:app",
             group=(
                 "list",
                 "show",
@@ -136,6 +137,7 @@ MANIFEST: Final = Manifest(
         CommandOperation(verb="delete", kind="pipeline", arguments="PIPELINE", command="pipeline drop", place=941),
         CommandOperation(verb="delete", kind="run", arguments="RUN", command="pipeline discard", place=943),
     ),
+    processes=(ProcessEntry(word="__pipeline-helper__", serve="limnos.rooms.pipelines.cli.helper.process:serve"),),
     pages=(
         PagesEntry(routes="limnos.rooms.pipelines.console.lineage_graph:ROUTES", paths=("/lineage",)),
         PagesEntry(

@@ -8,9 +8,9 @@ import pytest
 from limnos.model.runs import PipelineRun
 from limnos.rooms.console.http.home_needs import DAY_MS, run_bars
 from limnos.services.runs.run_access import RunView
-from tests.http.admin.activity.test_runs import begin, declare, finish, started
 from tests.http.driver import API, DriverNode, grant
 from tests.rooms.console.http.visitor import ConsoleVisitor, text_of
+from tests.rooms.pipelines.http.test_runs import begin, declare, finish, started
 
 NOW = 20_000 * DAY_MS + DAY_MS // 2
 

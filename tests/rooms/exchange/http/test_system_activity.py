@@ -23,11 +23,11 @@ from limnos.rooms.exchange.services.held_snapshots import HeldSnapshot
 from limnos.services.request.audit_lines import AuditLines
 from limnos.store.activity import audit as statements
 from tests.backends import Database
-from tests.http.admin.activity.test_runs import started
 from tests.http.driver import API, OWN, DriverNode
 from tests.http.iceberg.wire import SCHEMA, node_over
 from tests.http.interference import interfere_before
 from tests.rooms.exchange.http.test_system_tables import part_of, rows_of, scan
+from tests.rooms.pipelines.http.test_runs import started
 
 pytestmark = pytest.mark.slow
 

@@ -20,11 +20,11 @@ from limnos.rooms.exchange.services.held_snapshots import HeldSnapshot
 from limnos.store.sql import Sql
 from limnos.store.tx import Tx
 from tests.backends import Database
-from tests.http.admin.activity.test_lineage import dataset, event, link, store_events
-from tests.http.admin.activity.test_runs import started
 from tests.http.driver import API, OWN, DriverNode, grant
 from tests.http.iceberg.wire import make_space, make_table, make_view, node_over
 from tests.http.interference import interfere_before
+from tests.rooms.pipelines.http.test_lineage import dataset, event, link, store_events
+from tests.rooms.pipelines.http.test_runs import started
 
 pytestmark = pytest.mark.slow
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.http.admin.activity.test_runs import PIPES, begin, declare, finish, started
 from tests.http.admin.catalog.test_transactions import together
 from tests.http.admin.test_run_rights import pass_time
 from tests.http.driver import API, PROGRAM, DriverAnswer, DriverNode, let_jobs
+from tests.rooms.pipelines.http.test_runs import PIPES, begin, declare, finish, started
 
 TEMPLATES, JOBS = f"{API}/lake/jobs/templates", f"{API}/lake/jobs/runs"
 

@@ -17,11 +17,11 @@ from typing import Any
 
 from limnos.rooms.maintenance.services import expiry, operations
 from limnos.rooms.maintenance.services.task import MaintenancePosition, MaintenanceRound
-from tests.http.admin.activity.test_runs import finish, started
 from tests.http.driver import DriverNode
 from tests.http.iceberg import wire
 from tests.rooms.maintenance.services.histories import DAY_MS, MAINTENANCE, HistoryTable, add_policy, assess, set_clock
 from tests.rooms.maintenance.services.live_files import files_of_table, lost_files, read_metadata
+from tests.rooms.pipelines.http.test_runs import finish, started
 
 HOUR_MS = 3_600_000
 START_MS = 1_760_000_000_000

@@ -22,10 +22,10 @@ from limnos.rooms.maintenance.services.table_access import maintained_table
 from limnos.services.iceberg import commits
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
-from tests.http.admin.activity.test_runs import started
 from tests.http.driver import DriverNode, grant
 from tests.http.iceberg import wire
 from tests.rooms.maintenance.services.histories import DAY_MS, FIRST_MS, HistoryTable, add_policy, assess, set_clock
+from tests.rooms.pipelines.http.test_runs import started
 
 pytestmark = pytest.mark.slow
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 import pytest
 
 from limnos.rooms.console.http.pictures import NODES_MAX
-from tests.http.admin.activity.test_lineage import dataset, event, link
 from tests.http.driver import OWN, DriverNode, grant
 from tests.rooms.console.http.conftest import ICEBERG, add_table
 from tests.rooms.console.http.visitor import ConsoleVisitor, PageReader, text_of
+from tests.rooms.pipelines.http.test_lineage import dataset, event, link
 
 PAGE = "/console/lineage/table/lake/main/raw/flights"
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from limnos.rooms.pipelines.console.pipelines import duration_text
-from tests.http.admin.activity.test_runs import FINDING
 from tests.http.driver import OWN, DriverNode, grant
 from tests.http.iceberg import wire
 from tests.rooms.console.http.conftest import ICEBERG, commit_flights
 from tests.rooms.console.http.visitor import ConsoleVisitor, text_of
+from tests.rooms.pipelines.http.test_runs import FINDING
 
 BAR = re.compile(r'<rect x="([\d.]+)%" y="\d+" width="([\d.]+)%"')
 """The position and width of a bar of the timeline, in percent of the picture."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Routes about the audit, changes, lineage, webhooks, reports, runs, pipelines, jobs, exports and imports.
+"""Routes about the audit, changes, webhooks and reports.
 
 Imports as its modules do.
 """

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from cyclopts import App, Parameter
@@ -11,9 +11,12 @@ from cyclopts import App, Parameter
 from limnos.cli.catalog.tree import require
 from limnos.cli.common import DEFAULTS, Comment, CommonFlags, YesFlag, confirm, properties_of
 from limnos.cli.failures import UsageError
+from limnos.cli.operation.short_ids import whole_id
 from limnos.cli.output import Row, show_done, show_fields, show_rows
-from limnos.cli.pipeline.short_ids import whole_job_id
 from limnos.client.activity.jobs import JobInfo, JobTemplate
+
+if TYPE_CHECKING:
+    from limnos.client import Client
 
 app = App(name="job")
 Conf = Annotated[
@@ -66,7 +69,7 @@ def show(job: str, /, *, common: CommonFlags = DEFAULTS) -> None:
         The job's id.
     """
     with common.client() as client:
-        result = client.jobs.result(whole_job_id(client, job))
+        result = client.jobs.result(_whole_id(client, job))
     show_fields(msgspec.structs.asdict(result), output_format=common.output_format)
 
 
@@ -80,7 +83,7 @@ def cancel(job: str, /, *, common: CommonFlags = DEFAULTS) -> None:
         The job's id.
     """
     with common.client() as client:
-        info = client.jobs.cancel(whole_job_id(client, job))
+        info = client.jobs.cancel(_whole_id(client, job))
     show_done(f"{info.job_id} is {info.status}", _row(info), output_format=common.output_format)
 
 
@@ -180,3 +183,8 @@ def _template_row(template: JobTemplate) -> Row:
         "arguments": list(template.arguments),
         "comment": template.comment,
     }
+
+
+def _whole_id(client: Client, typed: str) -> str:
+    """Return the id of the job whose id begins with what was typed. Raises UsageError if several do."""
+    return whole_id(typed, kind="job", ids=lambda: (each.job_id for each in client.jobs.list()))

@@ -26,12 +26,12 @@ from limnos.store.activity.maintenance import tables_page
 from limnos.store.tx import Tx
 from tests.arrow_rows import arrow
 from tests.backends import Database
-from tests.http.admin.activity.test_runs import finish, started
 from tests.http.driver import API, OWN, DriverNode, grant
 from tests.http.iceberg.wire import node_over
 from tests.rooms.lance.http.wire import declare, make_space, table
 from tests.rooms.maintenance.services.histories import DAY_MS, add_policy, assess, set_clock
 from tests.rooms.maintenance.services.rewriting.executor import OPERATIONS
+from tests.rooms.pipelines.http.test_runs import finish, started
 
 pytestmark = pytest.mark.slow
 

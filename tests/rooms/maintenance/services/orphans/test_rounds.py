@@ -12,7 +12,6 @@ from limnos.rooms.maintenance.services.orphans.rounds import OrphanRound
 from limnos.services.iceberg import orphan_fence
 from limnos.services.iceberg.orphan_fence import ORPHAN_FENCE, FencedTables
 from limnos.store.sql import Sql
-from tests.http.admin.activity.test_runs import finish, started
 from tests.http.driver import API, DriverAnswer, DriverNode, grant
 from tests.http.iceberg import wire
 from tests.iceberg_manifests import data_file, entry, manifest_list
@@ -39,6 +38,7 @@ from tests.rooms.maintenance.services.orphans.histories import (
     write_orphan,
 )
 from tests.rooms.maintenance.services.test_operations import work
+from tests.rooms.pipelines.http.test_runs import finish, started
 from tests.rooms.sqlpp.http.wire import rows
 
 

@@ -25,7 +25,6 @@ from limnos.store.activity.maintenance import operation_read
 from limnos.store.activity.rewrites import recent_use_read
 from limnos.store.sql import Sql
 from limnos.store.tx import Tx
-from tests.http.admin.activity.test_runs import finish, started
 from tests.http.driver import API, OWN, DriverNode, grant
 from tests.http.iceberg import wire
 from tests.http.test_coverage import OPERATIONS
@@ -51,6 +50,7 @@ from tests.rooms.maintenance.services.rewriting.executor import (
 from tests.rooms.maintenance.services.rewriting.executor import (
     OPERATIONS as OPERATIONS_ROUTE,
 )
+from tests.rooms.pipelines.http.test_runs import finish, started
 
 pytestmark = pytest.mark.slow
 

@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Commands about pipelines: check, plan, run, jobs, reports and lineage."""

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The effect of the flags of `pipeline run` and `pipeline resume`."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from limnos.pipeline.engine.launch import ServerConnection
+from limnos.pipeline.run.options import RunOptions
+from limnos.rooms.pipelines.cli import pipeline_runs
+from tests.cli.conftest import Run
+from tests.client.fake import FakeServer
+
+RUNS = "/api/limnos/v1/metalakes/lake/runs"
+CANCELLED = {
+    "id": "01a2298e-50a9-77a0-8a10-efca47f558b2",
+    "pipeline": "nyc",
+    "state": "cancelled",
+    "attempt": 1,
+    "user": "ana",
+    "holder": "host",
+    "ended_at": "2026-11-01T08:00:00Z",
+    "message": "Cancelled by ben; no process held it any more",
+}
+
+
+@pytest.mark.parametrize("words", [("run", "file.yaml"), ("resume", "r1")])
+@pytest.mark.parametrize("flags, away_s", [((), 600.0), (("--away", "7.5"), 7.5)])
+def test_away_sets_the_wait_for_an_unreachable_server(
+    run: Run, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], flags: tuple[str, ...], away_s: float
+) -> None:
+    """`--away` sets the option for how long the run waits for an unreachable server; the default is ten minutes."""
+    seen: list[RunOptions] = []
+
+    def note(*_: object, options: RunOptions, **__: object) -> SimpleNamespace:
+        seen.append(options)
+        return SimpleNamespace(exit_code=0)
+
+    command = SimpleNamespace(run_file=note, resume_run=note, SparkOptions=lambda **_: None)
+    monkeypatch.setattr(pipeline_runs, "_command", lambda: command)
+    monkeypatch.setattr(pipeline_runs, "_connection", lambda _: None)
+    done = run("pipeline", *words, *flags)
+
+    assert (done.code, [each.away_s for each in seen]) == (0, [away_s])
+
+
+@pytest.mark.parametrize("words", [("run", "file.yaml"), ("resume", "r1"), ("diff", "r1")])
+def test_ca_file_is_used_for_the_connection_of_a_run(
+    run: Run, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    """`--ca-file` is used for the run's connection to the server."""
+    connections: list[ServerConnection] = []
+
+    def note(*_: object, connection: ServerConnection, **__: object) -> SimpleNamespace:
+        connections.append(connection)
+        return SimpleNamespace(exit_code=0)
+
+    command = SimpleNamespace(
+        run_file=note, resume_run=note, diff_run=lambda *_, **more: note(**more) and [], SparkOptions=lambda **_: None
+    )
+    monkeypatch.setattr(pipeline_runs, "_command", lambda: command)
+    run("pipeline", *words, "--uri", "https://lake.example:8090", "--ca-file", "company.pem")
+
+    assert [each.ca_file for each in connections] == ["company.pem"]
+
+
+@pytest.mark.parametrize("typed, is_resumed", [("last", False), (CANCELLED["id"], True)])
+def test_cancelled_run_is_resumed_by_its_id_alone(
+    fake: FakeServer, limnos: Run, monkeypatch: pytest.MonkeyPatch, typed: str, *, is_resumed: bool
+) -> None:
+    """A cancelled run that is named by `last` is refused with its time, its reason and both ways on; by its id it is
+    resumed with a note.
+    """
+    resumed: list[object] = []
+
+    def note(run: str, **_: object) -> SimpleNamespace:
+        resumed.append(run)
+        return SimpleNamespace(exit_code=0)
+
+    monkeypatch.setattr(
+        pipeline_runs, "_command", lambda: SimpleNamespace(resume_run=note, SparkOptions=lambda **_: None)
+    )
+    monkeypatch.setattr(pipeline_runs, "_connection", lambda _: None)
+    fake.on("GET", f"{RUNS}?limit=1", {"runs": [CANCELLED]})
+    fake.on("GET", f"{RUNS}/{CANCELLED['id']}", CANCELLED)
+
+    done = limnos("pipeline", "resume", typed, "--output", "table")
+
+    assert (done.code == 0, resumed) == (is_resumed, [CANCELLED["id"]] if is_resumed else [])
+    assert "was cancelled at 2026-11-01T08:00:00Z (Cancelled by ben; no process held it any more)" in done.err
+    assert ("'limnos delete run" in done.err) == (not is_resumed)
