@@ -41,7 +41,7 @@ MODULES: Final = frozenset(
         "pipeline/run/test_schedule.py",
         "services/activity/test_audit.py",
         "services/activity/test_audit_exports.py",
-        "services/runs/test_run_retention.py",
+        "rooms/pipelines/services/test_run_retention.py",
         "sources/test_credentials.py",
         "rooms/connectors/sources/test_mysql_tables.py",
         "sources/test_s3_signing.py",

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from limnos.access.actions import Action
 from limnos.model.decisions import ChainLink
 from limnos.model.kinds import Kind
+from limnos.rooms.pipelines.services import declarations, run_attempts
 from limnos.services.request.property_edits import PropertyEdits
 from limnos.services.runs import job_templates, pipelines, runs
-from limnos.services.runs.runs import RunBegin
 
 if TYPE_CHECKING:
     from limnos.services.request.context import Context
@@ -28,7 +28,7 @@ _LEASE_MS = 5_000
 
 def pipeline_declare(world: StoryWorld, ctx: Context) -> Work:
     """Declare a pipeline, new or unchanged."""
-    return pipelines.pipeline_put(
+    return declarations.pipeline_put(
         ctx,
         metalake=world.metalake(),
         name=pipeline(world),
@@ -45,12 +45,12 @@ def pipeline_rename(world: StoryWorld, ctx: Context) -> Work:
 
 def pipeline_drop(world: StoryWorld, ctx: Context) -> Work:
     """Drop a pipeline without running runs."""
-    return pipelines.pipeline_drop(ctx, metalake=world.metalake(), name=pipeline(world))
+    return declarations.pipeline_drop(ctx, metalake=world.metalake(), name=pipeline(world))
 
 
 def run_start(world: StoryWorld, ctx: Context) -> Work:
     """Start a run. It is refused while another one is running."""
-    begin = RunBegin(
+    begin = run_attempts.RunBegin(
         uuid=str(uuid.UUID(int=world.dice.getrandbits(128))),
         holder="node:1",
         lease_ms=_LEASE_MS,
@@ -58,7 +58,7 @@ def run_start(world: StoryWorld, ctx: Context) -> Work:
         options="{}",
         steps=(),
     )
-    return runs.run_start(ctx, metalake=world.metalake(), pipeline=pipeline(world), begin=begin)
+    return run_attempts.run_start(ctx, metalake=world.metalake(), pipeline=pipeline(world), begin=begin)
 
 
 def run_end(world: StoryWorld, ctx: Context) -> Work:
@@ -68,7 +68,7 @@ def run_end(world: StoryWorld, ctx: Context) -> Work:
     if world.dice.random() < 0.5:
         return runs.run_cancel(ctx, metalake=world.metalake(), uuid=run)
     state = world.dice.choice(("failed", "held", "discarded"))
-    return runs.run_finish(ctx, metalake=world.metalake(), uuid=run, attempt=1, state=state, message=None)
+    return run_attempts.run_finish(ctx, metalake=world.metalake(), uuid=run, attempt=1, state=state, message=None)
 
 
 def pipeline(world: StoryWorld) -> str:

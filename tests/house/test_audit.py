@@ -19,7 +19,7 @@ OWN = {
     "rooms/jobs/app/executor.py": "leases of jobs, and how they ended: whoever asked for one is told by its start",
     "app/node_beats.py": "signs of life of the node",
     "rooms/jobs/app/scheduled_pipelines.py": "tokens of jobs of schedules, whose start is told",
-    "services/runs/schedule_starts.py": "starts and pauses of schedules: a change row tells each",
+    "rooms/pipelines/services/schedule_starts.py": "starts and pauses of schedules: a change row tells each",
     "rooms/search/app/search_indexing.py": "the lease of the index of words",
     "app/server.py": "a task's state, for the log",
     "app/server_checks.py": "reads for a check, which changes nothing",
@@ -44,7 +44,7 @@ OWN = {
         "old metadata files that are deleted, with notes for the audit of its own"
     ),
     "rooms/search/services/indexing.py": "words of objects for searches: rows that follow from what is stored",
-    "services/runs/runners.py": "that a run's process lives, and what its steps are at: its start and its end are told",
+    "rooms/pipelines/services/runners.py": "that a run's process lives, and what its steps are at: its start and its end are told",
     "services/iceberg/restricted_reads.py": "files rewritten for restricted readers, which change nothing",
     "services/iceberg/snapshot_pins.py": "snapshots that plans need, which change nothing",
     "services/iceberg/scan_plans.py": "plans of scans under way, which change nothing",

@@ -46,9 +46,9 @@ from limnos.model.records import NODE_RECORDS
 from limnos.model.storage_locations import OF_CATALOGS, LocationKind
 from limnos.rooms.exchange.formats.messages import EXPORTERS
 from limnos.rooms.exchange.services import import_rows
+from limnos.rooms.pipelines.services import lineage
 from limnos.rooms.sqlpp.services.execution import metadata
 from limnos.rooms.sqlpp.services.requests import errors as sqlpp_errors
-from limnos.services.activity import lineage
 from limnos.services.federation import placeholder_nodes
 from limnos.services.governance.attachments import HOLDERS
 from limnos.services.lookup.securables import parse_kind
@@ -259,7 +259,7 @@ def _placeholder(kind: Kind, row: KindRow) -> Iterator[str]:
 
 def _lineage(kind: Kind, row: KindRow) -> Iterator[str]:
     if bool(row.lineage) != (kind in lineage.CHANGES):
-        yield "CHANGES of services/activity/lineage.py disagrees"
+        yield "CHANGES of rooms/pipelines/services/lineage.py disagrees"
 
 
 def _cli(kind: Kind, row: KindRow) -> Iterator[str]:

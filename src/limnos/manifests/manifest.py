@@ -146,6 +146,18 @@ class TabEntry(NamedTuple):
     is_lance: bool | None = None
 
 
+class HomeEntry(NamedTuple):
+    """What a room adds to the first page of the console.
+
+    - `needs`: a reference to a function (page_request, metalake, catalogs=) that returns a
+      `limnos.rooms.console.http.home_needs.HomeNeeds`: what needs the user.
+    - `place`: its place among those of other rooms.
+    """
+
+    needs: str
+    place: int = 1000
+
+
 class ConnectorEntry(NamedTuple):
     """A connector: the provider of its catalogs, their type, and a reference to its `Connector`."""
 
@@ -183,8 +195,9 @@ class Manifest(NamedTuple):
     - `processes`: processes of its commands that answer further command lines.
     - `pages`: its pages of the console.
     - `tabs`: its tabs on the console's pages of tables.
-    - `home`: a reference to a function (page_request, metalake, catalogs=) that returns lines about what needs the
-      user, for the first page of the console.
+    - `home`: what it adds to the first page of the console.
+    - `drop_sheets`: a reference to a function (page_request, address) that returns
+      `limnos.rooms.console.http.sheets.Sheet`s for the page of the console that drops an object.
     - `offers`: modules of the room that routes and pages of other rooms may import. Only the part of the product that
       this room serves loads those routes and pages, so they need this room and not the other way round.
     - `docs`: its pages of the documentation, below docs/.
@@ -215,7 +228,8 @@ class Manifest(NamedTuple):
     processes: tuple[ProcessEntry, ...] = ()
     pages: tuple[PagesEntry, ...] = ()
     tabs: tuple[TabEntry, ...] = ()
-    home: str = ""
+    home: tuple[HomeEntry, ...] = ()
+    drop_sheets: str = ""
     offers: tuple[str, ...] = ()
     docs: tuple[str, ...] = ()
     connectors: tuple[ConnectorEntry, ...] = ()

@@ -9,6 +9,7 @@ from limnos.manifests.manifest import (
     ClientEntry,
     Command,
     CommandOperation,
+    HomeEntry,
     Manifest,
     OffloadedEntry,
     PagesEntry,
@@ -114,6 +115,6 @@ MANIFEST: Final = Manifest(
             content="limnos.rooms.maintenance.console.health:health_tab",
         ),
     ),
-    home="limnos.rooms.maintenance.console.home_lines:table_lines",
+    home=(HomeEntry(needs="limnos.rooms.maintenance.console.home_lines:table_needs", place=20),),
     docs=("guides/maintenance.md",),
 )

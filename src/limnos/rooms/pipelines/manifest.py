@@ -9,6 +9,7 @@ from limnos.manifests.manifest import (
     ClientEntry,
     Command,
     CommandOperation,
+    HomeEntry,
     Manifest,
     PagesEntry,
     ProcessEntry,
@@ -151,6 +152,8 @@ MANIFEST: Final = Manifest(
         PagesEntry(routes="limnos.rooms.pipelines.console.runs:ROUTES", paths=("/run",)),
         PagesEntry(routes="limnos.rooms.pipelines.console.schedules:ROUTES", paths=("/schedules",)),
     ),
+    home=(HomeEntry(needs="limnos.rooms.pipelines.console.home_needs:pipeline_needs", place=10),),
+    drop_sheets="limnos.rooms.pipelines.console.readers:readers_sheets",
     docs=(
         "start/pipelines.md",
         "guides/run-pipelines.md",

@@ -7,8 +7,8 @@ from collections.abc import Coroutine
 from typing import Final
 
 from limnos.app.room_parts import LoopStart
+from limnos.rooms.pipelines.services.schedule_starts import schedules_step
 from limnos.services.runs.job_rules import JOB_RULES
-from limnos.services.runs.schedule_starts import schedules_step
 
 EVERY_S: Final = 2.0
 """The time between two looks at the schedules, in seconds."""

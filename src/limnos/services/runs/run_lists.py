@@ -1,23 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists of runs and their findings that the caller may see.
+"""Lists of runs that the caller may see.
 
 Must not know any wire format.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
 from limnos.access.actions import Action
 from limnos.model.decisions import ChainLink
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
-from limnos.model.runs import STATES, PipelineRun, RuleFinding
+from limnos.model.runs import STATES, PipelineRun
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.services.runs.pipelines import pipeline_find
-from limnos.services.runs.run_access import RunView, caller_identity, is_run_visible, now_ms_of, pipeline_of
-from limnos.services.runs.runs import PAGE_MAX
-from limnos.store.activity.runs import RunViewer, findings_read, runs_read
+from limnos.services.runs.run_access import RunView, is_run_visible, now_ms_of, pipeline_of
+from limnos.store.activity.runs import RunViewer, runs_read
+
+PAGE_MAX: Final = 1000
 
 
 def caller_of(request_view: RequestView) -> RunViewer:
@@ -88,31 +91,3 @@ def _visible_runs(request_view: RequestView, rows: list[PipelineRun], *, now_ms:
         if pipeline is not None and is_run_visible(request_view, run, pipeline=pipeline):
             views.append(RunView(run=run, pipeline=pipeline.name, now_ms=now_ms))
     return views
-
-
-async def findings_list(
-    ctx: Context, *, metalake: str, pipeline: str, rule: str, step: str, before: int, limit: int
-) -> tuple[list[RuleFinding], int | None]:
-    """Return the results of a pipeline's expectations in runs that the caller may see, newest first, and the cursor of
-    the next page. Results of other users' runs have no samples of rows.
-
-    `rule` and `step` select an expectation and a step; empty for all. Raises NotFound for a missing pipeline, and
-    NotInUse, PermissionDenied.
-    """
-
-    def look(request_view: RequestView) -> tuple[int, RunViewer, tuple[str, int]]:
-        return (
-            pipeline_find(request_view, pipeline).node.id,
-            caller_of(request_view),
-            caller_identity(request_view),
-        )
-
-    async def read(decided: tuple[int, RunViewer, tuple[str, int]]) -> list[RuleFinding]:
-        pipeline_id, viewer, _ = decided
-        return await ctx.look_up(
-            lambda: findings_read(pipeline_id, viewer, rule=rule, step=step, before=before, limit=count)
-        )
-
-    count = max(1, min(limit, PAGE_MAX))
-    (_, _, identity), rows = await ctx.read_confirmed(RequestScope(metalake), look, work=read)
-    return [each.visible_to(*identity) for each in rows], rows[-1].id if len(rows) == count else None

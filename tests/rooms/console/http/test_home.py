@@ -50,3 +50,21 @@ def test_a_hidden_change_is_neither_named_nor_counted(lake: DriverNode) -> None:
     assert "main.raw.flights" in text
     assert "hops" not in text
     assert "secret" not in text
+
+
+def test_an_empty_lake_has_first_steps(node: DriverNode) -> None:
+    """A lake without a table says how to begin, for those who may with a link; the steps go with the first object."""
+    admin = ConsoleVisitor(node).sign_in()
+    grant(node, "ana", "use_catalog", kind="CATALOG", on="main")
+    form = "/console/create-namespace/catalog/lake/main"
+
+    first = admin.read("/console/")
+    other = ConsoleVisitor(node).sign_in("ana").read("/console/")
+    assert "Begin here" in first.text
+    assert form in first.hrefs
+    assert first.faults == []
+    assert "Ask an owner of the catalog main" in other.text
+    assert form not in other.hrefs
+    admin.post(form, {"name": "shop", "comment": ""})
+
+    assert "Begin here" not in admin.read("/console/").text

@@ -8,8 +8,8 @@ import pytest
 from limnos.model.jobs import JobOutput
 from limnos.model.permits import upkeep_permit
 from limnos.rooms.pipelines.console.schedules import _CHIPS
-from limnos.services.runs.schedule_starts import schedules_step
-from limnos.services.runs.schedules import ScheduleState
+from limnos.rooms.pipelines.services.schedule_starts import schedules_step
+from limnos.rooms.pipelines.services.schedules import ScheduleState
 from limnos.store.tx import Tx
 from tests.http.driver import API, OWN, SCHEDULE, DriverNode, grant, let_jobs
 from tests.rooms.console.http.visitor import ConsoleVisitor, text_of

@@ -8,7 +8,8 @@ import uuid
 
 import pytest
 
-from limnos.services.runs import run_access, run_lists, runners, runs
+from limnos.rooms.pipelines.services import run_attempts, runners
+from limnos.services.runs import run_access, run_lists
 from tests.http.driver import API, OWN, DriverAnswer, DriverNode, grant
 
 LAKE = f"{OWN}/metalakes/lake"
@@ -430,8 +431,8 @@ def test_final_message_is_truncated(node: DriverNode) -> None:
 
     ended = node.post(f"{RUNS}/{run}/finish", {"attempt": 1, "state": "failed", "message": "x" * 20_000})
 
-    assert len(ended.json()["message"]) == runs.MESSAGE_MAX
-    assert len(node.get(f"{RUNS}/{run}").json()["message"]) == runs.MESSAGE_MAX
+    assert len(ended.json()["message"]) == run_attempts.MESSAGE_MAX
+    assert len(node.get(f"{RUNS}/{run}").json()["message"]) == run_attempts.MESSAGE_MAX
 
 
 def test_new_attempt_deletes_earlier_findings_of_a_step(node: DriverNode) -> None:

@@ -35,7 +35,6 @@ from limnos.services.lookup.change_publishing import PublishedChange
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import is_sourced
-from limnos.services.runs.run_access import RunView
 
 CHANGES_READ: Final = 60
 """The number of the latest revisions, in each zone, whose changes are read."""
@@ -177,14 +176,13 @@ def _catalogs(page_request: PageRequest, metalake: str, *, nodes: Sequence[Node]
     )
 
 
-async def _changes(page_request: PageRequest, metalake: str, *, runs: Sequence[RunView]) -> tuple[ChangeLine, ...]:
+async def _changes(page_request: PageRequest, metalake: str, *, runs: Mapping[str, str]) -> tuple[ChangeLine, ...]:
     changes: list[PublishedChange] = []
     with suppress(LimnosError):  # an error in the list must not break the page
         changes = await changes_latest(page_request.ctx, RequestScope(metalake), count=CHANGES_READ)
     names = await pipeline_names(page_request, metalake)
-    run_pipelines = {each.run.uuid: each.pipeline for each in runs}
     lines = (
-        pipeline_line(page_request, metalake, changes=each, names=names, runs=run_pipelines)
+        pipeline_line(page_request, metalake, changes=each, names=names, runs=runs)
         or change_line(page_request, metalake, changes=each)
         for each in similar_changes(changes)
     )

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What needs the user, for the first page: failed and held runs, schedules that do not run, tables to maintain,
-requests for access and answers to the user's own, refusals of the day, nodes.
+"""What needs the user, for the first page: what rooms say (runs, schedules, tables to maintain), requests for access
+and answers to the user's own, refusals of the day, nodes.
 
 Each source is bounded, and one that the caller may not read, or that fails, is left out: the page never depends on it.
 """
@@ -8,8 +8,9 @@ Each source is bounded, and one that the caller may not read, or that fails, is 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import suppress
+from types import MappingProxyType
 from typing import Final, Protocol, TypeVar, cast
 from urllib.parse import urlencode
 
@@ -20,35 +21,22 @@ from limnos.manifests.manifest import load
 from limnos.model.entities import Node
 from limnos.model.errors import LimnosError
 from limnos.names import display
-from limnos.rooms.console.http.addresses import run_path
 from limnos.rooms.console.http.navigation.console_pages import INSPECTION
 from limnos.rooms.console.http.page_requests import PageRequest
 from limnos.rooms.console.http.rendering import count_text
 from limnos.services.activity.audit import audit_read
 from limnos.services.identity.presets.access_requests import OpenRequest, access_requests_list
 from limnos.services.identity.presets.own_access_requests import own_access_requests
-from limnos.services.runs.run_access import RunView
-from limnos.services.runs.run_lists import runs_list
-from limnos.services.runs.schedules import schedules_stopped
 from limnos.services.upkeep.nodes import server_state
 from limnos.store.activity.audit import AuditFilter
 
 DAY_MS: Final = 86_400_000
-DAYS: Final = 14
-RUNS_READ: Final = 200
-"""The number of the newest runs that are read; the picture has the days that they cover."""
 RECORDS_READ: Final = 1_000
 """The number of the newest audit records of the last day in which refusals are counted."""
 CATALOGS_READ: Final = 5
 ANSWERS_MS: Final = 7 * DAY_MS
 """How long an answer to a request of the user is on the first page."""
-LINES_MAX: Final = 5
-"""The number of lines about runs, and of those about schedules."""
 _NAMES: Final = 3
-_BAR: Final = 14
-"""The width of a day in the picture, with its gap."""
-_HEIGHT: Final = 40
-_FAILED: Final = frozenset({"failed", "lost"})
 Part = TypeVar("Part")
 
 
@@ -76,40 +64,38 @@ class DayBar(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HomeNeeds(msgspec.Struct, frozen=True):
-    """What needs the user, and the picture of the runs of fourteen days; `bars` is empty without runs."""
+    """What needs the user, on the whole page or by one room.
+
+    `bars` are a picture of the days, and `picture` says it in words; both are empty without a picture. `runs` are the
+    names of the pipelines of runs, by the id of the run.
+    """
 
     lines: tuple[NeedLine, ...] = ()
     bars: tuple[DayBar, ...] = ()
     picture: str = ""
-    runs: tuple[RunView, ...] = ()
+    runs: Mapping[str, str] = MappingProxyType({})
 
 
-class RoomLines(Protocol):
-    """Reads the lines of a room."""
+class RoomNeeds(Protocol):
+    """Reads what needs the user by a room."""
 
-    def __call__(
-        self, page_request: PageRequest, metalake: str, *, catalogs: Sequence[Node]
-    ) -> Awaitable[Sequence[NeedLine]]:
+    def __call__(self, page_request: PageRequest, metalake: str, *, catalogs: Sequence[Node]) -> Awaitable[HomeNeeds]:
         """Return what needs the user in some catalogs of a metalake."""
 
 
 async def home_needs(page_request: PageRequest, metalake: str, *, catalogs: Sequence[Node]) -> HomeNeeds:
     """Return what needs the user in a metalake; `catalogs` are those that the user may use."""
-    page = await _or_none(
-        runs_list(page_request.ctx, metalake=metalake, pipeline=None, state="", before=2**53, limit=RUNS_READ)
-    )
-    runs = [] if page is None else page[0]
+    rooms = await _room_needs(page_request, metalake, catalogs=catalogs)
     lines = [
-        *_run_lines(page_request, metalake, runs=runs),
-        *await _schedule_lines(page_request, metalake),
-        *await _room_lines(page_request, metalake, catalogs=catalogs),
+        *(line for each in rooms for line in each.lines),
         *await _request_lines(page_request, metalake),
         *await _own_request_lines(page_request, metalake),
         *await _refusal_lines(page_request, metalake),
         *await _node_lines(page_request),
     ]
-    bars, picture = run_bars(runs, now_ms=page_request.now_ms)
-    return HomeNeeds(tuple(lines), bars, picture, tuple(runs))
+    drawn = next((each for each in rooms if each.bars), HomeNeeds())
+    runs = {run: pipeline for each in rooms for run, pipeline in each.runs.items()}
+    return HomeNeeds(tuple(lines), drawn.bars, drawn.picture, runs)
 
 
 async def _or_none(reading: Awaitable[Part]) -> Part | None:
@@ -119,54 +105,17 @@ async def _or_none(reading: Awaitable[Part]) -> Part | None:
     return None
 
 
-def _run_lines(page_request: PageRequest, metalake: str, *, runs: Iterable[RunView]) -> Iterable[NeedLine]:
-    """Yield lines about held runs, and about pipelines whose newest run failed."""
-    seen: set[str] = set()
-    lines: list[NeedLine] = []
-    for view in runs:
-        is_newest = view.pipeline not in seen
-        seen.add(view.pipeline)
-        state = view.state
-        if state != "held" and not (state in _FAILED and is_newest):
-            continue
-        look, icon = ("warn", "alert") if state == "held" else ("bad", "cross")
-        href = page_request.base + run_path(metalake, run=view.run.uuid)
-        words = f"The run {view.run.uuid[:8]} of the pipeline {view.pipeline}"
-        at_ms = view.run.started_at if view.run.ended_at is None else view.run.ended_at
-        lines.append(
-            NeedLine(
-                what=state, look=look, icon=icon, text=words, href=href, at_ms=at_ms, detail=view.run.message or ""
-            )
-        )
-    return lines[:LINES_MAX]
-
-
-async def _schedule_lines(page_request: PageRequest, metalake: str) -> list[NeedLine]:
-    """Return lines about schedules that are late, or that the server paused."""
-    views = await _or_none(schedules_stopped(page_request.ctx, metalake=metalake, limit=LINES_MAX)) or ()
-    href = f"{page_request.base}/schedules?{urlencode({'metalake': metalake})}"
-    return [
-        NeedLine(
-            what="paused" if view.schedule.paused else "late",
-            look="warn" if view.schedule.paused else "bad",
-            icon="alert",
-            text=f"The schedule of the pipeline {view.pipeline}",
-            href=href,
-            at_ms=None if view.schedule.paused else view.schedule.next_at,
-            detail=view.schedule.reason or "",
-        )
-        for view in views
-    ]
-
-
-async def _room_lines(page_request: PageRequest, metalake: str, *, catalogs: Sequence[Node]) -> list[NeedLine]:
-    """Return the lines of the rooms that are on, about the first catalogs."""
-    lines: list[NeedLine] = []
-    for room in installed_rooms().manifests:
-        if room.home and room.name not in page_request.site.rooms_off:
-            read = cast("RoomLines", load(room.home))
-            lines += await _or_none(read(page_request, metalake, catalogs=catalogs[:CATALOGS_READ])) or ()
-    return lines
+async def _room_needs(page_request: PageRequest, metalake: str, *, catalogs: Sequence[Node]) -> list[HomeNeeds]:
+    """Return what the rooms that are on say about the first catalogs."""
+    entries = sorted(
+        (entry.place, entry.needs)
+        for room in installed_rooms().manifests
+        if room.name not in page_request.site.rooms_off
+        for entry in room.home
+    )
+    readings = (cast("RoomNeeds", load(needs)) for _, needs in entries)
+    parts = [await _or_none(read(page_request, metalake, catalogs=catalogs[:CATALOGS_READ])) for read in readings]
+    return [part for part in parts if part is not None]
 
 
 async def _request_lines(page_request: PageRequest, metalake: str) -> list[NeedLine]:
@@ -276,35 +225,3 @@ async def _node_lines(page_request: PageRequest) -> list[NeedLine]:
             )
         )
     return lines
-
-
-def run_bars(runs: Sequence[RunView], *, now_ms: int) -> tuple[tuple[DayBar, ...], str]:
-    """Return the bars of the last fourteen days, in UTC and the oldest first, and the picture in words."""
-    today = now_ms // DAY_MS
-    started = [(DAYS - 1 - today + view.run.started_at // DAY_MS, view.state in _FAILED) for view in runs]
-    counts, failed = (
-        Counter(day for day, is_failed in started if 0 <= day < DAYS and (is_failed or not only))
-        for only in (False, True)
-    )
-    if not counts:
-        return (), ""
-    most = max(counts.values())
-    bars = tuple(_bar(day, counts[day], failed=failed[day], most=most) for day in range(DAYS))
-    total, bad = counts.total(), failed.total()
-    more = "the latest " if len(runs) == RUNS_READ else ""
-    return bars, f"{more}{count_text(total)} run{'' if total == 1 else 's'} in {DAYS} days, {count_text(bad)} failed"
-
-
-def _bar(day: int, count: int, *, failed: int, most: int) -> DayBar:
-    height = max(2, round(_HEIGHT * count / most)) if count else 1
-    bad = max(2, round(_HEIGHT * failed / most)) if failed else 0
-    ago = DAYS - 1 - day
-    when = "today" if not ago else f"{ago} day{'' if ago == 1 else 's'} ago"
-    return DayBar(
-        x=day * _BAR,
-        y=_HEIGHT - height,
-        height=height,
-        bad_y=_HEIGHT - bad,
-        bad_height=bad,
-        words=f"{when}: {count_text(count)} run{'' if count == 1 else 's'}, {count_text(failed)} failed",
-    )

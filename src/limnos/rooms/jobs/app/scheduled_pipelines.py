@@ -25,6 +25,7 @@ from limnos.app.engine_settings import engine_settings, local_directories, local
 from limnos.app.request_defaults import warehouse_of
 from limnos.config.settings import Settings
 from limnos.confinement.file_tree import TEMPORARY
+from limnos.formats.schedule_files import files_decode
 from limnos.model.entities import Token
 from limnos.model.errors import LimnosError
 from limnos.model.jobs import TemplateJob
@@ -34,7 +35,6 @@ from limnos.rooms.jobs.app.job_commands import PATH, JobNotRunnable, JobSettings
 from limnos.rooms.jobs.app.job_keeper import JobCommand
 from limnos.services.identity.users import check_token_holder
 from limnos.services.request.node_services import NodeServices
-from limnos.services.runs.schedules import files_decode
 from limnos.spark.files import SparkFiles
 from limnos.spark.jars import CACHE_VARIABLE, cache_directory
 from limnos.store.activity.schedules import schedule_with_files_read

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from limnos.model.entities import Node
 from limnos.model.errors import LimnosError
 from limnos.names import display
-from limnos.rooms.console.http.home_needs import NeedLine
+from limnos.rooms.console.http.home_needs import HomeNeeds, NeedLine
 from limnos.rooms.console.http.page_requests import PageRequest
 from limnos.rooms.console.http.rendering import count_text
 from limnos.rooms.maintenance.services.reports import findings_list
@@ -19,7 +19,7 @@ from limnos.services.request.request_scope import RequestScope
 _NAMES: Final = 3
 
 
-async def table_lines(page_request: PageRequest, metalake: str, *, catalogs: Sequence[Node]) -> list[NeedLine]:
+async def table_needs(page_request: PageRequest, metalake: str, *, catalogs: Sequence[Node]) -> HomeNeeds:
     """Return a line for each catalog with tables that need maintenance. One that the caller may not read has none."""
     lines = []
     for node in catalogs:
@@ -39,4 +39,4 @@ async def table_lines(page_request: PageRequest, metalake: str, *, catalogs: Seq
                 what="maintenance", look="warn", icon="wrench", text=text, href=href, detail=findings[0].row.reason
             )
         )
-    return lines
+    return HomeNeeds(tuple(lines))

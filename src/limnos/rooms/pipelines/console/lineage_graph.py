@@ -26,7 +26,7 @@ from limnos.rooms.console.http.rendering import render
 from limnos.rooms.console.http.responses import html_response
 from limnos.rooms.console.http.table_metadata import COLUMNS_MAX, decode_metadata
 from limnos.rooms.console.http.tabs import ObjectHeading, object_frame
-from limnos.services.activity.lineage_graph import (
+from limnos.rooms.pipelines.services.lineage_graph import (
     GraphQuery,
     LineageArc,
     LineageGraphPart,

@@ -21,10 +21,12 @@ from limnos.rooms.console.http.rendering import count_text, duration_text, rende
 from limnos.rooms.console.http.responses import html_response
 from limnos.rooms.console.http.tabs import Chip
 from limnos.rooms.pipelines.console.states import message_text, result_chip, state_chip, steps_picture
+from limnos.rooms.pipelines.services.declarations import pipeline_load
+from limnos.rooms.pipelines.services.findings import findings_list
 from limnos.services.request.request_scope import RequestScope
-from limnos.services.runs.pipelines import pipeline_load, pipelines_list
+from limnos.services.runs.pipelines import pipelines_list
 from limnos.services.runs.run_access import RunView
-from limnos.services.runs.run_lists import findings_list, runs_list
+from limnos.services.runs.run_lists import runs_list
 from limnos.services.runs.runs import run_load
 
 RUNS_SHOWN: Final = 50

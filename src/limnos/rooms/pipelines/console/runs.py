@@ -35,11 +35,12 @@ from limnos.rooms.pipelines.console.pipelines import (
 )
 from limnos.rooms.pipelines.console.states import message_text, reads_of, result_chip, state_chip, steps_picture
 from limnos.rooms.pipelines.console.table_links import link_of, table_links
+from limnos.rooms.pipelines.services.declarations import pipeline_load
+from limnos.rooms.pipelines.services.held_runs import RunOutput, branches_remove, held_run_publish, run_outputs
+from limnos.rooms.pipelines.services.run_attempts import run_finish
 from limnos.services.iceberg.restricted_tables import document_for_caller, table_visibility
-from limnos.services.runs.pipelines import pipeline_load
 from limnos.services.runs.run_access import RunView
-from limnos.services.runs.runs import run_cancel, run_finish, run_load
-from limnos.services.transactions.held_runs import RunOutput, branches_remove, held_run_publish, run_outputs
+from limnos.services.runs.runs import run_cancel, run_load
 
 _ROW: Final = 44
 _WIDTH_MIN: Final = 0.5

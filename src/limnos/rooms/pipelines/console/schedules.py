@@ -25,7 +25,13 @@ from limnos.rooms.console.http.sheets import (
 )
 from limnos.rooms.console.http.tabs import Chip
 from limnos.rooms.pipelines.console.pipelines import pipeline_url
-from limnos.services.runs.schedules import ScheduleState, ScheduleView, schedule_pause, schedule_state, schedules_list
+from limnos.rooms.pipelines.services.schedules import (
+    ScheduleState,
+    ScheduleView,
+    schedule_pause,
+    schedule_state,
+    schedules_list,
+)
 
 _CHIPS: Final = {
     ScheduleState.PAUSED: ("warn", "alert"),

@@ -12,7 +12,6 @@ from hashlib import blake2b
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.formats.openlineage import events_read
 from limnos.http.admin.bodies import names_of
 from limnos.http.admin.numbers import number_of
 from limnos.http.request import Request
@@ -22,8 +21,9 @@ from limnos.http.routing import LONG_BODY_BYTES, Route
 from limnos.http.times import instant
 from limnos.model.errors import BadRequest
 from limnos.names import display
-from limnos.services.activity import lineage
-from limnos.services.activity.lineage_graph import (
+from limnos.rooms.pipelines.formats.openlineage import events_read
+from limnos.rooms.pipelines.services import lineage
+from limnos.rooms.pipelines.services.lineage_graph import (
     DEPTH_MAX,
     GraphQuery,
     LineageArc,

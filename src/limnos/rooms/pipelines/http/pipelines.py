@@ -18,9 +18,10 @@ from limnos.http.routing import Route
 from limnos.http.times import instant
 from limnos.model.errors import BadRequest
 from limnos.rooms.pipelines.http.runs import encode_finding, parse_page
+from limnos.rooms.pipelines.services import declarations, findings
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
-from limnos.services.runs import pipelines, run_lists
+from limnos.services.runs import pipelines
 from limnos.services.runs.pipelines import PipelineVersion
 
 _ALL = "/api/limnos/v1/metalakes/{m}/pipelines"
@@ -40,7 +41,7 @@ async def pipeline_put(request: Request, ctx: Context) -> Response:
     """Create a pipeline, or a new version if the declaration has changed."""
     metalake, name = names_of(request)
     body = Request.decode(await request.body(), PipelinePut)
-    version = await pipelines.pipeline_put(
+    version = await declarations.pipeline_put(
         ctx, metalake=metalake, name=name, declaration=bytes(body.declaration), comment=body.comment
     )
     return json_response(_encode(version))
@@ -59,13 +60,13 @@ async def pipeline_load(request: Request, ctx: Context) -> Response:
     version = None if text is None else number_of(text)
     if text is not None and not version:
         raise BadRequest(f"'{text[:50]}' is not a version of a pipeline: give a number from 1")
-    return json_response(_encode(await pipelines.pipeline_load(ctx, metalake=metalake, name=name, version=version)))
+    return json_response(_encode(await declarations.pipeline_load(ctx, metalake=metalake, name=name, version=version)))
 
 
 async def pipeline_drop(request: Request, ctx: Context) -> Response:
     """Drop a pipeline with its runs, unless a run is in progress."""
     metalake, name = names_of(request)
-    await pipelines.pipeline_drop(ctx, metalake=metalake, name=name)
+    await declarations.pipeline_drop(ctx, metalake=metalake, name=name)
     return json_response({"dropped": name})
 
 
@@ -76,7 +77,7 @@ async def findings_list(request: Request, ctx: Context) -> Response:
     """
     metalake, name = names_of(request)
     before, limit = parse_page(request)
-    findings, following = await run_lists.findings_list(
+    results, following = await findings.findings_list(
         ctx,
         metalake=metalake,
         pipeline=name,
@@ -85,7 +86,7 @@ async def findings_list(request: Request, ctx: Context) -> Response:
         before=before,
         limit=limit,
     )
-    entries = [encode_finding(each) | {"run": each.run, "run_state": each.state} for each in findings]
+    entries = [encode_finding(each) | {"run": each.run, "run_state": each.state} for each in results]
     return json_response({"findings": entries, "next": None if following is None else str(following)})
 
 

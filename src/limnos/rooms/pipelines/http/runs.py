@@ -22,8 +22,9 @@ from limnos.http.routing import Route
 from limnos.http.times import instant
 from limnos.model.errors import BadRequest
 from limnos.model.runs import PipelineRun, RuleFinding, RunStepState
+from limnos.rooms.pipelines.services import run_attempts, runners
 from limnos.services.request.context import Context
-from limnos.services.runs import run_lists, runners, runs
+from limnos.services.runs import run_lists, runs
 from limnos.services.runs.run_access import RunView
 
 _LAKE = "/api/limnos/v1/metalakes/{m}"
@@ -177,7 +178,7 @@ async def run_start(request: Request, ctx: Context) -> Response:
         RunStepState(name=each.name, reads=_text(each.reads), output=each.output, state="waiting", attempt=0)
         for each in body.steps
     ]
-    begin = runs.RunBegin(
+    begin = run_attempts.RunBegin(
         uuid=body.id,
         holder=body.holder,
         lease_ms=_lease_ms(body.lease_s),
@@ -186,7 +187,7 @@ async def run_start(request: Request, ctx: Context) -> Response:
         steps=tuple(steps),
         version=body.version,
     )
-    return json_response(_encode(await runs.run_start(ctx, metalake=metalake, pipeline=pipeline, begin=begin)))
+    return json_response(_encode(await run_attempts.run_start(ctx, metalake=metalake, pipeline=pipeline, begin=begin)))
 
 
 def _lease_ms(lease_s: float) -> int:
@@ -220,11 +221,11 @@ def parse_page(request: Request) -> tuple[int, int]:
     """Parse the page token and the page size. Raises BadRequest if either is invalid."""
     page, limit = request.query("page"), request.query("limit")
     before = ID_MAX if not page else number_of(page)
-    count = LIMIT if not limit else number_of(limit, runs.PAGE_MAX)
+    count = LIMIT if not limit else number_of(limit, run_lists.PAGE_MAX)
     if before is None:
         raise BadRequest(f"'{page[:50] if page else ''}' is not a page token: send the 'next' of the previous page")
     if not count:
-        raise BadRequest(f"Query parameter limit must be a number from 1 to {runs.PAGE_MAX}")
+        raise BadRequest(f"Query parameter limit must be a number from 1 to {run_lists.PAGE_MAX}")
     return before, count
 
 
@@ -295,7 +296,7 @@ async def run_resume(request: Request, ctx: Context) -> Response:
     metalake, uuid = names_of(request)
     body = Request.decode(await request.body(), RunResume)
     lease_ms = _lease_ms(body.lease_s)
-    view = await runs.run_resume(
+    view = await run_attempts.run_resume(
         ctx, metalake=metalake, uuid=uuid, holder=body.holder, lease_ms=lease_ms, after=body.after
     )
     return json_response(_encode(view, whole=False))
@@ -305,7 +306,7 @@ async def run_finish(request: Request, ctx: Context) -> Response:
     """Set the outcome of a run: `failed`, `cancelled`, `held` or `discarded`."""
     metalake, uuid = names_of(request)
     body = Request.decode(await request.body(), RunFinish)
-    view = await runs.run_finish(
+    view = await run_attempts.run_finish(
         ctx, metalake=metalake, uuid=uuid, attempt=body.attempt, state=body.state, message=body.message
     )
     return json_response(_encode(view, whole=False))

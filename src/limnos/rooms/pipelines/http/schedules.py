@@ -13,9 +13,9 @@ from limnos.http.routing import Route
 from limnos.http.times import instant
 from limnos.model.errors import BadRequest
 from limnos.model.schedules import ScheduleTerms
+from limnos.rooms.pipelines.services import schedules
+from limnos.rooms.pipelines.services.schedules import COUNT_MAX, ScheduleView
 from limnos.services.request.context import Context
-from limnos.services.runs import schedules
-from limnos.services.runs.schedules import COUNT_MAX, ScheduleView
 
 _ONE = "/api/limnos/v1/metalakes/{m}/pipelines/{p}/schedule"
 

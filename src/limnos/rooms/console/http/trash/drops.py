@@ -6,11 +6,13 @@ The services make all access decisions.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Final
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final, Protocol, cast
 from urllib.parse import urlencode
 
 from limnos.http.response import Response
+from limnos.manifests.installed import installed_rooms
+from limnos.manifests.manifest import load
 from limnos.model.declared_kinds import DECLARED_KINDS
 from limnos.model.errors import BadRequest, UnsupportedOperation
 from limnos.model.kinds import Kind
@@ -19,9 +21,8 @@ from limnos.rooms.console.http.addresses import ObjectAddress, parse_address
 from limnos.rooms.console.http.frame import Link, crumbs_of, icon_of
 from limnos.rooms.console.http.page_requests import ConsoleRoute, PageRequest
 from limnos.rooms.console.http.responses import redirect
-from limnos.rooms.console.http.sheets import FormView, SheetPage, sheet_response
+from limnos.rooms.console.http.sheets import FormView, Sheet, SheetPage, sheet_response
 from limnos.rooms.console.http.tabs import Fact, drop_path, facts_of, object_frame
-from limnos.rooms.console.http.trash.readers import readers_sheets
 from limnos.services.catalog.catalogs import catalog_drop
 from limnos.services.catalog.children import ChildrenRequest
 from limnos.services.catalog.filesets import fileset_drop
@@ -36,6 +37,15 @@ from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import LANCE, format_of, is_sourced
 
 Drop = Callable[[Context, ObjectAddress], Awaitable[object]]
+
+
+class RoomSheets(Protocol):
+    """Reads what a room says about an object that is to be dropped."""
+
+    def __call__(self, page_request: PageRequest, address: ObjectAddress) -> Awaitable[Sequence[Sheet]]:
+        """Return tables for the page."""
+
+
 COUNTED: Final = 1000
 """The maximum number of children of a namespace that its page counts."""
 DAY_MS: Final = 86_400_000
@@ -95,9 +105,18 @@ async def drop_page(page_request: PageRequest) -> Response:
             forms=() if warning else (form,),
             facts=(Fact(label="Path", text=path, is_code=True), *facts_of(details)),
             cancel=own.href,
-            sheets=await readers_sheets(page_request, address),
+            sheets=await _room_sheets(page_request, address),
         ),
     )
+
+
+async def _room_sheets(page_request: PageRequest, address: ObjectAddress) -> tuple[Sheet, ...]:
+    """Return what the rooms that are on say about an object that is to be dropped."""
+    sheets: list[Sheet] = []
+    for room in installed_rooms().manifests:
+        if room.drop_sheets and room.name not in page_request.site.rooms_off:
+            sheets += await cast("RoomSheets", load(room.drop_sheets))(page_request, address)
+    return tuple(sheets)
 
 
 async def drop(page_request: PageRequest) -> Response:

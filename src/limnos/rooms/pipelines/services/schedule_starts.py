@@ -26,12 +26,12 @@ from limnos.model.jobs import FAILED, LOST_MESSAGES, QUEUED, TemplateJob
 from limnos.model.kinds import Kind
 from limnos.model.permits import upkeep_permit
 from limnos.model.schedules import Schedule
+from limnos.rooms.pipelines.services.changed_inputs import inputs_changed
+from limnos.rooms.pipelines.services.due_times import LATE_MS, look_ms, next_due_ms
 from limnos.services.request.context import Context
 from limnos.services.request.node_services import NodeServices
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
-from limnos.services.runs.changed_inputs import inputs_changed
-from limnos.services.runs.due_times import LATE_MS, look_ms, next_due_ms
 from limnos.services.runs.job_rules import PIPELINE, JobWork
 from limnos.store.activity.schedules import schedules_due
 from limnos.store.identity.principals import principal_by_id_read

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What needs the user on the first page: runs, refusals, pictures, the first steps; and what others must not see."""
+"""What needs the user on the first page: runs, refusals, pictures; and what others must not see."""
 
 from __future__ import annotations
 
 import pytest
 
 from limnos.model.runs import PipelineRun
-from limnos.rooms.console.http.home_needs import DAY_MS, run_bars
+from limnos.rooms.console.http.home_needs import DAY_MS
+from limnos.rooms.pipelines.console.home_needs import run_bars
 from limnos.services.runs.run_access import RunView
 from tests.http.driver import API, DriverNode, grant
 from tests.rooms.console.http.visitor import ConsoleVisitor, text_of
@@ -130,21 +131,3 @@ def test_pipelines_and_runs_have_their_names_and_links(lake: DriverNode) -> None
     assert "job template" not in results.text
     assert "name=nyc" in palette
     assert begin(lake).status == 409
-
-
-def test_an_empty_lake_has_first_steps(node: DriverNode) -> None:
-    """A lake without a table says how to begin, for those who may with a link; the steps go with the first object."""
-    admin = ConsoleVisitor(node).sign_in()
-    grant(node, "ana", "use_catalog", kind="CATALOG", on="main")
-    form = "/console/create-namespace/catalog/lake/main"
-
-    first = admin.read("/console/")
-    other = ConsoleVisitor(node).sign_in("ana").read("/console/")
-    assert "Begin here" in first.text
-    assert form in first.hrefs
-    assert first.faults == []
-    assert "Ask an owner of the catalog main" in other.text
-    assert form not in other.hrefs
-    admin.post(form, {"name": "shop", "comment": ""})
-
-    assert "Begin here" not in admin.read("/console/").text

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from limnos.formats.openlineage import EventDataset
-from limnos.services.activity.lineage_datasets import datasets_find
+from limnos.rooms.pipelines.formats.openlineage import EventDataset
+from limnos.rooms.pipelines.services.lineage_datasets import datasets_find
 from limnos.services.lookup.visibility import UsableCatalogs, usable_catalogs_of
 from limnos.services.request.request_scope import RequestScope
 from tests.inprocess import LAKE

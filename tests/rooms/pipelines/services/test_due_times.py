@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from limnos.model.errors import BadRequest
 from limnos.model.schedules import ScheduleTerms
-from limnos.services.runs.due_times import (
+from limnos.rooms.pipelines.services.due_times import (
     LOOK_MS,
     calendar_of,
     due_times,

@@ -10,10 +10,10 @@ import pytest
 from limnos.app.task_kinds import KINDS
 from limnos.files import allow_everything
 from limnos.model.permits import upkeep_permit
+from limnos.rooms.pipelines.services.declarations import pipeline_put
+from limnos.rooms.pipelines.services.run_attempts import RunBegin, run_finish, run_start
 from limnos.rooms.pipelines.tasks import PRUNE_RUNS, RUNS_AT_ONCE
 from limnos.services.request.task_context import TaskContext
-from limnos.services.runs.pipelines import pipeline_put
-from limnos.services.runs.runs import RunBegin, run_finish, run_start
 from tests.inprocess import LAKE
 from tests.services.conftest import ServiceDesk
 

@@ -12,7 +12,7 @@ from limnos.names import display
 from limnos.rooms.console.http.addresses import ObjectAddress
 from limnos.rooms.console.http.page_requests import PageRequest
 from limnos.rooms.console.http.sheets import Sheet, SheetCell, SheetColumn
-from limnos.services.activity.lineage_graph import GraphQuery, LineageVertex, lineage_graph
+from limnos.rooms.pipelines.services.lineage_graph import GraphQuery, LineageVertex, lineage_graph
 
 LISTED_MAX = 50
 

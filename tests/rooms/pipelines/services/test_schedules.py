@@ -14,13 +14,13 @@ from uuid import uuid4
 
 import pytest
 
+from limnos.formats.schedule_files import BYTES_MAX
 from limnos.model.jobs import LOST_MESSAGE, JobOutput
 from limnos.model.permits import upkeep_permit
 from limnos.model.schedules import ScheduleTerms
-from limnos.services.runs.due_times import calendar_of
+from limnos.rooms.pipelines.services.due_times import calendar_of
+from limnos.rooms.pipelines.services.schedule_starts import schedules_step
 from limnos.services.runs.job_rules import JOB_RULES, JobRules
-from limnos.services.runs.schedule_starts import schedules_step
-from limnos.services.runs.schedules import BYTES_MAX, files_decode, files_encode
 from limnos.store.activity.future_times import stored_times_repair
 from limnos.store.sql import Sql
 from tests.http.conftest import empty_database, fresh, node  # noqa: F401 - fixtures
@@ -258,13 +258,6 @@ def test_unusable_files_are_refused(node: DriverNode, files: dict[str, bytes], w
     assert answer.status == 400
     assert words in answer.body.decode()
     assert node.get(f"{LAKE}/pipelines/p/schedule").status == 404
-
-
-def test_encoded_files_equal_the_files() -> None:
-    """Files of any bytes are stored and read."""
-    files = {"p.yaml": b"pipeline: p", "sql/part.sql": bytes(range(256))}
-
-    assert files_decode(files_encode(files, file="p.yaml")) == files
 
 
 @pytest.mark.parametrize("seed", range(6))

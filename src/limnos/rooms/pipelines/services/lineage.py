@@ -17,13 +17,13 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.formats.iceberg.field_names import NOTHING, FieldNames, field_names
-from limnos.formats.openlineage import ColumnLink, EventDataset, EventLineage, EventOutput
 from limnos.formats.openlineage_namespaces import PREFIX
 from limnos.model.decisions import Decision
 from limnos.model.errors import NotFound, NotInUse, PermissionDenied
 from limnos.model.kinds import Kind
 from limnos.model.permits import Permit
-from limnos.services.activity.lineage_datasets import ResolvedDataset, datasets_find
+from limnos.rooms.pipelines.formats.openlineage import ColumnLink, EventDataset, EventLineage, EventOutput
+from limnos.rooms.pipelines.services.lineage_datasets import ResolvedDataset, datasets_find
 from limnos.services.lookup.visibility import UsableCatalogs, chain_of, require_nodes_cached, usable_catalogs_of
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope

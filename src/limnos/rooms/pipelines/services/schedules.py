@@ -7,7 +7,6 @@ the rights that its user has at the time of each run (`schedule_starts`). Decisi
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Mapping
 from enum import Enum
 from typing import Final, NamedTuple
@@ -15,19 +14,19 @@ from typing import Final, NamedTuple
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.formats.iceberg.json_types import preview_value
+from limnos.formats.schedule_files import files_encode
 from limnos.model.decisions import Decision
 from limnos.model.entities import Node
-from limnos.model.errors import BadRequest, NotFound, PermissionDenied
+from limnos.model.errors import NotFound, PermissionDenied
 from limnos.model.jobs import ENDED, SUCCEEDED
 from limnos.model.kinds import Kind
 from limnos.model.permits import Permit
 from limnos.model.schedules import Schedule, ScheduleTerms
+from limnos.rooms.pipelines.services.due_times import LATE_MS, calendar_of, look_ms, next_due_ms, terms_check
 from limnos.services.identity.tokens import origin_of, require_minting
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
-from limnos.services.runs.due_times import LATE_MS, calendar_of, look_ms, next_due_ms, terms_check
 from limnos.services.runs.job_rules import JOB_RULES
 from limnos.services.runs.pipelines import pipeline_find, pipelines_list, require_pipeline_type
 from limnos.services.runs.run_access import caller_identity, now_ms_of
@@ -35,10 +34,6 @@ from limnos.store.activity.schedules import schedule_read, schedules_read
 from limnos.store.activity.template_jobs import job_by_id_read
 from limnos.store.tx import Tx
 
-FILES_MAX: Final = 200
-BYTES_MAX: Final = 512 << 10
-"""The maximum size of a schedule's files together, in bytes."""
-PATH_MAX: Final = 400
 COUNT_MAX: Final = 20
 """The maximum number of due times of a schedule in an answer."""
 CALENDAR_MAX: Final = 200
@@ -91,35 +86,6 @@ class ScheduleChange(msgspec.Struct, frozen=True, kw_only=True):
 
     pipeline: Node
     user: tuple[str, int]
-
-
-def files_encode(files: Mapping[str, bytes], *, file: str) -> bytes:
-    """Check the files of a schedule and encode them for the store; `files_decode` decodes them.
-
-    Raises BadRequest for a path outside of the pipeline's directory, too many or too large files, or if `file` is not
-    among them.
-    """
-    if len(files) > FILES_MAX or sum(map(len, files.values())) > BYTES_MAX:
-        raise BadRequest(
-            f"A schedule has at most {FILES_MAX} files with {BYTES_MAX >> 10} KiB together: put the pipeline into a"
-            " directory of its own, without data"
-        )
-    for path in files:
-        parts = path.split("/")
-        if len(path) > PATH_MAX or not path.isprintable() or "\\" in path or {"", ".", ".."} & set(parts):
-            raise BadRequest(
-                f"{preview_value(path)} is not a path inside of the pipeline's directory: write it as sql/part.sql"
-            )
-        if any("/".join(parts[:end]) in files for end in range(1, len(parts))):
-            raise BadRequest(f"{preview_value(path)} is inside of another file of the schedule")
-    if file not in files:
-        raise BadRequest(f"{preview_value(file)} is not among the files: send the pipeline's file with them")
-    return zlib.compress(msgspec.msgpack.encode(files))
-
-
-def files_decode(text: bytes) -> dict[str, bytes]:
-    """Decode the files of a schedule."""
-    return msgspec.msgpack.decode(zlib.decompress(text), type=dict[str, bytes])
 
 
 async def schedule_put(

@@ -24,7 +24,7 @@ from tests.http.iceberg.wire import (
     snapshot,
     view_path,
 )
-from tests.services.runs.test_schedules import (
+from tests.rooms.pipelines.services.test_schedules import (
     HOUR_MS,
     LAKE,
     NOON,

@@ -15,7 +15,6 @@ from urllib.parse import SplitResult, urlsplit
 
 from limnos.access.actions import Action
 from limnos.files.locations import normalise
-from limnos.formats.openlineage import EventDataset
 from limnos.formats.openlineage_namespaces import mapped_path
 from limnos.model.decisions import SecurableChain
 from limnos.model.errors import BadRequest, NotFound, PermissionDenied, ServiceUnavailable
@@ -23,6 +22,7 @@ from limnos.model.kinds import Kind
 from limnos.names import display, iceberg
 from limnos.names.errors import InvalidName
 from limnos.names.parts import check_levels
+from limnos.rooms.pipelines.formats.openlineage import EventDataset
 from limnos.services.lookup.change_publishing import ChangesOutdated
 from limnos.services.lookup.visibility import (
     ATTEMPTS_MAX,
