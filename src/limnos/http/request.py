@@ -7,9 +7,9 @@ Must not know protocols. Names stay raw bytes until a protocol's codec reads the
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, MutableMapping
 from functools import lru_cache
-from typing import Final, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
@@ -309,11 +309,18 @@ class Request:
         return _decode(data, part)
 
 
+@lru_cache(maxsize=1024)
+def _decoder(shape: Hashable) -> msgspec.json.Decoder[Any]:
+    """Return the decoder of a type, which msgspec would build anew at each call for a union of types."""
+    return msgspec.json.Decoder(cast("type", shape))
+
+
 def _decode(data: bytes, shape: type[T]) -> T:
     try:
-        return msgspec.json.decode(data, type=shape)
+        result: T = _decoder(cast("Hashable", shape)).decode(data)
     except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadRequest(f"Malformed json request: {error}") from None
+    return result
 
 
 def _is_costly(data: bytes) -> bool:
