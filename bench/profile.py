@@ -223,24 +223,27 @@ class Sampler:
             frame = frame.f_back
         self.total.update(seen)
 
+    def print_costs(self, count: int, each_us: float, *, top: int) -> None:
+        """Print the functions and lines of `count` requests that took `each_us` of CPU."""
+        per = each_us / max(1, self.count)
+        print(f"\n{self.count:,} samples of {count:,} requests at {each_us:.1f} µs; µs per request by function:\n")
+        print(f"{'own':>8}  {'with callees':>12}  function")
+        for where, ticks in self.own.most_common(top):
+            print(f"{ticks * per:8.2f}  {self.total[where] * per:12.2f}  {_where(*where)}")
+        print("\nwith callees, in the product:\n")
+        inside = [(where, ticks) for where, ticks in self.total.most_common() if "/limnos/" in where[0]]
+        for where, ticks in inside[:top]:
+            print(f"{'':8}  {ticks * per:12.2f}  {_where(*where)}")
+        print("\nlines:\n")
+        for where, ticks in self.own_line.most_common(top // 2):
+            print(f"{ticks * per:8.2f}  {'':12}  {_where(*where)}")
+
 
 async def _sample(caller: Caller, calls: Iterator[Call], options: argparse.Namespace) -> None:
     before = time.process_time_ns()
     with Sampler() as sampler:
         count = await caller.calls(calls, at_once=options.at_once, until=_deadline(options.seconds))
-    each_us = (time.process_time_ns() - before) / count / 1000
-    per = each_us / max(1, sampler.count)
-    print(f"\n{sampler.count:,} samples of {count:,} requests at {each_us:.1f} µs; µs per request by function:\n")
-    print(f"{'own':>8}  {'with callees':>12}  function")
-    for where, ticks in sampler.own.most_common(options.top):
-        print(f"{ticks * per:8.2f}  {sampler.total[where] * per:12.2f}  {_where(*where)}")
-    print("\nwith callees, in the product:\n")
-    inside = [(where, ticks) for where, ticks in sampler.total.most_common() if "/limnos/" in where[0]]
-    for where, ticks in inside[: options.top]:
-        print(f"{'':8}  {ticks * per:12.2f}  {_where(*where)}")
-    print("\nlines:\n")
-    for where, ticks in sampler.own_line.most_common(options.top // 2):
-        print(f"{ticks * per:8.2f}  {'':12}  {_where(*where)}")
+    sampler.print_costs(count, (time.process_time_ns() - before) / count / 1000, top=options.top)
 
 
 def _print(profile: cProfile.Profile, count: int, top: int) -> None:

@@ -54,18 +54,22 @@ class Client:
         self._server = server
         self._connection = http.client.HTTPConnection(server.host, server.port, timeout=300)
 
-    def ask(self, method: str, path: str, body: object = None, *, user: str | None = None) -> bytes:
-        """Send a request, as the admin or as a user. Raises LoadError unless it succeeds."""
+    def ask(
+        self, method: str, path: str, body: object = None, *, user: str | None = None, text: bytes | None = None
+    ) -> bytes:
+        """Send a request with a body of JSON, or with a `text`, as the admin or as a user. Raises LoadError unless it
+        succeeds.
+        """
         proof = f"Bearer {self._server.admin_token}"
         if user is not None:
             proof = f"Basic {base64.b64encode(f'{user}:'.encode()).decode()}"
         headers = {"Authorization": proof, "Content-Type": "application/json"}
-        self._connection.request(method, path, None if body is None else json.dumps(body), headers)
+        self._connection.request(method, path, text if body is None else json.dumps(body), headers)
         response = self._connection.getresponse()
-        text = response.read()
+        answer = response.read()
         if response.status >= 300:
-            raise LoadError(f"{response.status} for {method} {path}: {text[:600].decode(errors='replace')}")
-        return text
+            raise LoadError(f"{response.status} for {method} {path}: {answer[:600].decode(errors='replace')}")
+        return answer
 
     def find(self, question: str, *, user: str = ADMIN, limit: int = 50) -> dict[str, object]:
         """Search."""
