@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from limnos.files import AllowedStorage, allow_everything, read_within, refuse_alias
+from limnos.files import AllowedStorage, allow_everything, local, read_within, real_path, refuse_alias
 from limnos.model.errors import BadRequest, MissingFile, TooLarge
 
 
@@ -92,3 +93,22 @@ def test_location_through_link_to_other_location_is_refused(root: Path, tmp_path
     for name in ("root/link", "root/way/in", "root/way/deep/x", "entry/link"):
         with pytest.raises(BadRequest, match="symbolic link"):
             refuse_alias(f"file://{tmp_path}/{name}", roots)
+
+
+@pytest.mark.parametrize("name", ["in", "none", "link/in", "link/none", "loop", "broken", "in (deleted)", "pipe", "."])
+@pytest.mark.parametrize("has_proc", [True, False])
+def test_real_path_equals_that_of_the_standard_library(
+    root: Path, monkeypatch: pytest.MonkeyPatch, name: str, *, has_proc: bool
+) -> None:
+    """Paths of files, missing files, links, loops and pipes are resolved as `os.path.realpath` does, also without
+    /proc.
+    """
+    (root / "link").symlink_to(root.parent / "root")
+    (root / "loop").symlink_to("loop")
+    (root / "broken").symlink_to("none")
+    (root / "in (deleted)").write_bytes(b"")
+    os.mkfifo(root / "pipe")
+    if not has_proc:
+        monkeypatch.setattr(local, "_PATH_ONLY", None)
+
+    assert real_path(f"file://{root}/{name}".removesuffix("/.")) == f"file://{os.path.realpath(root / name)}"

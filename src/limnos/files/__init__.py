@@ -26,5 +26,5 @@ from limnos.files.locations import (
 )
 from limnos.files.ranges import RangeReader, ReadBudget, open_ranges
 from limnos.files.stores import LOCAL_FILES, FileStore, store_for
-from limnos.files.symbolic_links import LocalRoots, leads_within, read_within, refuse_alias
+from limnos.files.symbolic_links import LocalRoots, ReadFile, leads_within, read_within, refuse_alias
 from limnos.files.thread_shares import ThreadShares, run_in_own_thread

@@ -97,19 +97,20 @@ class AllowedStorage(NamedTuple):
         Raises OutsideRoots otherwise, BadRequest for a malformed location. If a command-line flag can allow the
         location, the message contains it.
         """
-        if is_within(location, self.own_directories) and not self.covers(location):
+        if self.covers(location):
+            return
+        if is_within(location, self.own_directories):
             raise OutsideRoots(
                 f"Location {location} is in the server's own directory, where only its warehouse may have tables:"
                 " choose another",
                 location=location,
             )
-        if not self.covers(location):
-            normal = normalise(location)
-            raise OutsideRoots(
-                f"Location {location} is not below a root that this server allows: choose another, or ask the server's"
-                f" operator to start it with --allow-root {normal} (setting storage.allowed_roots)",
-                location=location,
-            )
+        normal = normalise(location)
+        raise OutsideRoots(
+            f"Location {location} is not below a root that this server allows: choose another, or ask the server's"
+            f" operator to start it with --allow-root {normal} (setting storage.allowed_roots)",
+            location=location,
+        )
 
     def check_endpoints(self, properties: Mapping[str, str]) -> None:
         """Check that a catalog's properties name only allowed object stores.

@@ -28,6 +28,9 @@ from limnos.model.errors import AlreadyExists
 
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _OPEN: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # a named pipe must not block the reader forever
+_PATH_ONLY: Final = os.O_PATH | os.O_CLOEXEC if hasattr(os, "O_PATH") else None
+_DELETED: Final = " (deleted)"
+"""What Linux appends to the path of a deleted file."""
 _READ_SIZE: Final = 1 << 20
 _NO_LINKS: Final = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
 _PATHS_MAX: Final = 8192
@@ -306,8 +309,28 @@ def path_of(location: str) -> str:
 
 
 def real_path(location: str) -> str:
-    """Return a local location with all symbolic links resolved, as a location."""
-    return f"file://{os.path.realpath(_path(location))}"
+    """Return a local location with all symbolic links resolved, as a location. Its last parts need not exist."""
+    path = _path(location)
+    return f"file://{_kernel_path(path) or os.path.realpath(path)}"
+
+
+def _kernel_path(path: str) -> str | None:
+    """Return the path of an existing file without links, as the kernel states it for a descriptor: three calls, where
+    `os.path.realpath` needs one for each level. None if it does not exist, or if the kernel does not state a path.
+    """
+    if _PATH_ONLY is None:
+        return None
+    try:
+        descriptor = os.open(path, _PATH_ONLY)  # opens neither devices nor pipes
+    except (OSError, ValueError):
+        return None
+    try:
+        result = os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115 - names may be any bytes
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+    return result if result.startswith("/") and not result.endswith(_DELETED) else None
 
 
 def sweep_empty(location: str, beat: Callable[[], None]) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 from limnos.files import file_errors
 from limnos.files.allowed_storage import AllowedStorage
@@ -16,6 +17,13 @@ from limnos.files.local import real_path
 from limnos.files.locations import is_local, is_within, normalise
 from limnos.files.stores import LOCAL_FILES
 from limnos.model.errors import BadRequest, MissingFile
+
+
+class ReadFile(NamedTuple):
+    """The content of a file, and whether its path may contain symbolic links."""
+
+    data: bytes
+    has_links: bool = True
 
 
 class LocalRoots:
@@ -63,12 +71,16 @@ class LocalRoots:
 
         Raises MissingFile if there is none, TooLarge if it is longer than `bytes_max`.
         """
+        return self.read_resolved(location, bytes_max=bytes_max).data
+
+    def read_resolved(self, location: str, *, bytes_max: int | None = None) -> ReadFile:
+        """Read a whole file as `read` does. Returns also whether links are on its path."""
         result = self.resolve(location)
         if result == normalise(location):
-            return LOCAL_FILES.read(location, bytes_max=bytes_max)
+            return ReadFile(LOCAL_FILES.read(location, bytes_max=bytes_max), has_links=False)
         try:
             # The resolved path, because the links may have changed since the check.
-            return LOCAL_FILES.read(result, bytes_max=bytes_max)
+            return ReadFile(LOCAL_FILES.read(result, bytes_max=bytes_max))
         except MissingFile:
             raise file_errors.missing_error(location) from None
 

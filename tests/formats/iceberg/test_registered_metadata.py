@@ -329,4 +329,4 @@ def test_columns_are_collected_once_for_all_specs(monkeypatch: pytest.MonkeyPatc
 
     check_registrable({**appended(1), "partition-specs": specs, "default-spec-id": 0, "last-partition-id": 1049})
 
-    assert len(collected) == 2
+    assert len(collected) == 1

@@ -7,13 +7,13 @@ Must not know stores or commits. Source: Iceberg specification, "Table Metadata 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from limnos.formats.iceberg.draft import HERE
 from limnos.formats.iceberg.json_types import INT_MAX, Json, hashable, integer_at, objects_at, optional_integer_at
 from limnos.formats.iceberg.metadata import rows
-from limnos.formats.iceberg.schema import columns
+from limnos.formats.iceberg.schema import SchemaColumns, columns
 from limnos.formats.iceberg.stored_schemas import refuse_null, refuse_unreadable
 from limnos.formats.iceberg.update_snapshots import next_row_id
 from limnos.model.errors import BadRequest
@@ -75,20 +75,22 @@ def check_ids(metadata: Json) -> None:
             seen.add(number)
 
 
-def check_counters(metadata: Json) -> None:
+def check_counters(metadata: Json, *, columns_of: Callable[[Json], SchemaColumns] = columns) -> None:
     """Raise BadRequest if a counter is below an id that is in use: the next commit would use the id again, and rows
     would have the values of two columns, or partitions or row ids of two.
     """
-    for key, highest in counters(metadata):
+    for key, highest in counters(metadata, columns_of=columns_of):
         stated = optional_integer_at(metadata, key, where=HERE)
         if stated is not None and stated < highest:
             raise BadRequest(f"{HERE}: {key} {stated} is below {highest}, which is in use")
 
 
-def counters(metadata: Json) -> Iterator[tuple[str, int]]:
-    """Yield each counter of a document with the lowest value that it may have. Raises BadRequest."""
+def counters(metadata: Json, *, columns_of: Callable[[Json], SchemaColumns] = columns) -> Iterator[tuple[str, int]]:
+    """Yield each counter of a document with the lowest value that it may have. `columns_of` checks and indexes a
+    schema. Raises BadRequest.
+    """
     schemas = rows(metadata, "schemas")
-    yield "last-column-id", max((columns(each).highest_id for each in schemas), default=0)
+    yield "last-column-id", max((columns_of(each).highest_id for each in schemas), default=0)
     fields = [one for spec in rows(metadata, "partition-specs") for one in objects_at(spec, "fields", where=HERE)]
     numbers = (integer_at(one, "field-id", where=f"{HERE}, partition-specs") for one in fields)
     yield "last-partition-id", max(numbers, default=0)

@@ -8,7 +8,7 @@ one of them cannot read is refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache, partial
+from functools import partial
 from itertools import pairwise
 from typing import Final, Literal, NamedTuple
 from uuid import UUID
@@ -123,11 +123,12 @@ def _parts(metadata: Json) -> Iterator[_Part]:
         partial(_check_name_mapping, metadata),
         f"set or remove property '{NAME_MAPPING}' (set-properties, remove-properties)",
     )
-    yield from _layout_parts(shaped)
+    schemas = _CheckedSchemas()
+    yield from _layout_parts(shaped, schemas)
     yield from _snapshot_parts(shaped)
     yield from _file_parts(shaped)
-    for check in (registered_counters.check_ids, registered_counters.check_counters):
-        yield _Part(partial(check, shaped))
+    yield _Part(partial(registered_counters.check_ids, shaped))
+    yield _Part(partial(registered_counters.check_counters, shaped, columns_of=schemas.columns))
     yield _Part(partial(registered_counters.check_last_change, shaped))
 
 
@@ -180,13 +181,30 @@ def _check_uuid(text: str) -> None:
         raise BadRequest(f"{HERE}: table-uuid '{preview_value(text)}' is not a UUID") from None
 
 
-def _layout_parts(metadata: Json) -> Iterator[_Part]:
+class _CheckedSchemas:
+    """The columns of a document's schemas, which several parts need: a file may have thousands of specs and columns."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Json, SchemaColumns]] = {}
+        """By the identity of the schema, which the entry holds."""
+
+    def columns(self, schema: Json) -> SchemaColumns:
+        """Check a schema at its first use, and return its columns. Raises BadRequest."""
+        known = self._known.get(id(schema))
+        if known is None:
+            known = self._known[id(schema)] = (schema, columns(schema))
+        return known[1]
+
+
+def _layout_parts(metadata: Json, schemas: _CheckedSchemas) -> Iterator[_Part]:
     for key, id_key, default in _DEFAULTS:
         yield _Part(partial(_check_default, metadata, key, id_key=id_key, default=default))
     for schema in objects_at(metadata, "schemas", where=HERE):
-        yield _Part(partial(_check_schema, schema), _removal("schema", schema, metadata=metadata))
-    # Once for all specs: a file may have thousands of specs, and thousands of columns.
-    current = cache(lambda: columns(current_schema(metadata)))
+        yield _Part(partial(_check_schema, schema, schemas), _removal("schema", schema, metadata=metadata))
+
+    def current() -> SchemaColumns:
+        return schemas.columns(current_schema(metadata))
+
     rename = "rename the column (add-schema with its other name, set-current-schema -1)"
     yield _Part(lambda: check_column_names(current()), rename)
     for spec in objects_at(metadata, "partition-specs", where=HERE):
@@ -210,8 +228,8 @@ def _check_last_partition_id(metadata: Json) -> None:
     integer_at(metadata, "last-partition-id", where=HERE, low=0, high=INT_MAX)
 
 
-def _check_schema(schema: Json) -> None:
-    columns(schema)
+def _check_schema(schema: Json, schemas: _CheckedSchemas) -> None:
+    schemas.columns(schema)
     refuse_unreadable(schema, HERE)
 
 

@@ -17,6 +17,7 @@ from limnos.formats.iceberg.types import PrimitiveType, parse_primitive
 from limnos.model.errors import BadRequest
 
 _SPACED: Final = ("decimal", "fixed", "geometry", "geography")
+_DEFAULTS: Final = frozenset(("initial-default", "write-default"))
 _COMPACT: Final = re.compile(r"decimal\([0-9]+,\s*[0-9]+\)|fixed\[[0-9]+\]")
 """The spellings of decimals and fixed types that PyIceberg reads."""
 
@@ -86,6 +87,8 @@ def refuse_unreadable(value: object, where: str) -> None:
     if value.get("identifier-field-ids", ()) is None:
         raise _null_error(where, "identifier-field-ids")
     for one in value.get("fields") or ():
+        if type(one["type"]) is str and not one["type"].startswith(_SPACED) and _DEFAULTS.isdisjoint(one):
+            continue  # an ordinary field, without the message that another one may need
         field = f"{where}, field '{one['name']}'"
         for key in ("initial-default", "write-default"):
             if key in one and one[key] is None:

@@ -28,12 +28,10 @@ from limnos.services.catalog.tables import NewTable, TableCreate, new_table_of, 
 from limnos.services.iceberg import tables
 from limnos.services.iceberg.dataset_fence import DatasetGuard, check_dataset_commit, dataset_guard_of
 from limnos.services.iceberg.former_columns import EndedNames, ended_names_of, restrictions_follow
-from limnos.services.iceberg.registered_tables import RegisteredTable, table_read_new
+from limnos.services.iceberg.registered_tables import RegisteredTable, table_read_new, tables_read_new
 from limnos.services.iceberg.snapshot_pins import pins_check, removed_snapshots
 from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_of
-from limnos.services.request.concurrency.parallel import map_concurrently
 from limnos.services.request.context import Context
-from limnos.services.request.files import AT_ONCE
 from limnos.services.request.idempotency import RepeatedRequest
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
@@ -231,8 +229,8 @@ async def tables_register(
     if not new_tables:
         return frozenset()
     place = next(iter(drafts.values())).place  # all are in one catalog
-    read = await map_concurrently(new_tables, lambda each: _read(ctx, place, registration=each), at_once=AT_ONCE)
-    ready = [each for each in read if each is not None]
+    read = await tables_read_new(ctx, place, locations=[each.metadata_location for each in new_tables])
+    ready = [_ReadTable(each, table) for each, table in zip(new_tables, read, strict=True) if table is not None]
 
     def decide(request_view: RequestView) -> Permit[TablesRegister]:
         now, decisions = _decide(request_view, [each.registration for each in ready])
@@ -258,14 +256,6 @@ async def tables_register(
     except (LimnosError, RepeatedRequest):
         return frozenset()
     return frozenset(each.registration.key for each in ready)
-
-
-async def _read(ctx: Context, place: CatalogStorage, *, registration: TableRegistration) -> _ReadTable | None:
-    try:
-        table = await table_read_new(ctx, place, metadata_location=registration.metadata_location)
-    except LimnosError:
-        return None
-    return _ReadTable(registration, table)
 
 
 def _decide(

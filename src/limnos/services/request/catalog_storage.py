@@ -65,8 +65,8 @@ class CatalogStorage(NamedTuple):
         """Return the default location of a table. It contains no names and is unique to the table."""
         return f"{self.warehouse}/{table_uuid.replace('-', '')}"
 
-    def normal_location(self, location: str, table_uuid: str) -> str:
-        """Return the normal form of a new table's location.
+    def normal_location(self, location: str, table_uuid: str, *, has_links: bool = True) -> str:
+        """Return the normal form of a new table's location. `has_links` is false if no symbolic link is on its path.
 
         Raises:
             OutsideRoots: The location is outside of the roots of the catalog or of the server.
@@ -81,9 +81,9 @@ class CatalogStorage(NamedTuple):
         key, home = place_key(location), None if self.home is None else place_key(self.home)
         if home is not None and relation_of(key, home) in (LocationRelation.SAME, LocationRelation.ABOVE):
             raise BadRequest(f"Location {location} contains the catalog's warehouse: choose one below it")
-        if self.allowed.holds_server_files(location) or self.allowed.holds_server_files(key):
+        if any(self.allowed.holds_server_files(each) for each in {location, key}):
             raise BadRequest(f"Location {location} contains the server's own directory: choose another")
-        if is_local(location):
+        if has_links and is_local(location):
             refuse_alias(location, self.roots)
         normal = normalise(location)
         if home is not None and _NAMESPACE.fullmatch(key.removeprefix(f"{home}/")):

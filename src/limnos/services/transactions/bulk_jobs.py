@@ -10,7 +10,7 @@ again.
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from hashlib import blake2b
 from typing import Final, Literal, NamedTuple, Protocol
 
@@ -65,21 +65,23 @@ class BulkItem(Protocol):
 
 
 class PlacedItem(NamedTuple):
-    """An item of a job: its position, its text, the request that records it for the audit, and the item or an error."""
+    """An item of a job: its position, its text, and the item or an error."""
 
     position: int
     text: bytes
-    requester: AuditedRequest
     item: BulkItem | LimnosError
 
 
 class ItemOutcome(NamedTuple):
-    """The outcome of an item. `is_repeated`: an earlier request of the job has executed it."""
+    """The outcome of an item. `is_repeated`: an earlier request of the job has executed it. `requester` records it for
+    the audit, if it was executed by itself.
+    """
 
     placed: PlacedItem
     state: ItemState
     error: LimnosError | None = None
     is_repeated: bool = False
+    requester: AuditedRequest | None = None
 
 
 class JobCaller(NamedTuple):
@@ -119,18 +121,23 @@ async def job_caller(ctx: Context, metalake: str) -> JobCaller:
 
 
 async def bulk_run(
-    ctx: Context, metalake: str, *, job: str, items: Sequence[PlacedItem]
+    ctx: Context,
+    metalake: str,
+    *,
+    job: str,
+    items: Sequence[PlacedItem],
+    new_requester: Callable[[], AuditedRequest],
 ) -> AsyncGenerator[list[ItemOutcome], None]:
     """Execute items, and yield their outcomes in order, a few at a time.
 
-    An error of one item is its outcome and does not end the others. Raises as `job_caller`.
+    `new_requester` makes the request that records one item for the audit. An error of one item is its outcome and does
+    not end the others. Raises as `job_caller`.
     """
     caller = await job_caller(ctx, metalake)
     known = await _known_fingerprints(ctx, caller, job=job, items=items)
-    run = _PartRun(ctx, metalake, job=job, caller=caller, known=known)
+    run = _PartRun(ctx, metalake, job=job, caller=caller, known=known, new_requester=new_requester)
     for wave in _waves(items):
-        await run.register_tables(wave)
-        yield await map_concurrently(wave, run.run_item, at_once=AT_ONCE)
+        yield await run.run_wave(wave)
 
 
 async def _known_fingerprints(
@@ -172,18 +179,31 @@ class _PartRun:
         job: str,
         caller: JobCaller,
         known: dict[str, bytes],
+        new_requester: Callable[[], AuditedRequest],
     ) -> None:
         self.ctx = ctx
+        self.new_requester = new_requester
         self.metalake = metalake
         self.job = job
         self.caller = caller
         self.known = known
         """The fingerprints of items that earlier requests executed, by key."""
-        self.registered: set[IdempotencyKey] = set()
-        """The keys of items whose tables this request registered in groups."""
 
-    async def register_tables(self, wave: Sequence[PlacedItem]) -> None:
-        """Register the tables of a wave in groups, as far as nothing is refused."""
+    async def run_wave(self, wave: Sequence[PlacedItem]) -> list[ItemOutcome]:
+        """Execute items that may run at the same time: tables to register in groups, the others one by one."""
+        registered = await self._register_tables(wave)
+        if not registered:
+            return await map_concurrently(wave, self._run_item, at_once=AT_ONCE)
+        rest = [each for each in wave if each.position not in registered]
+        outcomes = iter(await map_concurrently(rest, self._run_item, at_once=AT_ONCE))
+        return [
+            ItemOutcome(placed=each, state="made") if each.position in registered else next(outcomes) for each in wave
+        ]
+
+    async def _register_tables(self, wave: Sequence[PlacedItem]) -> set[int]:
+        """Register the tables of a wave in groups, as far as nothing is refused. Returns the positions of the items."""
+        positions: dict[IdempotencyKey, int] = {}
+        registered: set[int] = set()
         by_catalog: dict[str, list[TableRegistration]] = {}
         for placed in wave:
             file = None if isinstance(placed.item, Exception) else placed.item.registered_file
@@ -194,21 +214,23 @@ class _PartRun:
                     fingerprint=_fingerprint(placed.text), operation="bulk", status=_STATUS, object_id=None, body=None
                 )
                 by_catalog.setdefault(catalog, []).append(TableRegistration(path, location, key, outcome))
+                positions[key] = placed.position
         for catalog, some in by_catalog.items():
             for group in [some[at : at + GROUP_MAX] for at in range(0, len(some), GROUP_MAX)]:
                 scope = RequestScope(self.metalake, catalog)
-                self.registered |= await tables_register(self.ctx, scope, registrations=group, lifetime_ms=LIFETIME_MS)
+                keys = await tables_register(self.ctx, scope, registrations=group, lifetime_ms=LIFETIME_MS)
+                registered.update([positions[key] for key in keys])
+        return registered
 
-    async def run_item(self, placed: PlacedItem) -> ItemOutcome:
+    async def _run_item(self, placed: PlacedItem) -> ItemOutcome:
         """Execute an item once."""
         if isinstance(placed.item, Exception):
-            return ItemOutcome(placed, "refused", placed.item)
+            return ItemOutcome(placed=placed, state="refused", error=placed.item)
         key, fingerprint = self.caller.key(self.job, position=placed.position), _fingerprint(placed.text)
-        if key in self.registered:
-            return ItemOutcome(placed, "made")
         if key.text in self.known:
             return _repeated(placed, self.known[key.text], fingerprint=fingerprint)
-        own = Context(self.ctx.services, self.ctx.credential, self.ctx.request_id, audited_request=placed.requester)
+        requester = self.new_requester()
+        own = Context(self.ctx.services, self.ctx.credential, self.ctx.request_id, audited_request=requester)
         own.active = self.ctx.active
         own.once = IdempotentRequest(key, fingerprint, operation="bulk", status=_STATUS, lifetime_ms=LIFETIME_MS)
         try:
@@ -216,10 +238,10 @@ class _PartRun:
         except RepeatedRequest as repeated:
             return _repeated(placed, repeated.outcome.fingerprint, fingerprint=fingerprint)
         except (ServiceUnavailable, StateUnknown) as error:
-            return ItemOutcome(placed, "failed", error)
+            return ItemOutcome(placed=placed, state="failed", error=error, requester=requester)
         except LimnosError as error:
-            return ItemOutcome(placed, "refused", error)
-        return ItemOutcome(placed, "made" if is_made else "same")
+            return ItemOutcome(placed=placed, state="refused", error=error, requester=requester)
+        return ItemOutcome(placed=placed, state="made" if is_made else "same", requester=requester)
 
 
 def _fingerprint(text: bytes) -> bytes:
@@ -255,5 +277,5 @@ def _other_items() -> KeyReused:
 
 def _repeated(placed: PlacedItem, known: bytes, *, fingerprint: bytes) -> ItemOutcome:
     if known != fingerprint:
-        return ItemOutcome(placed, "refused", _other_items())
-    return ItemOutcome(placed, "made", is_repeated=True)
+        return ItemOutcome(placed=placed, state="refused", error=_other_items())
+    return ItemOutcome(placed=placed, state="made", is_repeated=True)

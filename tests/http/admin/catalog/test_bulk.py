@@ -110,6 +110,34 @@ def test_each_item_has_its_outcome(lake: DriverNode) -> None:
     assert [each["index"] for each in outcomes_of(send(lake, *items, after=100))] == list(range(100, 170))
 
 
+def test_links_and_foreign_locations_are_refused_within_a_group(lake: DriverNode) -> None:
+    """Items of one group are checked as single requests are: a table behind a link, a file outside of the roots, and a
+    document whose location is elsewhere are refused, and their neighbours are registered.
+    """
+    good, behind, elsewhere, outside, also = files(lake, 5)
+    ext = lake.data.parent / "ext"
+    real = Path(behind.removeprefix("file://")).parent.parent
+    (ext / "alias").symlink_to(real)
+    document = json.loads(Path(behind.removeprefix("file://")).read_text())
+    alias = f"file://{ext}/alias/metadata/{Path(behind).name}"
+    Path(behind.removeprefix("file://")).write_text(json.dumps({**document, "location": f"file://{ext}/alias"}))
+    far = Path(elsewhere.removeprefix("file://"))
+    far.write_text(json.dumps({**json.loads(far.read_text()), "location": f"file://{lake.data.parent}/srv/x"}))
+    secret = lake.data.parent / "secret.metadata.json"
+    secret.write_bytes(Path(outside.removeprefix("file://")).read_bytes())
+    link = ext / "out.metadata.json"
+    link.symlink_to(secret)
+    locations = [good, alias, behind, elsewhere, f"file://{link}", f"file://{ext}/none.metadata.json", also]
+
+    answer = send(lake, *[registered(f"t{number}", each) for number, each in enumerate(locations)])
+
+    refused = ["bad-request", "bad-request", "outside-roots", "missing-file", "missing-file"]
+    assert words_of(answer) == ["made", *[f"refused {code}" for code in refused], "made"]
+    lines = outcomes_of(answer)
+    assert all("is a symbolic link to another location" in each["message"] for each in lines[1:3])
+    assert lines[4]["message"].replace("out.metadata", "none.metadata") == lines[5]["message"]
+
+
 def test_item_is_executed_once_in_its_job(lake: DriverNode) -> None:
     """A part that is sent again executes nothing again, and another item at the same position is refused."""
     first, second = files(lake, 2)

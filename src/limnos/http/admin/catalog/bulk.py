@@ -7,6 +7,7 @@ Has no business rules. A client sends a long job in parts, in order, and continu
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -60,18 +61,18 @@ async def bulk(request: Request, ctx: Context) -> Response:
         raise BadRequest(f"A request has 1 to {ITEMS_MAX} items, one JSON object a line, not {len(lines)}")
     if atomic:
         return await _atomic(ctx, metalake, job=job, lines=lines)
-    items = [_placed(request, line, position=position) for position, line in enumerate(lines, after)]
+    items = [_placed(line, position=position) for position, line in enumerate(lines, after)]
     return await begun_stream_response(_outcomes(request, ctx, metalake=metalake, job=job, items=items), _LINES)
 
 
-def _placed(request: Request, line: bytes, *, position: int) -> PlacedItem:
+def _placed(line: bytes, *, position: int) -> PlacedItem:
     """Decode an item. One that cannot be decoded has its error in place of the item."""
     item: BulkItem | BadRequest
     try:
         item = Request.decode(line, AnyItem)  # type: ignore[arg-type]  # a union of structs is a type for msgspec
     except BadRequest as error:
         item = error
-    return PlacedItem(position, line, _request_of_item(request), item)
+    return PlacedItem(position, line, item)
 
 
 def _request_of_item(request: Request) -> Request:
@@ -97,7 +98,8 @@ async def _outcomes(
     request: Request, ctx: Context, *, metalake: str, job: str, items: Sequence[PlacedItem]
 ) -> AsyncGenerator[bytes, None]:
     counts = {"made": 0, "same": 0, _REFUSED: 0, "failed": 0}
-    async for outcomes in bulk_run(ctx, metalake, job=job, items=items):
+    requester = partial(_request_of_item, request)
+    async for outcomes in bulk_run(ctx, metalake, job=job, items=items, new_requester=requester):
         for each in outcomes:
             counts[each.state] += 1
             _record(request, ctx, outcome=each)
@@ -107,7 +109,9 @@ async def _outcomes(
 
 def _record(request: Request, ctx: Context, *, outcome: ItemOutcome) -> None:
     """Record a refused item in the audit as a single request. Transactions have recorded the changes."""
-    own = outcome.placed.requester
+    if outcome.requester is None and outcome.error is None:
+        return
+    own = outcome.requester or _request_of_item(request)
     if not isinstance(own, Request):
         return
     request.has_changed = request.has_changed or own.has_changed
