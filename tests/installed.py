@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterator
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from limnos.services.request.node_services import NodeServices
 
 ROOT = Path(__file__).parents[1]
+_PACKAGE = re.compile(r"^(?:from|import) limnos\.(\w+)", re.MULTILINE)
 _IMPORT = re.compile(r"^(?:from|import) (?:limnos|tests)\.rooms\.(\w+)", re.MULTILINE)
 _HELPERS = re.compile(r"^(?:from|import) ((?:tests|scripts)[\w.]*)(?: import (?:\(([^)]+)|(.+)))?", re.MULTILINE)
 _REFERENCE = re.compile(r"limnos\.rooms\.(\w+)")
@@ -29,9 +31,19 @@ def has_room(name: str) -> bool:
 
 @cache
 def lacks_room(module: Path) -> bool:
-    """Return whether a module imports from a room that is not installed, itself or by helpers that it imports."""
+    """Return whether a module imports from a room that is not installed, or from a package that such a room has, itself
+    or by helpers that it imports.
+    """
     source = module.read_text(encoding="utf-8")
-    return not all(map(has_room, _IMPORT.findall(source))) or any(map(lacks_room, _helpers_of(source)))
+    if not all(map(has_room, _IMPORT.findall(source))) or not all(map(_has_package, _PACKAGE.findall(source))):
+        return True
+    return any(map(lacks_room, _helpers_of(source)))
+
+
+@cache
+def _has_package(name: str) -> bool:
+    """Return whether the product has a module or a package directly below `limnos`: it may be that of a room."""
+    return find_spec(f"limnos.{name}") is not None
 
 
 def _helpers_of(source: str) -> Iterator[Path]:

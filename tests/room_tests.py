@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tests of rooms: `python -m tests.room_tests lance` prints their modules, and `make test ROOM=lance` runs them.
 
-No list is kept by hand. A room's sources are its package below `limnos.rooms` with its manifest, and then every module
-that only modules of the room import or name. Its tests are those that mirror these sources; those with the name of the
-room, or of a protocol of its manifest, in their path; and those in a folder of tests/ that is called like a section of
-its settings. `python -m tests.room_tests --changed` prints the tests of each room that differs from main. Knows nothing
-of pytest.
+No list is kept by hand. A room's sources are its package below `limnos.rooms` with its manifest, the packages that the
+manifest names, and then every module that only modules of the room import or name. Its tests are those that mirror
+these sources; those with the name of the room, or of a protocol of its manifest, in their path; and those in a folder
+of tests/ that is called like a section of its settings. `python -m tests.room_tests --changed` prints the tests of each
+room that differs from main. Knows nothing of pytest.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ def own_modules(room: str, graph: Mapping[str, Iterable[str]]) -> set[str]:
     for module, names in graph.items():
         for name in names:
             importers[name].add(module)
-    own = {module for module in graph if f"{module}.".startswith(f"limnos.rooms.{room}.")}
+    packages = [each for manifest in installed_rooms().manifests if manifest.name == room for each in manifest.packages]
+    folders = (f"limnos.rooms.{room}.", *(f"{package}." for package in packages))
+    own = {module for module in graph if f"{module}.".startswith(folders)}
     while more := {module for module, users in importers.items() if module not in own and users <= own}:
         own |= more
     return own

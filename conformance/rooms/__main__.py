@@ -2,8 +2,8 @@
 """`conformance/run rooms [ROOM…]`: starts a server without each room, switched off and deleted, and asks the others.
 
 For each room two servers are started on a new data directory: one with `rooms.off`, and one from a copy of the source
-without the room's folder. The addresses of the room must be 404, those of all others must answer. Prints CPU and memory
-of the started server beside one with all rooms. Exit code 1 if something is wrong.
+without the room's folders. The addresses of the room must be 404, those of all others must answer. Prints CPU and
+memory of the started server beside one with all rooms. Exit code 1 if something is wrong.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ import sys
 import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
+
+from limnos.manifests.installed import installed_rooms
 
 ROOT: Final = Path(__file__).parents[2]
 OWN: Final = "/api/limnos/v1/metalakes/lake"
@@ -92,6 +94,24 @@ def start(source: Path, **variables: str) -> Start:
         return Start((int(used[11]) + int(used[12])) / TICKS, memory_kb // 1024, statuses)
 
 
+def folders_of(room: str) -> list[str]:
+    """Return the folders of a room below the sources: its own, and those of packages that its manifest names."""
+    manifest = next(each for each in installed_rooms().manifests if each.name == room)
+    return [package.replace(".", "/") for package in (f"limnos.rooms.{room}", *manifest.packages)]
+
+
+@contextmanager
+def without(source: Path, folders: Sequence[str], *, away: Path) -> Iterator[None]:
+    """Move folders of a source tree away until the block ends."""
+    for number, name in enumerate(folders):
+        (source / name).rename(away.with_name(f"{away.name}{number}"))
+    try:
+        yield
+    finally:
+        for number, name in enumerate(folders):
+            away.with_name(f"{away.name}{number}").rename(source / name)
+
+
 def problems(room: str, server: Start) -> list[str]:
     """Return which addresses answer otherwise than they should without a room."""
     off = {ADDRESSES[each] for each in {room, *WITHIN.get(room, ())} if each in ADDRESSES}
@@ -117,11 +137,10 @@ def main() -> int:
         )
         failures = len(problems("", base))
         for room in chosen:
-            copy, away = source / "limnos/rooms" / room, Path(folder) / "away"
+            away = Path(folder) / "away"
             servers = {f"{room} off": start(source, LIMNOS__ROOMS__OFF=room)}
-            copy.rename(away)
-            servers[f"{room} deleted"] = start(source)
-            away.rename(copy)
+            with without(source, folders_of(room), away=away):
+                servers[f"{room} deleted"] = start(source)
             for name, server in servers.items():
                 wrong = problems(room, server)
                 failures += len(wrong)

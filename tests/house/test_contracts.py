@@ -42,11 +42,11 @@ UPWARDS = {
     "view": "access",
     "access": "services",
     "services": "spark",
-    "spark": "pipeline",
-    "pipeline": "http",
+    "spark": "http",
     "http": "app",
     "app": "cli",
-    "cli": "rooms",
+    "cli": "pipeline",
+    "pipeline": "rooms",
     "rooms": "testing",
 }
 """Each room and one above or beside it, which it must not import."""

@@ -174,6 +174,22 @@ def contracts() -> list[dict[str, Any]]:
     return cast("list[dict[str, Any]]", settings["tool"]["importlinter"]["contracts"])
 
 
+def test_packages_of_a_room_are_imported_by_the_room_alone() -> None:
+    """A package that a manifest names exists, and no other part of the product imports it."""
+    sources = {
+        ".".join(file.relative_to(ROOT / "src").with_suffix("").parts): file.read_text(encoding="utf-8")
+        for file in (ROOT / "src").rglob("*.py")
+    }
+    owners = {package: room for room in ROOMS for package in room.packages}
+
+    assert "limnos.pipeline" in owners
+    for package, room in owners.items():
+        imports = re.compile(rf"^ *(?:from|import) {re.escape(package)}\b", re.MULTILINE)
+        own = tuple(f"{each}." for each in (f"limnos.rooms.{room.name}", *room.packages))
+        assert f"{package}.__init__" in sources
+        assert [each for each in sources if not each.startswith(own) and imports.search(sources[each])] == []
+
+
 @of_rooms
 def test_a_manifest_imports_manifests_alone(room: Manifest) -> None:
     """Reading a manifest imports no code of its room."""

@@ -200,6 +200,8 @@ class Manifest(NamedTuple):
       `limnos.rooms.console.http.sheets.Sheet`s for the page of the console that drops an object.
     - `offers`: modules of the room that routes and pages of other rooms may import. Only the part of the product that
       this room serves loads those routes and pages, so they need this room and not the other way round.
+    - `packages`: packages beside the room's folder that belong to it, because programs of users import them by name.
+      Only the room imports them.
     - `docs`: its pages of the documentation, below docs/.
     - `connectors`: catalogs of external systems.
     """
@@ -231,6 +233,7 @@ class Manifest(NamedTuple):
     home: tuple[HomeEntry, ...] = ()
     drop_sheets: str = ""
     offers: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
     docs: tuple[str, ...] = ()
     connectors: tuple[ConnectorEntry, ...] = ()
 

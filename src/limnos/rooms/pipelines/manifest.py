@@ -154,6 +154,7 @@ MANIFEST: Final = Manifest(
     ),
     home=(HomeEntry(needs="limnos.rooms.pipelines.console.home_needs:pipeline_needs", place=10),),
     drop_sheets="limnos.rooms.pipelines.console.readers:readers_sheets",
+    packages=("limnos.pipeline",),
     docs=(
         "start/pipelines.md",
         "guides/run-pipelines.md",
