@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 _PACKAGE = re.compile(r"^(?:from|import) limnos\.(\w+)", re.MULTILINE)
 _IMPORT = re.compile(r"^(?:from|import) (?:limnos|tests)\.rooms\.(\w+)", re.MULTILINE)
-_HELPERS = re.compile(r"^(?:from|import) ((?:tests|scripts)[\w.]*)(?: import (?:\(([^)]+)|(.+)))?", re.MULTILINE)
+_HELPERS = re.compile(
+    r"^(?:from|import) ((?:tests|scripts|examples)[\w.]*)(?: import (?:\(([^)]+)|(.+)))?", re.MULTILINE
+)
 _REFERENCE = re.compile(r"limnos\.rooms\.(\w+)")
 
 
@@ -47,7 +49,7 @@ def _has_package(name: str) -> bool:
 
 
 def _helpers_of(source: str) -> Iterator[Path]:
-    """Yield the modules of tests and scripts that a source text imports at its top."""
+    """Yield the modules of tests, scripts and examples that a source text imports at its top."""
     for package, several, some in _HELPERS.findall(source):
         folder = ROOT.joinpath(*package.split("."))
         for file in (folder, *(folder / name for name in re.findall(r"\w+", several or some))):

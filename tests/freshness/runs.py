@@ -13,28 +13,35 @@ from typing import TYPE_CHECKING
 from limnos.access.actions import Action
 from limnos.model.decisions import ChainLink
 from limnos.model.kinds import Kind
-from limnos.rooms.pipelines.services import declarations, run_attempts
 from limnos.services.request.property_edits import PropertyEdits
 from limnos.services.runs import job_templates, pipelines, runs
+from tests.installed import has_room, room_part
 
 if TYPE_CHECKING:
     from limnos.services.request.context import Context
     from limnos.services.request.request_view import RequestView
     from tests.freshness.world import StoryWorld, Work
 
+_SERVICES = "limnos.rooms.pipelines.services"
+_declare = room_part(f"{_SERVICES}.declarations:pipeline_put")
+_drop = room_part(f"{_SERVICES}.declarations:pipeline_drop")
+_begin = room_part(f"{_SERVICES}.run_attempts:RunBegin")
+_start = room_part(f"{_SERVICES}.run_attempts:run_start")
+_finish = room_part(f"{_SERVICES}.run_attempts:run_finish")
 PIPELINES = ("daily", "hourly")
 _LEASE_MS = 5_000
 
 
 def pipeline_declare(world: StoryWorld, ctx: Context) -> Work:
     """Declare a pipeline, new or unchanged."""
-    return declarations.pipeline_put(
+    work: Work = _declare(
         ctx,
         metalake=world.metalake(),
         name=pipeline(world),
         declaration=b'{"n": %d}' % world.dice.randint(1, 3),
         comment=None,
     )
+    return work
 
 
 def pipeline_rename(world: StoryWorld, ctx: Context) -> Work:
@@ -45,12 +52,13 @@ def pipeline_rename(world: StoryWorld, ctx: Context) -> Work:
 
 def pipeline_drop(world: StoryWorld, ctx: Context) -> Work:
     """Drop a pipeline without running runs."""
-    return declarations.pipeline_drop(ctx, metalake=world.metalake(), name=pipeline(world))
+    work: Work = _drop(ctx, metalake=world.metalake(), name=pipeline(world))
+    return work
 
 
 def run_start(world: StoryWorld, ctx: Context) -> Work:
     """Start a run. It is refused while another one is running."""
-    begin = run_attempts.RunBegin(
+    begin = _begin(
         uuid=str(uuid.UUID(int=world.dice.getrandbits(128))),
         holder="node:1",
         lease_ms=_LEASE_MS,
@@ -58,7 +66,8 @@ def run_start(world: StoryWorld, ctx: Context) -> Work:
         options="{}",
         steps=(),
     )
-    return run_attempts.run_start(ctx, metalake=world.metalake(), pipeline=pipeline(world), begin=begin)
+    work: Work = _start(ctx, metalake=world.metalake(), pipeline=pipeline(world), begin=begin)
+    return work
 
 
 def run_end(world: StoryWorld, ctx: Context) -> Work:
@@ -68,7 +77,8 @@ def run_end(world: StoryWorld, ctx: Context) -> Work:
     if world.dice.random() < 0.5:
         return runs.run_cancel(ctx, metalake=world.metalake(), uuid=run)
     state = world.dice.choice(("failed", "held", "discarded"))
-    return run_attempts.run_finish(ctx, metalake=world.metalake(), uuid=run, attempt=1, state=state, message=None)
+    work: Work = _finish(ctx, metalake=world.metalake(), uuid=run, attempt=1, state=state, message=None)
+    return work
 
 
 def pipeline(world: StoryWorld) -> str:
@@ -91,3 +101,11 @@ def list_pipeline_questions(name: str) -> tuple[Callable[[RequestView], object],
         lambda request_view: pipelines.pipeline_find(request_view, name),
         may_run,
     )
+
+
+MUTATIONS: dict[Callable[[StoryWorld, Context], Work], int] = (
+    {pipeline_declare: 5, pipeline_rename: 2, pipeline_drop: 1, run_start: 4, run_end: 3}
+    if has_room("pipelines")
+    else {}
+)
+"""The operations with their weights; none without the room."""

@@ -51,9 +51,9 @@ from limnos.services.upkeep import trash
 from limnos.view.cache_miss import require_fact
 from limnos.view.keys import rules_key
 from tests.backends import Query
-from tests.freshness import namespace_objects
+from tests.freshness import namespace_objects, runs
 from tests.freshness.runs import list_pipeline_questions as asked_of_pipelines
-from tests.freshness.runs import pipeline, pipeline_declare, pipeline_drop, pipeline_rename, run_end, run_start
+from tests.freshness.runs import pipeline
 from tests.inprocess import ADMIN, ICEBERG, LAKE, add_catalog, new_table
 from tests.installed import room_part
 
@@ -696,11 +696,7 @@ _MUTATIONS: dict[Callable[[StoryWorld, Context], Work], int] = {
     tag_rename: 1,
     tag_drop: 1,
     tag_associate: 5,
-    pipeline_declare: 5,
-    pipeline_rename: 2,
-    pipeline_drop: 1,
-    run_start: 4,
-    run_end: 3,
+    **runs.MUTATIONS,
     **namespace_objects.MUTATIONS,
 }
 _FOCUS: dict[Callable[[StoryWorld, Context], Work], int] = {

@@ -21,7 +21,7 @@ import psutil
 from limnos.client import Client
 from limnos.client.operation.maintenance_values import MaintenanceOperation
 from tests.integration.live import LIMNOS, LiveServer
-from tests.pipeline.cluster import command_line
+from tests.spark.cluster import command_line
 
 TOKEN = re.compile(r"lim_\d+_[\w-]{10,}")
 WITHIN_S = 900

@@ -22,7 +22,7 @@ from limnos.client import Client
 from tests.integration.live import LiveServer, serving
 from tests.integration.maintenance_executors import WITHIN_S, TokenWatch, operation_of, wait_for, working
 from tests.integration.test_maintenance_spark import ended, files, make_files, sum_of
-from tests.pipeline.cluster import cluster, command_line, connect_server, free_port
+from tests.spark.cluster import cluster, command_line, connect_server, free_port
 
 pytestmark = [
     pytest.mark.room("maintenance"),

@@ -13,9 +13,9 @@ from pyspark.sql import SparkSession
 
 from limnos.client import Client
 from tests.integration.live import LiveServer
-from tests.pipeline.cluster import SparkCluster, cluster, environment
 from tests.pipeline.run.shop import ROWS, opened
 from tests.pipeline.run.test_kills import Driver
+from tests.spark.cluster import SparkCluster, cluster, environment
 
 pytestmark = [
     pytest.mark.heavy,

@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 
 from limnos.client import Client
 from tests.integration.live import LiveServer
-from tests.pipeline.cluster import SparkConnectServer, connect_server, end
 from tests.pipeline.run.shop import ROWS, opened
 from tests.pipeline.run.test_kills import Driver
+from tests.spark.cluster import SparkConnectServer, connect_server, end
 
 pytestmark = [
     pytest.mark.heavy,
