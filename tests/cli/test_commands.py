@@ -456,6 +456,27 @@ def test_user_commands_send_one_request_each(  # noqa: PLR0917 - one column per 
     assert (fake.calls, fake.asked[0].body) == ([call], body)
 
 
+@pytest.mark.parametrize("kind, command", [("user", ("user", "remove")), ("group", ("group", "delete"))])
+def test_own_role_of_a_removed_holder_is_named(
+    fake: FakeServer, limnos: Run, kind: str, command: tuple[str, str]
+) -> None:
+    """A removal names the own role of the user or group, which stays, and the command that deletes it."""
+    fake.on("GET", f"{OWN}/metalakes/lake/search?q=owner%3A%22ben%22&limit=3", {"hits": []})
+    fake.on("DELETE", f"{M}/{kind}s/ben", {"removed": True})
+    privilege = {"name": "select_table", "condition": "allow"}
+    securable = {"fullName": "main.raw.t", "type": "table", "privileges": [privilege]}
+    fake.on(
+        "GET",
+        f"{M}/roles/{kind}%3Aben",
+        {"role": {"name": f"{kind}:ben", "properties": {}, "securableObjects": [securable]}},
+    )
+
+    done = limnos(*command, "ben", "--yes", "--output", "table")
+
+    assert done.code == 0, done.err
+    assert f"note: role {kind}:ben stays, with 1 grants: 'limnos delete role {kind}:ben' deletes it" in done.err
+
+
 @pytest.mark.parametrize("owned", [True, False])
 def test_removed_user_leaves_objects_that_are_named(fake: FakeServer, limnos: Run, owned: bool) -> None:
     """A removal names objects that the user owns, because they remain without an owner; without any it prints none."""

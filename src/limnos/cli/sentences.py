@@ -19,6 +19,46 @@ from typing import Final, NamedTuple
 from limnos.cli.foreign_flags import PRIVILEGE_ACTIONS
 
 _LINES: Final = """
+alter group GROUP add user|member USER = group add GROUP USER | members are added by 'group add'
+alter group GROUP drop|remove user|member USER = group remove GROUP USER | members are removed by 'group remove'
+alter role NAME = show role NAME | a role has privileges, and no attributes; this shows them
+rotate|renew|reset|refresh credential|credentials|secret|secrets [of|for] USER = create secret USER | a secret is not renewed: create another one, and delete the former by 'limnos delete secret USER ID'
+external-location|external-locations create|add NAME = set PATH --allowed-location URL | locations belong to catalogs, and have no names; the flag replaces the locations that the catalog has
+permission|permissions|grant|grants create|add PATH = grant PRIVILEGE --on PATH --to HOLDER
+create row filter|policy NAME on PATH TEXT..., create policy NAME on PATH using|for TEXT..., create policy NAME on PATH = create restriction NAME PATH --filter CONDITION | rows are restricted by a restriction
+create mask NAME on PATH [TEXT...], create masking|column policy|mask NAME on PATH TEXT... = create restriction NAME PATH --mask COLUMN=ACTION | values are masked by a restriction
+access diff USER OTHER PATH = access diff USER OTHER --at PATH | the object is an option
+access who|holders ACTION PATH = access who PATH --action ACTION | the action is an option
+pipeline status|state|info|history|logs|log PLAIN = list runs PLAIN | this lists the runs of PLAIN, if a pipeline is called so: 'limnos show run RUN' has the steps and findings of one
+pipeline stop|kill|abort PLAIN = list runs PLAIN | a run is cancelled by its id: 'limnos pipeline cancel RUN'; this lists the runs of PLAIN
+pipeline init|new|scaffold|generate [NAME] = pipeline check pipeline.yaml | a pipeline is a file of YAML, which the documentation explains (start/pipelines); this checks one
+pipeline create|add|deploy|register YAML = pipeline run YAML | a pipeline is a file; its first run creates it
+submit|launch|deploy|exec|start YAML = pipeline run YAML
+schedule|cron YAML SENTENCE, pipeline schedule YAML SENTENCE = pipeline schedule YAML --cron SENTENCE | the times are an option of 'pipeline schedule'
+schedule|cron|crontab YAML = pipeline schedule YAML --cron CRON
+cron|crontab NAME = pipeline schedule PIPELINE_FILE --cron CRON | a pipeline is scheduled by its file; NAME is the name of one, or none
+cat|less|more|head|tail|open|edit YAML = pipeline plan YAML | a file of this machine is read by the shell; this shows what the pipeline does
+logs PLAIN = list runs PLAIN | a server writes its log to standard error; this lists the runs of PLAIN, if a pipeline is called so
+clone URL = export lake | tables are copied by engines; a whole metalake by export and import
+login URL USER = login USER --uri URL
+mb NAMESPACE = create namespace NAMESPACE
+select PATH = head PATH
+load|import|ingest|insert PATH LOCAL = show PATH | rows, such as those of LOCAL, are written to a table by engines and by pipelines; this shows PATH
+cp|copy|extract|unload|dump|get PATH LOCAL = head PATH --output csv --rows 200 | rows of a table are written by a shell to a file, such as LOCAL; an engine reads all of them
+copy into PATH = show PATH | rows are written to a table by engines and by pipelines; this shows PATH
+workspace|workspaces|context|contexts ls|list = list profiles
+[mlflow] experiments|experiment list|search = list runs | experiments belong to other tools; this lists the runs of pipelines
+mlflow models list|search = list models
+secrets list-scopes = list secrets USER
+vector|lance search|query PATH = show PATH | vectors are searched by LanceDB's clients; this shows the columns of the table
+lance compact|optimize|vacuum PATH = maintenance run PATH --kind compact
+branch|branches list PATH = show PATH | branches of tables are on the console's page of the object; this shows it
+role add NAME = create role NAME | a role is created, and given by 'limnos grant role NAME --to USER'
+show|describe template|templates NAME = list templates | templates are listed with their programs
+model|models register|link PATH URI = show PATH | versions of a model are linked by limnos.client (models.link) and Gravitino's clients (link_model_version); this shows the model and its versions
+sql \\dt|\\d|\\dt+ = list tables
+sql \\l|\\dn = list namespaces
+sql \\du = list users
 remove|delete|drop|rm|kick [user] USER from [group] GROUP, group rm|delete|drop|del|kick GROUP USER = group remove GROUP USER
 add [user] USER to group GROUP = group add GROUP USER
 add|attach|put|apply tag TAG [to|on] PATH = set tag TAG PATH
@@ -124,7 +164,7 @@ revoke all [privileges] from [user] NAME = show user NAME | there is no revoke o
 [show] grants for|to|of|on user NAME, [show] grants for|to|of NAME, list grants|privileges|permissions for|of|to NAME = access what NAME
 show grants for|to|of|on role NAME, list grants of role NAME = show role NAME
 show grants on table|view|schema|namespace|database|catalog PLACE, list grants on PLACE = access holders PLACE
-config set [KEY] [VALUE], set config [KEY] [VALUE] = server config | settings are set in the configuration file, by variables LIMNOS__ or by flags of 'limnos server start'; this shows them
+config set [KEY] [TEXT...], set config [KEY] [TEXT...] = server config | settings are set in the configuration file, by variables LIMNOS__ or by flags of 'limnos server start'; this shows them
 restrict PATH, restrict table|view PATH = create restriction NAME PATH --filter CONDITION
 restrict PATH to WHO = create restriction NAME PATH --filter CONDITION --to WHO
 mask PATH COLUMN, mask column COLUMN of|in|on PATH, mask column PATH COLUMN = create restriction NAME PATH --mask COLUMN=ACTION
@@ -341,6 +381,9 @@ _FORMS: Final = {
     "DEEP": re.compile(r"[^./`]+(?:\.[^./`]+){3,}"),
     "NAMESPACE": re.compile(r"[^./`]+\.[^./`]+"),
     "PRIVILEGE": re.compile("|".join(PRIVILEGE_ACTIONS)),
+    "PLAIN": re.compile(r"[^\W\d][\w-]*"),
+    "URL": re.compile(r"https?://.*"),
+    "YAML": re.compile(r"\S+\.ya?ml"),
     "RUN_PATH": re.compile(r"run/[0-9a-f-]+"),
     "JOB_PATH": re.compile(r"job/[0-9a-f-]+"),
     "SECRET": re.compile(r".+"),
@@ -403,6 +446,8 @@ _STATEMENTS: Final = frozenset({"query", "sql", "exec", "execute", "run"})
 _CALLER: Final = re.compile(r"\s*select\s+(?:current_user|session_user|user)(?:\s*\(\s*\))?\s*;?\s*", re.IGNORECASE)
 _PROFILED: Final = re.compile(r"\s*explain\s+(?:analyze|analyse|extended)\s+", re.IGNORECASE)
 _READS: Final = re.compile(r"\s*(?:explain\s+)?(?:select|with|values)\s.*", re.IGNORECASE | re.DOTALL)
+_NAMES_ONLY: Final = re.compile(r"\s*select\s+[\w`]+(?:\.[\w`]+)+\s*;?\s*", re.IGNORECASE)
+"""The name of a table where a statement has columns."""
 _WRITES: Final = re.compile(
     r"\s*(?:(?:insert|upsert)\s+into\s+\S+\s+.*|update\s.*\sset\s.*|delete\s+from\s.*)", re.IGNORECASE | re.DOTALL
 )
@@ -493,6 +538,7 @@ def typed_lines() -> list[list[str]]:
     examples |= {"GVFS": "gvfs://fileset/main/raw/f", "CATALOG": "finance", "STORE": "s3://bucket/x"}
     examples |= {"STAGE": "@stage", "NAMESPACE": "main.sales", "PRIVILEGE": "select_table"}
     examples |= {"REVISION": "HEAD~1", "DEEP": "main.raw.t.c"}
+    examples |= {"URL": "http://lake.example:8090", "YAML": "p.yaml"}
     examples |= {"RUN_PATH": "run/1044", "JOB_PATH": "job/77"}
     return [
         [
@@ -520,6 +566,8 @@ def _statement(words: Sequence[str]) -> Proposal | None:
     note = (
         "a statement stands after -c" if words[0].lower() == "sql" else "statements are run by 'limnos sql', in SQL++"
     )
+    if _NAMES_ONLY.fullmatch(text) is not None:
+        return None
     if _WRITES.fullmatch(text) is not None:
         note = "rows are written by engines and SQL++"
     elif _READS.fullmatch(text) is None:

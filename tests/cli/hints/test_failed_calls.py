@@ -183,6 +183,12 @@ def test_hint_without_decision_refers_to_callers_identity() -> None:
             "'limnos list' lists the catalogs: a path begins with one, as CATALOG.raw.weather.orders",
         ),
         (
+            "create model models.shop.m",
+            "Catalog models does not exist in metalake lake",
+            "not-found",
+            "'limnos create catalog models --type model' creates a catalog for it; 'limnos list' lists the existing ones",
+        ),
+        (
             "rename main.hr.people main.sales",
             "A table must be in a namespace: give at least two levels",
             "bad-request",

@@ -374,3 +374,16 @@ def test_metalake_among_reachable_objects_has_its_name(fake: FakeServer, limnos:
     (row,) = limnos("access", "what", "ana").result
 
     assert row == {"path": "lake", "kind": "metalake", "may": "read", "restricted": False}
+
+
+def test_access_is_explained_for_users_only(fake: FakeServer, limnos: Run) -> None:
+    """`--for user:NAME` is the user; a group is refused with the command that shows who may."""
+    fake.on("POST", EXPLAIN, ALLOWED)
+
+    done = limnos("access", "explain", "table_load", "main.raw.t", "--for", "user:ana")
+    refused = limnos("access", "explain", "table_load", "main.raw.t", "--for", "group:analysts")
+
+    assert done.code == 0
+    assert fake.asked[-1].body["user"] == "ana"  # type: ignore[index]
+    assert refused.code == 2
+    assert "'limnos access who main.raw.t --action table_load'" in str(refused.error["hint"])

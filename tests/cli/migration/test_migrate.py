@@ -60,7 +60,8 @@ def here(fake: FakeServer, **existing: dict[str, object]) -> Iterator[FakeServer
         fake.on("GET", f"{MINE}/namespaces/a/tables?{PAGES}", {"identifiers": names})
         for name, answer in existing.items():
             fake.on("GET", f"{MINE}/namespaces/a/tables/{name}?snapshots=refs", answer)
-    catalog = {"name": "main", "type": "relational", "provider": "p", "properties": {"warehouse": "s3://own"}}
+    properties = {"warehouse": "s3://own", "allowed-locations": "s3://former/moved"}
+    catalog = {"name": "main", "type": "relational", "provider": "p", "properties": properties}
     fake.on("GET", "/api/metalakes/lake/catalogs/main", {"catalog": {**catalog, "audit": {}}})
     yield fake
 
@@ -116,7 +117,8 @@ def test_plan_names_new_tables_and_conflicts(fake: FakeServer, limnos: Run, sour
         "unreadable",
         "gone",
     )
-    assert "limnos set main --allowed-location s3://b/x --allowed-location s3://c/y" in done.err
+    flags = [f"--allowed-location {each}" for each in ("s3://former/moved", "s3://b/x", "s3://c/y")]
+    assert f"limnos set main {' '.join(flags)}\n" in done.err  # the flag replaces what is allowed, so it has all
     assert [call for call in fake.calls if not call.startswith("GET")] == []
 
 
@@ -206,6 +208,20 @@ def test_refused_credential_stops_the_command(limnos: Run, fake: FakeServer, sta
         done = limnos("migrate", "from", "iceberg-rest", server.uri, "--to", "main")
 
     assert (done.code, "--source-token" in done.err) == (4, True)
+
+
+def test_refused_credential_of_the_own_server_is_not_blamed_on_the_source(
+    limnos: Run, fake: FakeServer, source: FakeServer
+) -> None:
+    """If this server refuses the credential, the answer names its flag and address, not those of the source."""
+    fake.on("GET", "/iceberg/v1/config?warehouse=lake%2Fmain", {"error": {"message": "who are you"}}, status=401)
+
+    done = limnos("migrate", "from", "iceberg-rest", source.uri, "--to", "main")
+
+    assert done.code == 4
+    assert "--token-file" in done.err
+    assert "--source-token" not in done.err
+    assert fake.uri in done.err
 
 
 def test_steps_exclude_one_another(limnos: Run) -> None:

@@ -10,7 +10,21 @@ import pytest
 
 from limnos.names import engine
 from limnos.pipeline.context import StepContext
-from limnos.pipeline.declaration import DeclaredSource, Files, Load, MalformedRowPolicy, Pipeline, StepDeclaration
+from limnos.pipeline.declaration import (
+    DeclaredSource,
+    Expectation,
+    ExpectationAction,
+    Files,
+    Load,
+    MalformedRowPolicy,
+    Pipeline,
+    RuleKind,
+    Sql,
+    StepDeclaration,
+    WriteDeclaration,
+    WriteMode,
+)
+from limnos.pipeline.engine.expectations import rows as row_rules
 from limnos.pipeline.engine.steps import carry_out
 from tests.pipeline.engine.conftest import CATALOG
 from tests.pipeline.engine.steps import BRANCH, RUN_AT
@@ -23,6 +37,25 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
+
+
+def context_of(pipeline: Pipeline, directory: Path, *, branch: str = BRANCH) -> StepContext:
+    """The context of the first attempt at a run, without inputs of other steps."""
+    return StepContext(
+        pipeline=pipeline,
+        directory=directory,
+        run="0123456789ab",
+        at=RUN_AT,
+        attempt=1,
+        branch=branch,
+        parameters={},
+        pins={},
+        sources={},
+        done_branches={},
+        existing_tables=frozenset(),
+        full=False,
+        check=lambda: None,
+    )
 
 
 def test_malformed_table_of_an_older_release_goes_on(
@@ -41,21 +74,7 @@ def test_malformed_table_of_an_older_release_goes_on(
     kind = Files(path="a.csv", format="csv", schema="id INT, v INT", options=options, malformed=MalformedRowPolicy.KEEP)
     step = StepDeclaration(table=(*corner, "t"), body=Load(source="src"))
     pipeline = Pipeline(name="p", catalog=CATALOG, steps=(step,), sources=(DeclaredSource(name="src", kind=kind),))
-    context = StepContext(
-        pipeline=pipeline,
-        directory=tmp_path,
-        run="0123456789ab",
-        at=RUN_AT,
-        attempt=1,
-        branch=BRANCH,
-        parameters={},
-        pins={},
-        sources={},
-        done_branches={},
-        existing_tables=frozenset(),
-        full=False,
-        check=lambda: None,
-    )
+    context = context_of(pipeline, tmp_path)
 
     outcome = carry_out(here, step, context=context)
 
@@ -63,3 +82,41 @@ def test_malformed_table_of_an_older_release_goes_on(
     rows = here.sql(f"SELECT _text, _path FROM {table} VERSION AS OF {head} ORDER BY _text").collect()
     assert [tuple(row) for row in rows] == [("0,y", "file:/old.csv"), ("1,x", f"file:{tmp_path}/a.csv")]
     assert here.table(table).columns == ["_text", "_path", "_source", "_run", "_at"]
+
+
+@pytest.mark.parametrize("bytes_min", [0, 1 << 60], ids=["later", "observed"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        WriteDeclaration(),
+        WriteDeclaration(mode=WriteMode.APPEND),
+        WriteDeclaration(mode=WriteMode.MERGE, keys=("id",), delete_when="gone"),
+        WriteDeclaration(mode=WriteMode.PARTITIONS),
+    ],
+    ids=lambda how: how.mode.value,
+)
+def test_row_rules_have_the_same_findings_whenever_they_are_counted(
+    here: SparkSession,
+    corner: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    how: WriteDeclaration,
+    bytes_min: int,
+) -> None:
+    """Only the rows of the write are counted, not rows that the table had, in each mode; in a merge also the rows that
+    it deletes.
+    """
+    monkeypatch.setattr(row_rules, "_LATER_BYTES_MIN", bytes_min)
+    table = (*corner, "t")
+    partition = ("gone",) if how.mode is WriteMode.PARTITIONS else ()
+    by = f"PARTITIONED BY ({partition[0]})" if partition else ""
+    here.sql(f"CREATE TABLE {engine.render_spark(table)} (id BIGINT, v INT, gone BOOLEAN) USING iceberg {by}")
+    here.sql(f"INSERT INTO {engine.render_spark(table)} VALUES (-5, -1, false), (4, 4, false)")
+    body = Sql(text="SELECT id, CAST(id - 2 AS INT) AS v, id = 4 AS gone FROM range(6)")
+    rule = Expectation(name="positive", kind=RuleKind.ROW, action=ExpectationAction.WARN, condition="v > 0")
+    step = StepDeclaration(table=table, body=body, write=how, partition=partition, expectations=(rule,))
+
+    outcome = carry_out(here, step, context=context_of(Pipeline(name="p", catalog=CATALOG, steps=(step,)), tmp_path))
+
+    assert [(each.broken, each.checked, each.held) for each in outcome.findings] == [(3, 6, False)]

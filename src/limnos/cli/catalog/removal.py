@@ -6,6 +6,7 @@ Without `--kind`, the kind of an object is requested from the server.
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -128,7 +129,7 @@ def _way_back(path: str, kind: str, *, below: Walk) -> str:
     if kind in _FINAL:
         return f"; a {kind} cannot be restored"
     contents = " --contents" if below.objects else ""
-    return f"; 'limnos undrop {path}{contents}' restores it"
+    return f"; '{shlex.join(['limnos', 'undrop', path])}{contents}' restores it"
 
 
 def _check_drop_flags(kind: str, *, purge: bool, force: bool) -> None:

@@ -22,6 +22,8 @@ _NAMED = re.compile(
 """The beginning of messages that name a missing or invalid object."""
 _NO_CATALOG = re.compile(r"Catalog (\S+) does not exist in metalake (\S+)$")
 """The message about a path whose first part is no catalog."""
+_KINDS_OF_CATALOGS = frozenset({"model", "fileset"})
+"""Kinds of objects that have catalogs of their own, of the type with the same word."""
 _FORMER_PARENT = re.compile(r" lay in .+\(id (\d+)\)")
 """The part of a message that names the object to restore first."""
 NO_COLUMN = " has no column "
@@ -209,6 +211,10 @@ def _without_lake(missing: re.Match[str], typed: TypedCommand) -> str | None:
     if name == missing[2]:
         again = [*typed.tokens[:at], path.removeprefix(f"{name}."), *typed.tokens[at + 1 :]]
         return f"'{TypedCommand(again).again()}': paths begin with a catalog, below the metalake"
+    kind = next((word for word in typed.words[:2] if word in _KINDS_OF_CATALOGS), "")
+    if "create" in typed.words[:2] and kind and len(typed.path) > 2:
+        first = typed.command("create", "catalog", name, "--type", kind)
+        return f"'{first}' creates a catalog for it; '{typed.command('list')}' lists the existing ones"
     return f"'{typed.command('list')}' lists the catalogs: a path begins with one, as CATALOG.{path}"
 
 

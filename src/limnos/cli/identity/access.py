@@ -26,6 +26,7 @@ from limnos.cli.identity.comparisons import (
     show_missing,
     show_note,
 )
+from limnos.cli.identity.principals import user_of
 from limnos.cli.lookups import preset_of
 from limnos.cli.output import Row, show_done, show_rows, visible
 from limnos.client.errors import DeniedError, NotFoundError
@@ -92,6 +93,7 @@ def explain(
     if path is not None and (ordered := ordered_words([action, path])) is not None:
         user = ["--for", for_] if for_ and "--for" not in ordered.command else []
         raise UsageError(ordered.message, hint=f"'{shlex.join(['limnos', *ordered.command, *user])}'")
+    for_ = user_of(for_, instead=["access", "who", path or "PATH", "--action", action])
     with common.client() as client:
         explanation = client.access.explain(action, path or (), user=for_, kind=kind, through=through)
     if path is not None and explanation.decision.allowed:

@@ -10,6 +10,7 @@ from cyclopts import App
 from limnos.cli.catalog.tree import require
 from limnos.cli.common import DEFAULTS, CommonFlags, YesFlag, confirm
 from limnos.cli.failures import UsageError
+from limnos.cli.identity.principals import note_own_role
 from limnos.cli.output import show_done, show_fields, show_rows
 from limnos.client import NotFoundError
 
@@ -44,6 +45,7 @@ def delete(name: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS
     confirm(f"Delete group {name} of metalake {common.metalake}?", yes=yes)
     with common.client() as client:
         require(client.groups.delete(name), "group", name)
+        note_own_role(client, f"group:{name}")
     show_done(f"deleted group {name}", {"deleted": name}, output_format=common.output_format)
 
 

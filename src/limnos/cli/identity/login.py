@@ -26,7 +26,7 @@ from limnos.cli.identity.tokens import lifetime_of, note_earlier_end
 from limnos.cli.output import flag_values, show_done, show_rows, visible
 from limnos.cli.profiles import ExternalIssuer, Profile
 from limnos.client import ClientError
-from limnos.client.errors import UnavailableError
+from limnos.client.errors import UnauthenticatedError, UnavailableError
 from limnos.client.values import LoginResult
 
 app = App(name="profile")
@@ -143,6 +143,12 @@ def _by_data_directory(data: Path | None, common: CommonFlags, *, lifetime_s: in
             user = client.whoami()
         except UnavailableError as error:
             raise _unreachable(error, uri=uri, directory=directory) from error
+        except UnauthenticatedError as error:
+            raise StoppedError(
+                f"{error.message.rstrip('.')} ({directory / 'admin.token'})",
+                code=error.code,
+                hint="start the server again: it then writes a new admin.token",
+            ) from error
         created = client.tokens.create(name="login --local", expires_in_s=lifetime_s)
     return Profile(
         uri=uri,

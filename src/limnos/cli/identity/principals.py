@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from limnos.cli.failures import UsageError
-from limnos.client.errors import DeniedError, NotFoundError
+from limnos.cli.output import visible
+from limnos.client.errors import ArgumentError, ClientError, DeniedError, NotFoundError
 
 if TYPE_CHECKING:
     from limnos.client import Client
@@ -79,3 +81,29 @@ def _exists(read: Callable[[str], object], name: str) -> bool | None:
     except DeniedError:
         return None
     return True
+
+
+def user_of(text: str | None, *, instead: list[str]) -> str | None:
+    """Return the user whom `--for` names, as NAME or user:NAME. Raises UsageError for a group or role, with the command
+    to type instead.
+    """
+    holder = parse_holder(text or "")
+    if holder is None:
+        return text
+    if holder.kind != "user":
+        raise UsageError(
+            f"--for takes a user, and {holder.name} is a {holder.kind}",
+            hint=f"'{shlex.join(['limnos', *instead])}' has the users, groups and roles that may",
+        )
+    return holder.name
+
+
+def note_own_role(client: Client, role: str) -> None:
+    """Print a note if the own role of a user or group who was removed stays, with its grants."""
+    try:
+        grants = sum(len(each.privileges) for each in client.roles.get(role).securable_objects)
+    except (ClientError, ArgumentError):
+        return
+    command = shlex.join(["limnos", "delete", "role", role])
+    text = f"note: role {role} stays, with {grants} grants: '{command}' deletes it"
+    print(visible(text), file=sys.stderr)

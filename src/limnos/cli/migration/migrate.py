@@ -226,7 +226,15 @@ def to_(
     del kind  # there is one so far
     step.require_one()
     with (
-        closing(open_catalog(uri, token=target_token, warehouse=warehouse, timeout_s=common.timeout)) as target,
+        closing(
+            open_catalog(
+                uri,
+                token=target_token,
+                warehouse=warehouse,
+                timeout_s=common.timeout,
+                credential_flag="--target-token",
+            )
+        ) as target,
         closing(_own_catalog(common, source)) as own,
     ):
         move = Move(own, RestTarget(target), says=_printer(common), only=step.levels)
@@ -256,6 +264,7 @@ def _own_catalog(common: CommonFlags, name: str) -> RestCatalog:
         warehouse=f"{common.metalake}/{name}",
         timeout_s=common.timeout,
         ca_file=common.ca_path,
+        credential_flag="--token-file, the credential of this server",
     )
 
 
@@ -284,10 +293,10 @@ def _printer(common: CommonFlags) -> Callable[[Line], None]:
 
 def _print_locations(move: Move, properties: dict[str, str], *, catalog: str, metalake: str) -> None:
     """Print the command that allows the locations of the source's tables, if some are not allowed yet."""
-    allowed = [properties.get("warehouse", ""), *properties.get("allowed-locations", "").split(",")]
-    needed = move.locations.needed([each.strip() for each in allowed if each.strip()])
+    former = [each.strip() for each in properties.get("allowed-locations", "").split(",") if each.strip()]
+    needed = move.locations.needed([each for each in (properties.get("warehouse", ""), *former) if each])
     if needed:
-        flags = " ".join(f"--allowed-location {quote(each)}" for each in needed)
+        flags = " ".join(f"--allowed-location {quote(each)}" for each in (*former, *needed))
         flags += "" if metalake == DEFAULTS.metalake else f" --metalake {quote(metalake)}"
         note = (
             f"the tables lie below locations that catalog {catalog} may not use yet. Run:\n"
@@ -319,8 +328,20 @@ def open_catalog(
     timeout_s: float,
     user: str | None = None,
     ca_file: str | None = None,
+    credential_flag: str = "--source-token",
 ) -> RestCatalog:
-    """Open a catalog by Iceberg REST. Imports HTTP and TLS, which a wrong flag does not need."""
+    """Open a catalog by Iceberg REST. Imports HTTP and TLS, which a wrong flag does not need.
+
+    `credential_flag` names the flag to give if the catalog refuses the credential.
+    """
     from limnos.cli.migration.rest_catalog import RestCatalog
 
-    return RestCatalog(uri, token=token, user=user, warehouse=warehouse, timeout_s=timeout_s, ca_file=ca_file)
+    return RestCatalog(
+        uri,
+        token=token,
+        user=user,
+        warehouse=warehouse,
+        timeout_s=timeout_s,
+        ca_file=ca_file,
+        credential_flag=credential_flag,
+    )

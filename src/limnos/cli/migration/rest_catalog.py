@@ -41,10 +41,12 @@ class RestCatalog:
         warehouse: str | None = None,
         timeout_s: float = 60.0,
         ca_file: str | None = None,
+        credential_flag: str = "--source-token",
     ) -> None:
         self.uri = uri.rstrip("/").removesuffix("/v1")
+        self._credential_flag = credential_flag
         self._http = httpx2.Client(
-            headers=_headers(token, user),
+            headers=_headers(token, user, flag=credential_flag),
             timeout=timeout_s,
             trust_env="127.0.0.1" not in uri,
             verify=True if ca_file is None else ssl.create_default_context(cafile=ca_file),
@@ -61,6 +63,11 @@ class RestCatalog:
         try:
             config = self._ask("GET", f"{self.uri}/v1/config", query=query)
         except ObjectError as error:
+            if "warehouse" in str(error).lower():
+                raise StoppedError(
+                    f"{self.uri} has no such catalog for you: {error}",
+                    hint="check the catalog's name, and that this credential may use it",
+                ) from error
             raise StoppedError(
                 f"{self.uri} is no Iceberg REST catalog: {error}", hint="give the address before /v1, and --warehouse"
             ) from error
@@ -228,17 +235,23 @@ class RestCatalog:
             if answer.status_code in (429, 502, 503, 504) and attempt < TRIES - 1:
                 time.sleep(PAUSE_S * 2**attempt)
                 continue
+            if answer.status_code in (401, 403):
+                raise StoppedError(
+                    f"{self.uri} refuses the credential: {_message(answer)}",
+                    code="denied",
+                    hint=f"give {self._credential_flag}",
+                )
             return _object_of(answer)
         raise AssertionError("the last attempt returns or raises")
 
 
-def _headers(token: str | None, user: str | None) -> dict[str, str]:
+def _headers(token: str | None, user: str | None, *, flag: str) -> dict[str, str]:
     """Return the headers of requests. Raises UsageError for a token that is none, without any part of it."""
     headers = {"Accept": "application/json"}
     if token is not None:
         token = token.strip()
         if (fault := token_fault(token)) is not None:
-            raise UsageError(f"the token for the other catalog is no token: {fault}", hint="give --source-token")
+            raise UsageError(f"the token for the other catalog is no token: {fault}", hint=f"give {flag}")
         headers["Authorization"] = f"Bearer {token}"
     elif user is not None:
         headers["Authorization"] = f"Basic {base64.b64encode(f'{user}:'.encode()).decode()}"
@@ -246,10 +259,6 @@ def _headers(token: str | None, user: str | None) -> dict[str, str]:
 
 
 def _object_of(answer: httpx2.Response) -> dict[str, Any]:
-    if answer.status_code in (401, 403):
-        raise StoppedError(
-            f"the catalog refuses the credential: {_message(answer)}", code="denied", hint="give --source-token"
-        )
     if answer.status_code >= 300:
         raise ObjectError(_message(answer), status=answer.status_code)
     if not answer.content:

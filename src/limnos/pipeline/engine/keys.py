@@ -7,7 +7,7 @@ and inserts NULL keys again in each run.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import or_
 from typing import Any
@@ -19,6 +19,7 @@ from limnos.model.errors import BadRequest
 from limnos.pipeline.declaration import ExpectationAction, RuleKind
 from limnos.pipeline.engine.changes import quote_column
 from limnos.pipeline.engine.distinct import key_counts
+from limnos.pipeline.engine.scala import scala_items
 from limnos.pipeline.outcomes import ExpectationFinding
 
 _SAMPLES = 3
@@ -100,8 +101,8 @@ def are_distinct(frame: DataFrame, keys: Sequence[str]) -> bool:
         return False
     plan = java.queryExecution().optimizedPlan()
     requested_names = {key.lower() for key in keys}
-    own = {each.exprId().id() for each in _each(plan.output()) if each.name().lower() in requested_names}
-    return any(_attributes(known) <= own for known in _each(_plan_below_observation(plan).distinctKeys()))
+    own = {each.exprId().id() for each in scala_items(plan.output()) if each.name().lower() in requested_names}
+    return any(_attributes(known) <= own for known in scala_items(_plan_below_observation(plan).distinctKeys()))
 
 
 def _plan_below_observation(plan: Any) -> Any:  # noqa: ANN401 - Spark's own
@@ -117,14 +118,8 @@ def _attributes(known: Any) -> set[object]:  # noqa: ANN401 - Spark's own
     is_column = "AttributeReference"
     return {
         each.exprId().id() if each.getClass().getSimpleName() == is_column else str(each.toString())
-        for each in _each(known)
+        for each in scala_items(known)
     }
-
-
-def _each(result: Any) -> Iterator[Any]:  # noqa: ANN401 - Scala's collections
-    walk = result.iterator()
-    while walk.hasNext():
-        yield walk.next()
 
 
 def require_keys(

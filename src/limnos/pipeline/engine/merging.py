@@ -7,7 +7,7 @@ histories, which have their own module.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
@@ -34,10 +34,12 @@ def merge(
     branch: StepBranch,
     schema: StructType,
     excluded: DataFrame | None = None,
+    on_staged: Callable[[DataFrame], None] | None = None,
 ) -> LoadedTable | None:
     """Merge the DataFrame's rows into the new branch `branch`, by the step's keys.
 
     `excluded` are rows that rules took out: with `delete_missing`, the table keeps its rows of these keys.
+    `on_staged` is called with the staged rows, among them those to delete.
 
     Returns the table as the commit left it; None over Spark Connect. Raises KeyViolation, and BadRequest if the plan
     would write elsewhere, before anything is written.
@@ -53,6 +55,8 @@ def merge(
         temporary_view(with_kept_keys(step, source, excluded=excluded, schema=schema)) as view,
     ):
         require_keys(source, step.write.keys, step=step.name, distinct=distinct)
+        if on_staged is not None:
+            on_staged(source)
         if branch.base is None:  # the table has no rows yet, so nothing can match
             new_rows = source.where(~f.col(DELETE_COLUMN)).drop(DELETE_COLUMN)
             return insert(new_rows, branch=branch, kind=WriteKind.APPEND)

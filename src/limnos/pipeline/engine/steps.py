@@ -184,7 +184,7 @@ class StepExecution:
 
     def _write_watched(self, rules: RowRules, inputs: StepInputs) -> None:
         frame, counted = rules.watched(inputs.frame)
-        written = self._write(self.step, frame)
+        written = self._write(self.step, frame, on_staged=counted.count_staged)
         exact = self.step.write.mode not in (WriteMode.MERGE, WriteMode.HISTORY)
         with self._phase("expectations"):
             self.findings += counted.findings(lambda: self._added(written), rows=written.rows if exact else None)
@@ -204,8 +204,18 @@ class StepExecution:
         """Free the staged rows: Iceberg's tables are read for the other expectations."""
         release()
 
-    def _write(self, step: StepDeclaration, frame: DataFrame, *, excluded: DataFrame | None = None) -> WriteResult:
-        """Prepare the table, begin its branch, write. The branch is recorded even if the write fails."""
+    def _write(
+        self,
+        step: StepDeclaration,
+        frame: DataFrame,
+        *,
+        excluded: DataFrame | None = None,
+        on_staged: Callable[[DataFrame], None] | None = None,
+    ) -> WriteResult:
+        """Prepare the table, begin its branch, write. The branch is recorded even if the write fails.
+
+        `on_staged` is called with the staged rows, if the write stages them.
+        """
         branch, schema = self._begin(step, frame)
         whole = self.whole_because is not None and step is self.step
         with self._phase("writing"):
@@ -219,6 +229,7 @@ class StepExecution:
                 run_at=self.context.at,
                 schema=schema,
                 excluded=excluded,
+                on_staged=on_staged,
             )
         self.branches[-1] = replace(branch, head=written.head)
         if step is self.step:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -65,6 +65,7 @@ def write(
     run_at: dt.datetime | None = None,
     schema: StructType | None = None,
     excluded: DataFrame | None = None,
+    on_staged: Callable[[DataFrame], None] | None = None,
 ) -> WriteResult:
     """Write the step's rows to `branch` in the step's mode, with `marks` in the snapshot's summary.
 
@@ -80,6 +81,7 @@ def write(
         run_at: The run's time, required for a history without `as_of` or with `delete_missing`.
         schema: The table's columns, if they are known.
         excluded: Rows that rules took out, whose keys are not missing (`delete_missing`).
+        on_staged: Called with the staged rows of a merge before anything is written.
 
     Raises:
         WholeReadNeeded: An incremental step must read all of its inputs. Nothing is written.
@@ -93,7 +95,14 @@ def write(
     with settings(spark, snapshot_summary_settings(entries)):
         try:
             loaded = _carry_out(
-                step, frame=frame, branch=branch, schema=columns, whole=whole, run_at=run_at, excluded=excluded
+                step,
+                frame=frame,
+                branch=branch,
+                schema=columns,
+                whole=whole,
+                run_at=run_at,
+                excluded=excluded,
+                on_staged=on_staged,
             )
         except WholeReadNeeded:
             raise
@@ -115,11 +124,12 @@ def _carry_out(
     whole: bool,
     run_at: dt.datetime | None,
     excluded: DataFrame | None,
+    on_staged: Callable[[DataFrame], None] | None,
 ) -> LoadedTable | None:
     """Write the rows. Returns the table as the commit left it, if that is known."""
     mode = step.write.mode
     if mode is WriteMode.MERGE:
-        return merge(step, frame, branch=branch, schema=schema, excluded=excluded)
+        return merge(step, frame, branch=branch, schema=schema, excluded=excluded, on_staged=on_staged)
     if mode is WriteMode.HISTORY:
         increment = step.incremental and not whole and branch.base is not None
         source = HistorySource(frame=frame, run_at=run_at, increment=increment, excluded=excluded)

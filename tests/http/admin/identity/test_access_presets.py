@@ -132,6 +132,41 @@ def test_own_role_that_others_hold_is_refused(lake: DriverNode) -> None:
     assert not may(lake, "table_read", ["main", "raw", "u"], "ben")
 
 
+@pytest.mark.parametrize("kind", ["user", "group"])
+def test_role_of_a_former_holder_is_not_given_to_the_next_one_of_the_name(lake: DriverNode, kind: str) -> None:
+    """After a user or group was removed, and one of the same name was made, a preset does not give them the grants of
+    the former one; it is refused until the role is deleted.
+    """
+    lake.done("POST", f"{API}/lake/{kind}s", {"name": "zoe"})
+    lake.done("POST", PRESETS, {**READER, "preset": "admin", "kind": "namespace", "path": ["main", "raw"], kind: "zoe"})
+    lake.done("DELETE", f"{API}/lake/{kind}s/zoe")
+    lake.done("POST", f"{API}/lake/{kind}s", {"name": "zoe"})
+    request = {**READER, "path": ["main", "other", "t"], kind: "zoe"}
+
+    refused = lake.post(PRESETS, request)
+    lake.done("DELETE", f"{API}/lake/roles/{kind}:zoe")
+    answer = lake.done("POST", PRESETS, request)
+
+    assert refused.status == 409
+    assert f"{kind} zoe does not have it" in refused.json()["error"]["message"]
+    assert answer["created"]
+    assert words(answer) == ["SELECT_TABLE on main.other.t", "USE_SCHEMA on main.other", "USE_CATALOG on main"]
+    if kind == "user":
+        assert not may(lake, "table_commit", ["main", "raw", "t"], "zoe")
+
+
+def test_role_without_grants_is_given_to_its_namesake(lake: DriverNode) -> None:
+    """A role that has lost its grants may be assigned again by a preset."""
+    lake.done("POST", PRESETS, {**READER, "user": "ana"})
+    lake.done("POST", PRESETS, {**READER, "change": "revoke", "user": "ana"})
+    lake.done("PUT", f"{API}/lake/permissions/users/ana/revoke", {"roleNames": ["user:ana"]})
+
+    answer = lake.done("POST", PRESETS, {**READER, "user": "ana"})
+
+    assert not answer["created"]
+    assert may(lake, "table_read", ["main", "raw", "t"])
+
+
 @pytest.mark.parametrize(
     "privileges, kind, on, holder",
     [

@@ -3,13 +3,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
 
 from limnos.model.errors import BadRequest
-from limnos.pipeline.declaration import Expectation, ExpectationAction, RuleKind, SourcePosition, Sql, StepDeclaration
+from limnos.pipeline.declaration import (
+    Expectation,
+    ExpectationAction,
+    RuleKind,
+    SourcePosition,
+    Sql,
+    StepDeclaration,
+    WriteDeclaration,
+    WriteMode,
+)
 from limnos.pipeline.engine.expectations import RowRules, has_failed_expectation
 from limnos.pipeline.engine.naming import quote_identifier
 from tests.pipeline.engine.spark_jobs import SparkJobCount
@@ -311,3 +321,65 @@ def test_rules_need_no_job_beyond_the_write(here: SparkSession, corner: Parts) -
 
     assert jobs.count() == 1
     assert [(one.broken, one.checked) for one in findings] == [(1, 1_000_000)] * 9 + [(0, 1_000_000)]
+
+
+def test_many_rows_are_counted_after_the_write(here: SparkSession, corner: Parts) -> None:
+    """Conditions that read few columns of many rows are counted in the written rows: by one further job, and without an
+    observation in the write.
+    """
+    rules = RowRules(step((*corner, "t"), row("small", "id < 2999990"), row("even", "v % 2 = 0")))
+    rows = here.range(0, 3_000_000, 1, 4).selectExpr("id", "2 * id AS v", "0 AS w")
+    fill(here, (*corner, "t"), rows.limit(1))
+
+    frame, counted = rules.watched(rows)
+    frame.writeTo(f"{quote_identifier((*corner, 't'))}.`branch_work`").overwritePartitions()
+    jobs = SparkJobCount(here)
+    findings = counted.findings(lambda: here.table(f"{quote_identifier((*corner, 't'))}.`branch_work`"), rows=3_000_000)
+
+    assert frame is rows
+    assert [(one.broken, one.checked) for one in findings] == [(10, 3_000_000), (0, 3_000_000)]
+    assert jobs.count() <= 4  # counts, and a sample of the violated rule
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "rand() < 2",
+        "input_file_name() <> 'x'",
+        "row_number() OVER (ORDER BY id) > 0",
+        "id + v + w + x >= 0",
+    ],
+)
+def test_conditions_are_counted_during_the_write_if_the_table_may_differ(here: SparkSession, condition: str) -> None:
+    """Conditions that are not deterministic, that depend on other rows, or that read many columns are observed in the
+    write also for many rows.
+    """
+    rules = RowRules(step(("a", "t"), row("rule", condition)))
+    rows = here.range(0, 3_000_000, 1, 4).selectExpr("id", "id AS v", "id AS w", "id AS x")
+
+    frame, _ = rules.watched(rows)
+
+    assert "CollectMetrics" in frame._jdf.queryExecution().analyzed().toString()
+    assert frame.columns == rows.columns
+
+
+def test_staged_rows_of_a_merge_are_counted(here: SparkSession) -> None:
+    """Rows that a merge has staged are counted there, because the table does not show which rows it got."""
+    declaration = replace(
+        step(("a", "t"), row("small", "id < 2999990")), write=WriteDeclaration(mode=WriteMode.MERGE, keys=("id",))
+    )
+    rows = here.range(0, 3_000_000, 1, 4)
+
+    frame, counted = RowRules(declaration).watched(rows)
+    counted.count_staged(frame)
+
+    assert [(one.broken, one.checked) for one in counted.findings()] == [(10, 3_000_000)]
+
+
+def test_append_of_no_rows_violates_nothing(here: SparkSession) -> None:
+    """A write that adds no rows has no rows to count."""
+    declaration = replace(step(("a", "t"), row("small", "id < 8")), write=WriteDeclaration(mode=WriteMode.APPEND))
+
+    _, counted = RowRules(declaration).watched(here.range(0, 3_000_000, 1, 4))
+
+    assert [(one.broken, one.checked, one.held) for one in counted.findings(rows=0)] == [(0, 0, True)]

@@ -65,6 +65,16 @@ def test_description_of_a_table_lists_its_columns(ask: Ask, query: str) -> None:
     "query,message,hint",
     [
         ("select nam from nodes", 'Candidate bindings: "name"', '"describe nodes" columns'),
+        (
+            "select path from effective_access where user = 'ana'",
+            '"user" is no column',
+            "user_name, of audit and effective_access",
+        ),
+        (
+            "select user, count(*) from audit group by user",
+            '"user" is no column',
+            "user_name, of audit and effective_access",
+        ),
         ("select * from node", 'Did you mean "nodes"?', '"show tables"'),
         ('select path from nodes where kind = "table"', '"table" is a column', "in single quotes: 'table'"),
         ("who owns main.raw.t?", "not a question in words", "'limnos show owner main.raw.t'; "),

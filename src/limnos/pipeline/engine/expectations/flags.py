@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame
@@ -19,10 +20,13 @@ from limnos.model.errors import BadRequest
 from limnos.pipeline.declaration import Expectation, ExpectationAction, RuleKind, Scalar, StepDeclaration
 from limnos.pipeline.engine.naming import quote_identifier
 from limnos.pipeline.engine.relations import query_names
+from limnos.pipeline.engine.scala import scala_items
 from limnos.pipeline.problems import InvalidQuery
 
 ROWS = "rows"
 """Name of the count of all rows among the observed counts."""
+KEPT_ROWS = f"{ROWS}_kept"
+"""Name of the count of the rows that no rule removes."""
 SAMPLE_ROWS_MAX = 5
 SAMPLE_VALUE_CHARACTERS_MAX = 120
 _PREFIX = "_limnos_rule_"
@@ -58,6 +62,28 @@ class RuleFlags:
                 self._refuse_unusable(frame, rule)
         return flagged.withColumns({flag: F.coalesce(F.col(flag), F.lit(False)) for flag in self.names})
 
+    def columns_read(self, frame: DataFrame) -> frozenset[str] | None:
+        """Return the columns of `frame` that the conditions read, in lower case.
+
+        None if the conditions must be evaluated on `frame` itself: one is not deterministic, as `rand()` or
+        `input_file_name()`, or depends on other rows. None as well over Spark Connect, which does not tell.
+        """
+        java: Any = getattr(frame, "_jdf", None)
+        if java is None:
+            return None
+        flagged: Any = self._select(frame, self.rules)
+        plan = flagged._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark has no API for plans
+        if plan.getClass().getSimpleName() != "Project":
+            return None
+        names = {
+            each.exprId().id(): each.name().lower() for each in scala_items(java.queryExecution().analyzed().output())
+        }
+        conditions = list(scala_items(plan.projectList()))[-len(self.rules) :]
+        read = [each.exprId().id() for condition in conditions for each in scala_items(condition.references())]
+        if not all(condition.deterministic() for condition in conditions) or not names.keys() >= set(read):
+            return None
+        return frozenset(names[each] for each in read)
+
     def counts(self) -> list[Column]:
         """Return aggregates over flagged rows: the count of all rows, and for each rule the count of rows that break
         it.
@@ -66,7 +92,7 @@ class RuleFlags:
         rows.
         """
         stays = self.accepted_rows()
-        counts = [F.count(F.lit(1)).alias(ROWS), F.count_if(stays).alias(f"{ROWS}_kept")]
+        counts = [F.count(F.lit(1)).alias(ROWS), F.count_if(stays).alias(KEPT_ROWS)]
         for flag, rule in zip(self.names, self.rules, strict=True):
             is_broken = ~F.col(flag)
             counted = (

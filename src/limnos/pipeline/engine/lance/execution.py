@@ -101,8 +101,17 @@ class LanceStepExecution(StepExecution):
         """Keep the staged rows for the other expectations, until the step is done."""
         self._releases.append(release)
 
-    def _write(self, step: StepDeclaration, frame: DataFrame, *, excluded: DataFrame | None = None) -> WriteResult:
-        """Write the rows as fragments, and stage a version with them."""
+    def _write(
+        self,
+        step: StepDeclaration,
+        frame: DataFrame,
+        *,
+        excluded: DataFrame | None = None,
+        on_staged: Callable[[DataFrame], None] | None = None,
+    ) -> WriteResult:
+        """Write the rows as fragments, and stage a version with them. With expectations `frame` is staged already."""
+        if on_staged is not None and self.step.expectations:
+            on_staged(frame)
         if self.step.embed is not None and step is self.step:
             frame = frame.drop(ERROR_COLUMN)
         branch, _ = self._begin(step, frame)

@@ -63,6 +63,9 @@ _FILE: Final = re.compile(r"\S+\.(?:sql|txt)")
 _STARTS: Final = frozenset({"select", "from", "with", "values", "describe", "explain", "summarize", "pragma", "table"})
 """The words with which a query begins, if it is one of SQL."""
 _AGGREGATES: Final = frozenset({"count", "sum", "min", "max", "avg"})
+_OWN_NAMES: Final = ("user", "current_user", "session_user")
+"""Words that DuckDB takes for its own user where a table has no such column."""
+_NO_USER: Final = "There is no column of this name here"
 _FOR_EMPTY_TABLES: Final = "statistics_propagation,empty_result_pullup"
 """Optimizers that leave out the scans of empty tables."""
 _CONFIG: Final = {
@@ -122,6 +125,8 @@ def answer(
         query = f"DESCRIBE SELECT * FROM {_quoted(described[1].lower())}"  # noqa: S608 - a known name, quoted
     try:
         connection.execute("SET TimeZone = 'UTC'")
+        for name in _OWN_NAMES:
+            connection.execute(f"CREATE MACRO {name}() AS error('{_NO_USER}')")
         for table in tables.values():
             columns = ", ".join(f"{_quoted(each.name)} {_TYPES[each.type]}" for each in table.columns)
             connection.execute(f"CREATE TABLE {_quoted(table.name)} ({columns})")
@@ -152,6 +157,12 @@ def _refused_query(query: str, refusal: str) -> UsageError:
     which is the command for a plain question.
     """
     message = " ".join(line.strip() for line in refusal.partition("\nLINE ")[0].splitlines() if line.strip())
+    if _NO_USER in refusal:
+        return UsageError(
+            '"user" is no column of the query\'s tables',
+            hint="columns with users are user_name, of audit and effective_access, and others that 'describe' lists;"
+            " your own name: 'limnos whoami'",
+        )
     hint = '\'limnos ask "show tables"\' lists the tables, and "describe nodes" columns'
     column = _NO_COLUMN.search(refusal)
     if column is not None and f'"{column[1]}"' in query:
