@@ -300,13 +300,12 @@ def test_create_sends_request_and_reports_the_object(  # noqa: PLR0917 - one col
 
 def test_create_namespace_with_parents(fake: FakeServer, limnos: Run) -> None:
     """`--parents` creates all missing ancestors in one request."""
-    fake.on("GET", "/configs", {"gravitino.schema.separator": ":"})
-    fake.on("POST", f"{M}/catalogs/main/schemas", {"schema": {"name": "a:b"}})
+    fake.on("POST", f"{I}/namespaces?parents=true", {"namespace": ["a", "b"], "properties": {}})
 
     done = limnos("create", "namespace", "main.a.b", "--parents")
 
     assert done.code == 0
-    assert fake.asked[-1].body == {"name": "a:b", "properties": {}}
+    assert fake.asked[-1].body == {"namespace": ["a", "b"], "properties": {}}
 
 
 @pytest.mark.parametrize(

@@ -688,14 +688,14 @@ def test_separator_is_requested_once_and_used(fake: FakeServer, client: Client) 
 
 
 def test_chain_of_namespaces_is_made_in_one_call(fake: FakeServer, client: Client) -> None:
-    """With `parents` all namespaces are created by one request of Gravitino's, which is atomic."""
-    fake.on("GET", "/configs", {"gravitino.schema.separator": ":"})
-    fake.on("POST", f"{M}/catalogs/main/schemas", {"schema": {"name": "a:b:c"}})
+    """With `parents` all namespaces are created by one request, which is atomic, and in any characters."""
+    answer = {"namespace": ["a", "new york", "c"], "properties": {"comment": "x"}}
+    fake.on("POST", f"{I}/namespaces?parents=true", answer)
 
-    namespace = client.namespaces.create("main.a.b.c", parents=True, comment="x")
+    namespace = client.namespaces.create("main.a.`new york`.c", parents=True, comment="x")
 
-    assert namespace.path == ("main", "a", "b", "c")
-    assert fake.asked[-1].body == {"name": "a:b:c", "comment": "x", "properties": {}}
+    assert namespace.path == ("main", "a", "new york", "c")
+    assert fake.asked[-1].body == {"namespace": ["a", "new york", "c"], "properties": {"comment": "x"}}
 
 
 def test_move_returns_the_full_target_path(fake: FakeServer, client: Client) -> None:

@@ -117,6 +117,18 @@ def test_slip_is_answered_with_its_place_and_the_next_step(text: str, answer: st
     assert answer in error.value.message
 
 
+def test_step_with_a_blank_in_its_name_is_selected_in_back_quotes() -> None:
+    """A name with a blank is one word in back-quotes, with its neighbours in the graph, and so is it proposed."""
+    steps = tuple(StepDeclaration(table=("main", "a", name), body=Sql(text="")) for name in ("by city", "x"))
+    pipeline = Pipeline(name="p", catalog="main", steps=steps)
+    needs = {"a.by city": frozenset(), "a.x": frozenset({"a.by city"})}
+
+    assert select_steps(pipeline, RunOptions(select=("a.`by city`",)), needs=needs) == ("a.by city",)
+    assert select_steps(pipeline, RunOptions(select=("a.`by city`+",)), needs=needs) == ("a.by city", "a.x")
+    with pytest.raises(InvalidSelection, match=r"did you mean 'a\.`by city`'"):
+        select_steps(pipeline, RunOptions(select=("a.`by cty`",)), needs=needs)
+
+
 def test_exclusion_of_all_steps_is_refused() -> None:
     """If `--exclude` leaves out every step, the command is refused; only a selection by state may have no steps."""
     with pytest.raises(InvalidSelection, match="--exclude leaves out all selected steps"):

@@ -14,6 +14,7 @@ from pathlib import PurePath
 from typing import NoReturn
 
 from limnos.model.errors import BadRequest
+from limnos.names import display
 from limnos.pipeline.declaration import Pipeline, PythonStep, Sql, StepDeclaration
 from limnos.pipeline.problems import nearest_word
 
@@ -28,7 +29,7 @@ NEW = "no published run has it"
 TERMS_MAX = 1000
 _METHODS = ("tag", "state", "source")
 _ATOM = re.compile(r"(?:(?P<before>\d*)\+)?(?P<body>[^+].*?)(?:\+(?P<after>\d*))?", re.DOTALL)
-_WORD = re.compile(r"\S+")
+_WORD = re.compile(r"(?:`[^`]*`|\S)+")
 _DIGITS_MAX = 6
 _QUOTES = re.compile("['\"`]")
 _SEPARATORS = re.compile("[;|&]")
@@ -194,7 +195,7 @@ def _selector(text: str, place: str, *, following: str) -> Selector:
     if not colon:
         if "+" in body:
             raise InvalidSelection(f"{place}: '+' stands before or after a whole name; write `+STEP` or `STEP+1`")
-        return Selector(text=text, method="name", pattern=body, before=before, after=after)
+        return Selector(text=text, method="name", pattern=body.replace("`", ""), before=before, after=after)
     if method not in _METHODS:
         advice = nearest_word(method.lower(), _METHODS) or (
             f"; it is one of {', '.join(_METHODS)}, and a step is written without one"
@@ -260,7 +261,10 @@ def _raise_unknown(pipeline: Pipeline, pattern: str, *, names: Sequence[str], pl
     if advice:
         raise InvalidSelection(f"{place}: {advice}")
     kind = "no step matches" if "*" in pattern else "the pipeline has no step"
-    raise InvalidSelection(f"{place}: {kind} '{pattern}'{nearest_word(pattern, names) or _steps(names)}")
+    spelled = [
+        step.name if " " not in step.name else display.render(step.declared_table[1:]) for step in pipeline.steps
+    ]
+    raise InvalidSelection(f"{place}: {kind} '{pattern}'{nearest_word(pattern, spelled) or _steps(names)}")
 
 
 def _other_spelling(pipeline: Pipeline, pattern: str, *, names: Sequence[str]) -> str | None:

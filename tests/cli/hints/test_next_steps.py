@@ -50,7 +50,7 @@ def typed(line: str) -> TypedCommand:
         ),
         (
             "create namespace models.a.b --parents",
-            RefusedError("The SCHEMA name 'a:b' contains an illegal segment 'a:b'"),
+            RefusedError("Schemas of catalog models do not nest, because its provider is model: a has no schemas"),
             "'limnos create namespace models.b'",
         ),
         (

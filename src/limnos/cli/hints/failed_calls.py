@@ -213,7 +213,7 @@ def _by_code(error: ClientError, typed: TypedCommand) -> str | None:
 
 def _of_values(error: ClientError, typed: TypedCommand, *, path: str) -> str | None:
     """Return the hint for a name or value that the object cannot have; None for other errors."""
-    if "contains an illegal segment" in error.message and "--parents" in typed.tokens and len(typed.path) > 2:
+    if " do not nest, because " in error.message and "--parents" in typed.tokens and len(typed.path) > 2:
         plain = typed.command("create", "namespace", display.render((typed.path[0], typed.path[-1])))
         return f"namespaces of catalog {typed.path[0]} do not nest: '{plain}'"
     if "matching regex '^(https?://" in error.message:

@@ -1,22 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls on namespaces: Iceberg REST, Gravitino REST to create missing parents, the admin API to move.
+"""Calls on namespaces: Iceberg REST, and the admin API to move.
 
 Paths start with the catalog.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from limnos.client.errors import ArgumentError
-from limnos.client.flow import Flow, Reply, Request, Resource, S, call, decode, request, verb
+from limnos.client.flow import Flow, Resource, S, call, decode, request, verb
 from limnos.client.paths import namespace_url, namespaces_url, own_url, parts_of
-from limnos.client.server import separator
 from limnos.client.values import MoveResult, Namespace, Parts
 from limnos.names.iceberg import SEPARATOR
-from limnos.names.logical import LogicalCodec
 
 PAGE_SIZE = "1000"
 
@@ -66,16 +64,13 @@ class Namespaces(Resource[S]):
     ) -> Flow[Namespace]:
         """Create a namespace.
 
-        With `parents`, missing parents are created in the same transaction, and names follow Gravitino's stricter rule.
-        If `parents` is false, a missing parent raises NotFoundError.
+        With `parents`, missing parents are created in the same transaction. If `parents` is false, a missing parent
+        raises NotFoundError.
         """
         parts = parts_of(path, least=2)
         requested = dict(properties or {}) | ({"comment": comment} if comment else {})
-        if parents:
-            yield from self._create_chain(parts, properties=dict(properties or {}), comment=comment)
-            return Namespace(path=parts, properties=requested)
         body = {"namespace": parts[1:], "properties": requested}
-        query = {"parents": "false"}  # the server's Iceberg REST creates missing parents by default
+        query = {"parents": "true" if parents else "false"}
         reply = yield request("POST", namespaces_url(self.scope.metalake, parts[0]), query=query, body=body)
         return Namespace(path=parts, properties=decode(reply, _NamespaceResponse).properties or {})
 
@@ -99,14 +94,6 @@ class Namespaces(Resource[S]):
 
     def _url(self, parts: Parts) -> str:
         return namespace_url(self.scope.metalake, parts)
-
-    def _create_chain(
-        self, parts: Parts, *, properties: dict[str, str], comment: str | None
-    ) -> Generator[Request, Reply, None]:
-        glue = yield from separator(self.scope)
-        name = LogicalCodec(glue, policy="unrestricted").join(parts[1:])
-        body = {"name": name, "comment": comment, "properties": properties}
-        yield request("POST", self.gravitino_url("catalogs", parts[0], "schemas"), body=body)
 
 
 def move(metalake: str, kind: str, source: Parts, target: Parts) -> Flow[MoveResult]:

@@ -14,7 +14,13 @@ import pytest
 from limnos.pipeline.declaration import DeclaredSource, Files, MalformedRowPolicy, Scalar, SourcePosition
 from limnos.pipeline.engine.sources import SourceRead, frame_of, has_changed
 from limnos.pipeline.engine.sources.fingerprints import SourceFileState
-from limnos.pipeline.engine.sources.listing import base_path, content_digest, escape_pattern, path_without_credentials
+from limnos.pipeline.engine.sources.listing import (
+    base_path,
+    content_digest,
+    escape_pattern,
+    path_without_credentials,
+    root_of,
+)
 from limnos.pipeline.engine.sources.values import SourceFailed
 
 if TYPE_CHECKING:
@@ -358,3 +364,19 @@ def test_paths_hide_credentials_and_escape_patterns() -> None:
     assert base_path(inside, "file:///d/p/day=*/x.csv") == "file:///d/p"
     assert base_path(inside, "/d/p") == "/d/p"
     assert base_path([SourceFileState("file:/d/p/x.csv", 1, 1)], "/d/p") is None
+
+
+@pytest.mark.parametrize(
+    "path, root",
+    [
+        ("/d/p/x*.csv", "/d/p"),
+        ("/d/lake/../p/x*.csv", "/d/p"),
+        ("file:///d/a/b/../../p/*.csv", "file:///d/p"),
+        ("/d/p", "/d/p"),
+    ],
+)
+def test_root_of_a_pattern_is_a_directory_of_its_files(path: str, root: str) -> None:
+    """The root begins the paths of the files that Spark lists, which have no `..`: their lineage is the directory, so
+    that a run of one new file keeps the source of the runs before.
+    """
+    assert root_of(path) == root

@@ -107,11 +107,17 @@ def base_path(files: Sequence[SourceFileState], path: str) -> str | None:
 
 def root_of(path: str) -> str:
     """Return a path up to its first part with a glob character: the directory in which a pattern begins, else the whole
-    path.
+    path. It has no `..`, as the paths of the files that Spark lists.
     """
-    parts = path.split("/")
-    first = next((number for number, part in enumerate(parts) if _GLOB.search(part)), len(parts))
-    return "/".join(parts[:first]).rstrip("/")
+    parts: list[str] = []
+    for part in path.split("/"):
+        if _GLOB.search(part):
+            break
+        if part == ".." and len(parts) > 1:
+            parts.pop()
+        else:
+            parts.append(part)
+    return "/".join(parts).rstrip("/")
 
 
 def escape_pattern(path: str) -> str:
