@@ -252,6 +252,23 @@ def test_table_rules_share_one_query(branches: Branches) -> None:
     assert jobs.count() <= alone + 2 * 3  # two counts with two shuffles each; adaptive plans run a job per shuffle
 
 
+def test_rules_with_queries_of_their_own_need_no_further_count(branches: Branches) -> None:
+    """A `unique` and a `references` rule count the rows in their own queries: a `rows` rule beside them adds one."""
+    own = [
+        rule(RuleKind.UNIQUE, columns=("id",)),
+        rule(RuleKind.REFERENCES, columns=("id",), table=branches.table, table_columns=("id",)),
+    ]
+    jobs = SparkJobCount(branches.spark)
+    findings = branches.ask(*own)
+    alone = jobs.count()
+
+    jobs = SparkJobCount(branches.spark)
+    branches.ask(*own, rule(RuleKind.ROWS, rows_max=9))
+
+    assert [(each.broken, each.checked) for each in findings] == [(1, 5), (0, 5)]
+    assert jobs.count() > alone
+
+
 @pytest.mark.parametrize(
     "fields,words",
     [

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Protocol
 
 from pyspark.errors import AnalysisException, ParseException
@@ -34,6 +35,7 @@ snapshot.
 """
 
 _ROWS = "rows"
+_IS_KEY, _IS_LOST = "_limnos_is_key", "_limnos_is_lost"
 _SHARED = (RuleKind.NOT_NULL, RuleKind.ROWS, RuleKind.FRESH, RuleKind.NO_FEWER_ROWS)
 
 
@@ -88,9 +90,9 @@ def table_findings(
         rows_before=rows_before,
         parameters=dict(parameters or {}),
     )
-    counts = _shared_counts(context, rules)
+    read = cache(lambda: _shared_counts(context, rules))
     return tuple(
-        _JUDGES[rule.kind](context, rule, counts=_SharedCounts(counts, str(rules.index(rule)))) for rule in rules
+        _JUDGES[rule.kind](context, rule, counts=_SharedCounts(read, str(rules.index(rule)))) for rule in rules
     )
 
 
@@ -105,20 +107,20 @@ def check_columns(step: StepDeclaration, columns: Sequence[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _SharedCounts:
-    """The result row of the shared aggregation, and the name of one rule's column in it."""
+    """The shared aggregation, which runs when its result row is first read, and the name of one rule's column in it."""
 
-    row: Row
+    read: Callable[[], Row]
     name: str
 
     @property
     def rows(self) -> int:
-        return int(self.row[_ROWS])
+        return int(self.read()[_ROWS])
 
     @property
     def own(self) -> float | None:
         """The value of this rule's column in the aggregation's row; None for NULL."""
-        row: float | None = self.row[self.name]
-        return row
+        value: float | None = self.read()[self.name]
+        return value
 
 
 class _RuleJudge(Protocol):
@@ -143,15 +145,20 @@ def _shared_column(rule: Expectation) -> Column:
     return F.count(F.lit(1))
 
 
-def _unique(context: _RuleContext, rule: Expectation, *, counts: _SharedCounts) -> ExpectationFinding:
+def _unique(
+    context: _RuleContext,
+    rule: Expectation,
+    *,
+    counts: _SharedCounts,  # noqa: ARG001 - its own query counts the rows
+) -> ExpectationFinding:
     """Evaluate UNIQUE. Rows with NULL in a column are never duplicates, because NULL equals nothing."""
     result = key_counts(context.table, rule.columns)
     again = result.known - result.distinct
     return finding(
         rule,
         broken=again,
-        checked=counts.rows,
-        what=f"{again:,} of {counts.rows:,} rows repeat another's {', '.join(rule.columns)}" if again else None,
+        checked=result.rows,
+        what=f"{again:,} of {result.rows:,} rows repeat another's {', '.join(rule.columns)}" if again else None,
         sample=_duplicate_key_sample(context, rule) if again else None,
     )
 
@@ -204,36 +211,43 @@ def _no_fewer_rows(context: _RuleContext, rule: Expectation, *, counts: _SharedC
     return finding(rule, broken=max(before - counts.rows, 0), checked=before, what=what)
 
 
-def _references(context: _RuleContext, rule: Expectation, *, counts: _SharedCounts) -> ExpectationFinding:
+def _references(
+    context: _RuleContext,
+    rule: Expectation,
+    *,
+    counts: _SharedCounts,  # noqa: ARG001 - its own query counts the rows
+) -> ExpectationFinding:
     if rule.table is None:
         raise _refusal(context.step, rule, why="names no table: name the referenced table.")
     theirs = rule.table_columns or rule.columns
     try:
-        lost = _dangling_references(context, rule, theirs=theirs)
-        broken = lost.count()
+        rows = _marked_references(context, rule, theirs=theirs)
+        checked, broken = rows.agg(F.count(F.lit(1)), F.count_if(F.col(_IS_LOST))).collect()[0]
     except AnalysisException as error:
         raise _refusal(context.step, rule, why=f"cannot be evaluated: {_first_line(error)}") from error
     named = f"{'.'.join(rule.table)} ({', '.join(theirs)})"
     return finding(
         rule,
         broken=broken,
-        checked=counts.rows,
-        what=f"{broken:,} of {counts.rows:,} rows have no match in {named}" if broken else None,
-        sample=sample(lost) if broken else None,
+        checked=checked,
+        what=f"{broken:,} of {checked:,} rows have no match in {named}" if broken else None,
+        sample=sample(rows.where(F.col(_IS_LOST)).select("mine.*")) if broken else None,
     )
 
 
-def _dangling_references(context: _RuleContext, rule: Expectation, *, theirs: Sequence[str]) -> DataFrame:
-    """Return rows whose complete reference has no match. As in SQL, a reference with a NULL refers to nothing."""
+def _marked_references(context: _RuleContext, rule: Expectation, *, theirs: Sequence[str]) -> DataFrame:
+    """Return the rows as `mine`, with a column that marks those whose complete reference has no match. As in SQL, a
+    reference with a NULL refers to nothing.
+    """
     other = context.spark.sql(f"SELECT * FROM {context.reads(rule.table or ())}")
-    mine = context.table.where(_are_all_known([F.col(quote_identifier((column,))) for column in rule.columns])).alias(
-        "mine"
-    )
-    keys = other.select(*(F.col(quote_identifier((column,))) for column in theirs)).distinct().alias("other")
+    mine = context.table.alias("mine")
+    keys = other.select(*(F.col(quote_identifier((column,))) for column in theirs)).distinct()
+    keys = keys.withColumn(_IS_KEY, F.lit(True)).alias("other")
     on = F.lit(True)
     for here, current in zip(rule.columns, theirs, strict=True):
         on = on & _equal(mine, keys, column=here, key=current)
-    return mine.join(keys, on, "left_anti")
+    are_known = _are_all_known([F.col(f"mine.{quote_identifier((column,))}") for column in rule.columns])
+    return mine.join(keys, on, "left").withColumn(_IS_LOST, are_known & F.col(f"other.{_IS_KEY}").isNull())
 
 
 def _equal(mine: DataFrame, keys: DataFrame, *, column: str, key: str) -> Column:
