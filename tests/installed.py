@@ -26,6 +26,21 @@ _HELPERS = re.compile(
 _REFERENCE = re.compile(r"limnos\.rooms\.(\w+)")
 
 
+ALL_ROOMS = (
+    "connectors",
+    "console",
+    "exchange",
+    "gravitino",
+    "jobs",
+    "lance",
+    "maintenance",
+    "pipelines",
+    "search",
+    "sqlpp",
+)
+"""The rooms of this repository: the mark of tests about texts that speak of all of them."""
+
+
 def has_room(name: str) -> bool:
     """Return whether a room is installed."""
     return any(each.name == name for each in installed_rooms().manifests)

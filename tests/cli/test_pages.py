@@ -28,6 +28,7 @@ from limnos.config.settings import keys, sections
 from limnos.model.extras import MODULE_EXTRAS, install_hint
 from limnos.store.backends.migrate import migrate
 from tests.cli.page_scripts import START_FAILED, blocks_of, run_page
+from tests.installed import ALL_ROOMS
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted(file for file in (ROOT / "docs").rglob("*.md") if file.parent.name != "decisions")]
@@ -85,6 +86,7 @@ def flags_of(command: App) -> set[str]:
     }
 
 
+@pytest.mark.room(*ALL_ROOMS)
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_of_a_page_exist(page: Path) -> None:
     """Every `limnos …` command that a page names exists, and accepts the named flags."""

@@ -18,6 +18,7 @@ from conformance.lesser.early_decisions import DEEP, SHALLOW, admits_more
 from conformance.lesser.sites import lesser_of, sites
 from limnos.access.actions import Action
 from limnos.access.policy import POLICY, SERVER_ACTIONS
+from tests.installed import ALL_ROOMS
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"
@@ -203,6 +204,7 @@ def test_list_and_create_read_the_same_request_bodies() -> None:
     assert admits_more([Action.TAG_CREATE, Action.TAG_LIST], [Action.TAG_LIST, Action.TAG_LIST], SHALLOW) is None
 
 
+@pytest.mark.room(*ALL_ROOMS)
 def test_each_judgement_has_a_reason_and_an_existing_use(tmp_path: Path) -> None:
     """Each use that may be lowered has a reason; a key without a use is an error."""
     uses = sites(ROOT / "src")

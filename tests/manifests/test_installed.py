@@ -11,24 +11,10 @@ import pytest
 
 import limnos.rooms
 from limnos.manifests.installed import entry_points, installed_rooms
+from tests.installed import ALL_ROOMS
 
 ROOMS = Path(limnos.rooms.__file__).parent
-OWN = tuple(
-    name
-    for name in (
-        "connectors",
-        "console",
-        "exchange",
-        "gravitino",
-        "jobs",
-        "lance",
-        "maintenance",
-        "pipelines",
-        "search",
-        "sqlpp",
-    )
-    if (ROOMS / name / "manifest.py").exists()
-)
+OWN = tuple(name for name in ALL_ROOMS if (ROOMS / name / "manifest.py").exists())
 """The rooms of this distribution, without those whose folder was deleted."""
 LISTING = """
 from limnos.manifests.installed import installed_rooms

@@ -23,6 +23,7 @@ from limnos.cli.errors import UsageError
 from limnos.cli.grammar import reading
 from limnos.cli.grammar.reading import resolve
 from tests.cli.conftest import Run
+from tests.installed import ALL_ROOMS
 
 pytestmark = pytest.mark.slow
 
@@ -83,6 +84,7 @@ def problem_of(command: str) -> str | None:
     return None
 
 
+@pytest.mark.room(*ALL_ROOMS)
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.typed)
 def test_wrong_command_is_answered_by_the_command_to_type(
     run: Run, monkeypatch: pytest.MonkeyPatch, wrong: WrongCommand
