@@ -586,6 +586,7 @@ def test_schema_and_loader_agree_on_random_files(tmp_path: Path) -> None:
         ),
         ("storage: findings, footers: days", "days: int", "'footers' needs a parameter of type boolean"),
         ("storage: files", "days: int", "findings"),
+        ("storage: columns, footers: deep", "deep: boolean", "'footers' belongs to 'storage: findings'"),
         ("storage: findings, where: {kind: table}", "days: int", "where"),
     ],
 )

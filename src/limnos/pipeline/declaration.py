@@ -240,17 +240,30 @@ class SystemTableSource:
         return ", ".join(f"`{each.name}` {_SYSTEM_TYPES[each.type]}" for each in SYSTEM_TABLES[self.table].columns)
 
 
+STORAGE_FINDINGS: Final = "findings"
+STORAGE_COLUMNS: Final = "columns"
+"""What a source of storage has."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageSource:
-    """The differences between the store and storage, for tables and views that the run's user may see. `footers` is the
-    parameter that says whether footers of data files are read.
+    """What is in storage, for tables and views that the run's user may see: `findings`, the differences from the store,
+    or `columns`, the statistics of the columns of tables. `footers` is the parameter that says whether footers of data
+    files are read for findings.
     """
 
+    content: str = STORAGE_FINDINGS
     footers: str | None = None
 
     @property
     def schema(self) -> str:
-        """Spark's column list of the findings."""
+        """Spark's column list of the rows."""
+        if self.content == STORAGE_COLUMNS:
+            return (
+                "id BIGINT, path STRING, snapshot_id BIGINT, field_id BIGINT, name STRING, type STRING, files BIGINT,"
+                " measured_files BIGINT, row_count BIGINT, value_count BIGINT, null_count BIGINT, nan_count BIGINT,"
+                " byte_count BIGINT, lower STRING, upper STRING, has_deletes BOOLEAN, problem STRING"
+            )
         return (
             "id BIGINT, path STRING, kind STRING, finding STRING, file STRING, expected STRING, actual STRING,"
             " severity STRING, files BIGINT"

@@ -17,6 +17,7 @@ from limnos.formats.graphs import GraphSizes, layered_layout, svg_path
 from limnos.model.errors import BadRequest
 from limnos.names import display
 from limnos.pipeline.declaration import (
+    STORAGE_COLUMNS,
     Files,
     Jdbc,
     Kafka,
@@ -136,7 +137,7 @@ def describe_source(kind: object) -> str:
     if isinstance(kind, SystemTableSource):
         return f"system table {kind.table}"
     if isinstance(kind, StorageSource):
-        return "files in storage"
+        return "manifests in storage" if kind.content == STORAGE_COLUMNS else "files in storage"
     return "stream"
 
 

@@ -16,6 +16,7 @@ from limnos.model.errors import ServiceUnavailable, UnsupportedOperation
 from limnos.names import display, engine
 from limnos.pipeline.checkpoints import INPUTS, checkpoint_of, head_of, inputs_of, snapshot_of
 from limnos.pipeline.declaration import (
+    STORAGE_COLUMNS,
     DeclaredSource,
     Files,
     Jdbc,
@@ -486,5 +487,6 @@ def _of_source(source: DeclaredSource) -> str:
     if isinstance(kind, SystemTableSource):
         return f"system table {kind.table}"
     if isinstance(kind, StorageSource):
-        return "findings about files in storage"
+        is_columns = kind.content == STORAGE_COLUMNS
+        return "statistics of columns, by manifests" if is_columns else "findings about files in storage"
     return "the new rows of the stream since the last run"

@@ -104,6 +104,42 @@ def test_storage_has_rows_and_bytes(lake: Lake) -> None:
     assert owner.table_count >= space.table_count
 
 
+def test_columns_have_values_nulls_and_bounds(lake: Lake) -> None:
+    """Each column of a table has the sums and bounds of its files; a table without a snapshot has columns without
+    files, and one whose manifests are gone has the problem.
+    """
+    lake.spark.sql(
+        "CREATE OR REPLACE TABLE main.shipped.measured AS SELECT id, CAST(id / 4 AS decimal(9, 2)) AS share,"
+        " IF(id < 2, NULL, concat('name ', id)) AS name, struct(date_add(DATE'2026-01-01', CAST(id AS int)) AS day)"
+        " AS at FROM range(0, 8, 1, 2)"
+    )
+    lake.spark.sql("DELETE FROM main.shipped.measured WHERE id = 7")
+    lake.spark.sql("CREATE OR REPLACE TABLE main.shipped.empty (id INT)")
+    lake.spark.sql("CREATE OR REPLACE TABLE main.shipped.broken AS SELECT 1 AS id")
+    (manifest,) = lake.rows("SELECT path FROM main.shipped.broken.manifests")
+    Path("/" + manifest.path.removeprefix("file:").lstrip("/")).unlink()
+    lake.run("column-statistics")
+    table = "main.lake_history.column_statistics"
+    rows = lake.rows(f"SELECT * FROM {table} WHERE path LIKE 'main.shipped.%' ORDER BY path, field_id")
+    measured = {row.name: row for row in rows if row.path == "main.shipped.measured"}
+    for name in ("broken", "empty", "measured"):
+        lake.spark.sql(f"DROP TABLE main.shipped.{name}")
+
+    assert {name: (row.value_count, row.null_count, row.lower, row.upper) for name, row in measured.items()} == {
+        "id": (7, 0, "0", "6"),
+        "share": (7, 0, "0.00", "1.50"),
+        "name": (7, 2, "name 2", "name 6"),
+        "at.day": (7, 0, "2026-01-01", "2026-01-07"),
+    }
+    assert {(row.files, row.measured_files, row.row_count, row.has_deletes) for row in measured.values()} == {
+        (2, 2, 7, False)
+    }
+    (empty,) = [row for row in rows if row.path == "main.shipped.empty"]
+    assert (empty.name, empty.files, empty.row_count, empty.lower, empty.problem) == ("id", 0, 0, None, None)
+    (broken,) = [row for row in rows if row.path == "main.shipped.broken"]
+    assert (broken.name, broken.problem) == (None, "it does not exist")
+
+
 def test_table_that_others_derive_from_is_used(lake: Lake) -> None:
     """A table without lineage is unused once it has not changed for the given days; a source of another is used."""
     lake.run("unused-tables", days=0)

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from limnos.formats.system_tables import OCCURRED_AT, SYSTEM_TABLES
 from limnos.pipeline.compound_schemas import Cases, Record, RecordKey
 from limnos.pipeline.declaration import (
+    STORAGE_COLUMNS,
+    STORAGE_FINDINGS,
     Files,
     Jdbc,
     MalformedRowPolicy,
@@ -110,6 +112,12 @@ def _stream(values: Values, site: NodeSite) -> Stream:
     if files is not None and files.schema is None:
         raise site.bad("a stream of files needs 'schema': there may be no file yet to infer it from")
     return Stream(files=files, table=values.get("table"))
+
+
+def _storage(values: Values, site: NodeSite) -> StorageSource:
+    if values["storage"] == STORAGE_COLUMNS and "footers" in values:
+        raise site.bad("'footers' belongs to 'storage: findings': statistics of columns read no data files")
+    return StorageSource(content=values["storage"], footers=values.get("footers"))
 
 
 def _system_table(values: Values, site: NodeSite) -> SystemTableSource:
@@ -264,11 +272,14 @@ SOURCE_CASES: Mapping[str, Record] = {
         build=lambda values, site: values["stream"],
     ),
     "storage": Record(
-        name="a source of findings about files in storage",
+        name="a source of what is in storage",
         keys={
             "storage": RecordKey(
-                value_schema=Choice(("findings",)),
-                description="Tables and views that the run's user may see, with what differs in storage.",
+                value_schema=Choice((STORAGE_FINDINGS, STORAGE_COLUMNS)),
+                description=(
+                    "`findings`: tables and views that the run's user may see, with what differs in storage. `columns`:"
+                    " statistics of the columns of tables, by their manifests."
+                ),
                 example="storage: findings",
                 required=True,
             ),
@@ -281,7 +292,7 @@ SOURCE_CASES: Mapping[str, Record] = {
             ),
             "comment": _COMMENT,
         },
-        build=lambda values, site: StorageSource(footers=values.get("footers")),
+        build=_storage,
     ),
     "system": Record(
         name="a source that is a system table",

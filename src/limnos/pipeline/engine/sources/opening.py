@@ -10,8 +10,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from limnos.model.errors import LimnosError
-from limnos.pipeline.declaration import Files, Jdbc, Kafka, PythonSource, StorageSource, SystemTableSource, TableSource
+from limnos.pipeline.declaration import (
+    STORAGE_COLUMNS,
+    Files,
+    Jdbc,
+    Kafka,
+    PythonSource,
+    StorageSource,
+    SystemTableSource,
+    TableSource,
+)
 from limnos.pipeline.engine.naming import quote_identifier
+from limnos.pipeline.engine.sources.column_statistics import column_statistics_frame
 from limnos.pipeline.engine.sources.databases import database_frame, pin_database
 from limnos.pipeline.engine.sources.files import files_frame, have_files_changed
 from limnos.pipeline.engine.sources.functions import function_frame
@@ -93,7 +103,8 @@ def frame_of(
     if isinstance(kind, SystemTableSource):
         return system_table_frame(request, kind)
     if isinstance(kind, StorageSource):
-        return storage_findings_frame(request, kind)
+        read = column_statistics_frame if kind.content == STORAGE_COLUMNS else storage_findings_frame
+        return read(request, kind)
     return stream_frame(request, kind)
 
 
