@@ -10,7 +10,8 @@ import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from limnos.model.errors import BadRequest
+from limnos.model.errors import BadRequest, NotFound
+from limnos.names import display
 from limnos.pipeline.declaration import SourcePosition
 
 PROBLEMS_SHOWN = 20
@@ -48,6 +49,19 @@ class InvalidQuery(BadRequest):
         super().__init__(message, line=line, column=column)
         self.line = line
         self.column = column
+
+
+class AbsentTable(NotFound):
+    """Raised if a run reads `table`, its catalog first, that does not exist or that the caller may not see. `reader` is
+    the step that reads it, with its position.
+    """
+
+    def __init__(self, table: tuple[str, ...], *, reader: str | None = None) -> None:
+        name = display.render(table)
+        who = name if reader is None else f"{reader} reads {name}, which"
+        trash = f"'limnos list trash {table[0]}' lists dropped objects"
+        super().__init__(f"{who} does not exist, or you may not see it; {trash}", kind="table")
+        self.table = table
 
 
 def within(at: SourcePosition | None, error: InvalidQuery) -> SourcePosition | None:

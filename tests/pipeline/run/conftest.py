@@ -22,6 +22,7 @@ from limnos.pipeline.declaration import LoopRows, Parts, Pipeline, QueryLoop, Sc
 from limnos.pipeline.failures import OutputGone, StepFailed
 from limnos.pipeline.lineage import lineage_of_tables
 from limnos.pipeline.outcomes import BuiltStep, ReadPin, StepBranch, StepOutcome
+from limnos.pipeline.problems import AbsentTable
 from limnos.pipeline.run.events import RunEvent
 from limnos.pipeline.run.options import RunOptions
 from limnos.pipeline.run.refs import heads_of
@@ -120,7 +121,8 @@ class FakeEngine:
         read_pins = {}
         for table in tables:
             heads = heads_of(self.client, table)
-            assert heads is not None
+            if heads is None:
+                raise AbsentTable(table)
             read_pins[table] = ReadPin(name=".".join(table), table=table, snapshot=heads.main)
         return read_pins
 

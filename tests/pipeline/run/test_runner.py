@@ -12,7 +12,7 @@ import pytest
 
 from limnos.client import Client
 from limnos.client.errors import NoSpaceError, NotFoundError
-from limnos.model.errors import CommitConflict
+from limnos.model.errors import CommitConflict, NotFound
 from limnos.pipeline.context import StepContext, branches_prefix
 from limnos.pipeline.declaration import Sql, StepDeclaration
 from limnos.pipeline.failures import DataBroken, StepAway, StepDenied, StepFailed
@@ -395,6 +395,21 @@ def test_repeated_publish_conflicts_end_the_run(rig: PipelineRig) -> None:
     assert (ended.state, ended.why, ended.exit_code) == ("failed", EndReason.MOVED, 5)
     assert "was written" in ended.message
     assert len(rig.refs("a")) > 1
+
+
+def test_absent_input_is_refused_with_the_step_that_reads_it(rig: PipelineRig) -> None:
+    """A run whose step reads a table that does not exist says which step and where dropped tables are listed; no run is
+    registered.
+    """
+    expected = (
+        f"{rig.space}.b reads main.{rig.space}.gone, which does not exist, or you may not see it; 'limnos list trash"
+    )
+
+    with pytest.raises(NotFound) as error:
+        rig.run(rig.pipeline(a="", b="a gone"))
+
+    assert error.value.message.startswith(expected)
+    assert [run for run in rig.client.runs.list() if run.pipeline == rig.space] == []
 
 
 def test_namespace_renamed_during_run_is_not_recreated(rig: PipelineRig) -> None:

@@ -24,6 +24,7 @@ from limnos.pipeline.engine.metadata import TableMetadata, TableSchema, metadata
 from limnos.pipeline.engine.relations import NamedRelation, relations, splice_names
 from limnos.pipeline.engine.views import ViewDefinition, view_of
 from limnos.pipeline.outcomes import LanceState, ReadPin, StepBranch
+from limnos.pipeline.problems import AbsentTable
 
 _DEPTH_MAX = 32
 
@@ -136,7 +137,7 @@ def _pin(spark: SparkSession, table: Parts, *, pins: dict[Parts, ReadPin], depth
         return
     view = view_of(spark, table)
     if view is None:
-        raise NotFound(f"{name} does not exist, or you may not see it.", kind="table")
+        raise AbsentTable(table)
     if depth >= _DEPTH_MAX:
         raise UnsupportedOperation(f"{name}: views of views more than {_DEPTH_MAX} deep can't be pinned.")
     pins[table] = ReadPin(name=name, table=table, fingerprint=_fingerprint(view))

@@ -32,6 +32,7 @@ from limnos.pipeline.graph import order_steps
 from limnos.pipeline.lance_outputs import lance_catalogs, require_lance_outputs
 from limnos.pipeline.modified_steps import modified_steps, step_states
 from limnos.pipeline.outcomes import BuiltStep, ReadPin
+from limnos.pipeline.problems import AbsentTable, Problem
 from limnos.pipeline.query_loops import encode_loops, with_loop_steps
 from limnos.pipeline.rights import grants_lacking_now
 from limnos.pipeline.run import record_json
@@ -338,13 +339,13 @@ def _begin_run(
     """Start the run with fresh pins, as soon as no other run is in progress. Raises ConflictError after the option
     `wait_s`, RunStopped after a stop.
     """
-    results = {step.table for step in request.steps}
-    outside = {table for name in request.names for table in request.reads[name]} - results
     until = time.monotonic() + request.options.wait_s
     while True:
         means.stop.check()
         pins = RunPins(
-            tables=call_engine(lambda: means.engine.pins(outside), patience=patience),
+            tables=_pin_tables(
+                request.pipeline, means, reads=request.reads, names=frozenset(request.names), patience=patience
+            ),
             sources=pin_sources(request.pipeline, means, names=request.names, directory=directory, patience=patience),
         )
         outputs = outputs_now(means.client, request.tables, patience=patience)
@@ -355,6 +356,24 @@ def _begin_run(
             if error.code != BUSY or time.monotonic() + _BUSY_PAUSE_S > until:
                 raise
         means.stop.wait(_BUSY_PAUSE_S)
+
+
+def _pin_tables(
+    pipeline: Pipeline,
+    means: RunMeans,
+    *,
+    reads: Mapping[str, frozenset[Parts]],
+    names: frozenset[str],
+    patience: RetryPolicy,
+) -> dict[Parts, ReadPin]:
+    """Return pins of the tables that the named steps read and do not write. Raises AbsentTable, with the step."""
+    steps = [step for step in pipeline.steps if step.name in names]
+    outside = {table for step in steps for table in reads[step.name]} - {step.table for step in steps}
+    try:
+        return call_engine(lambda: means.engine.pins(outside), patience=patience)
+    except AbsentTable as error:
+        readers = [str(Problem(step.name, step.at)) for step in steps if error.table in reads[step.name]]
+        raise AbsentTable(error.table, reader=next(iter(readers), None)) from error
 
 
 def pin_sources(
@@ -428,9 +447,7 @@ def intents(
     pipeline, reads = settled(pipeline, means, reads=reads, names=frozenset(names), patience=patience)
     patience.call(lambda: require_own_tables(means.client, pipeline))
     patience.call(lambda: require_own_outputs(means.client, pipeline, names=frozenset(names)))
-    results = {step.table for step in pipeline.steps if step.name in names}
-    outside = {table for name in names for table in reads[name]} - results
-    pins = call_engine(lambda: means.engine.pins(outside), patience=patience)
+    pins = _pin_tables(pipeline, means, reads=reads, names=frozenset(names), patience=patience)
     ordered = [step for level in order_steps(pipeline, reads) for step in level if step.name in names]
     return tuple(
         StepIntent(

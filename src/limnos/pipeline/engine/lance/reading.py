@@ -28,6 +28,7 @@ from limnos.pipeline.engine.connection import lance_access_of
 from limnos.pipeline.engine.lance.failures import lance_errors
 from limnos.pipeline.failures import StepFailed
 from limnos.pipeline.outcomes import LanceState, ReadPin
+from limnos.pipeline.problems import AbsentTable
 from limnos.spark.lance.reading import LanceTableFiles
 from limnos.spark.lance.server_access import SOURCE, LanceOptions
 from limnos.spark.session import register_lance
@@ -53,7 +54,7 @@ def pin_lance_table(access: ServerAccess, table: Parts) -> ReadPin:
     with lance_errors():
         loaded = load_version(access, table)
         if loaded is None:
-            raise NotFound(f"{name} does not exist, or you may not see it.", kind="table")
+            raise AbsentTable(table)
         if loaded.version is None:
             return ReadPin(name=name, table=table, lance=LanceState())
         state = LanceState(digest=digest_of(files_of(loaded).open()))
