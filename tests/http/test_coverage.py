@@ -379,7 +379,8 @@ def prepare(node: DriverNode) -> None:
     for user in ("member", "ana"):
         node.done("POST", f"{API}/lake/users", {"name": user})
     node.done("POST", f"{API}/lake/groups", {"name": "crew"})
-    node.done("PUT", "/api/limnos/v1/metalakes/lake/pipelines/nyc", {"declaration": {}})
+    if has_room("pipelines"):
+        node.done("PUT", "/api/limnos/v1/metalakes/lake/pipelines/nyc", {"declaration": {}})
     node.done("POST", f"{API}/lake/roles", {"name": "hands", "properties": {}, "securableObjects": OBJECTS})
 
 

@@ -480,7 +480,10 @@ def _furnish_runs(node: DriverNode) -> None:
     """Create a pipeline without runs, one with a run, one with a failed run, and two with a schedule."""
     let_jobs(node)
     if has_room("jobs"):
-        node.done("POST", f"{LAKE}/jobs/templates", {"jobTemplate": {**PROGRAM, "name": "program"}})
+        for name in ("program",) if has_room("pipelines") else ("program", "idle"):
+            node.done("POST", f"{LAKE}/jobs/templates", {"jobTemplate": {**PROGRAM, "name": name}})
+    if not has_room("pipelines"):
+        return
     for number, name in ((0, "idle"), (2, "busy"), (3, "broken")):
         node.done("PUT", f"{OWN}/metalakes/lake/pipelines/{name}", {"declaration": {}})
         if number:

@@ -69,10 +69,12 @@ def cases(node: DriverNode, who: str) -> Iterator[RefusalCase]:
     yield from _tables()
     yield from _filesets(node, who)
     yield from _maintenance()
-    yield from _lineage()
+    yield from _lineage() if has_room("pipelines") else ()
     yield from _webhooks(node)
-    yield from _pipelines(node, who)
-    yield from _runs(node, who)
+    if has_room("pipelines"):
+        yield from _pipelines(node, who)
+        yield from _runs(node, who)
+    yield from _jobs(node, who)
     yield from _explanations()
     yield from _tokens(node, who)
     yield from _secrets(node, who)
@@ -308,12 +310,16 @@ def _runs(node: DriverNode, who: str) -> Iterator[RefusalCase]:
         yield case(f"POST {one}/{verb}", thing, "lake", run, body=body)
         if "," not in thing:
             yield case(f"POST {one}/{verb}", f"no {thing}", "lake", str(uuid4()), body=body)
-    for thing, job in (("job", job_of(node, f"job_{who}")), ("no job", str(uuid4()))):
-        yield case(f"GET {LAKE}/jobs/{{id}}", thing, "lake", job)
     never: dict[str, object] = {"do": "move-table", "source": ["there"], "target": ["there"]}
     for thing, run in (("run published", run_of(node, f"out_{who}")), ("no run published", str(uuid4()))):
         publish: dict[str, object] = {"do": "publish-run", "run": run, "attempt": 1}
         yield case(TRANSACT, thing, "lake", "main", body={"operations": [publish, never]})
+
+
+def _jobs(node: DriverNode, who: str) -> Iterator[RefusalCase]:
+    """Create a job of `laker`."""
+    for thing, job in (("job", job_of(node, f"job_{who}")), ("no job", str(uuid4()))):
+        yield case(f"GET {LAKE}/jobs/{{id}}", thing, "lake", job)
 
 
 def job_of(node: DriverNode, name: str) -> str:
