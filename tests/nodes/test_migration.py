@@ -125,8 +125,11 @@ def test_a_lake_moves_in_and_out_with_its_rights(servers: Servers) -> None:
         client.catalogs.alter("main", updates={"allowed-locations": f"file://{old.data}/warehouse/main"})
     source = ("from", "gravitino", old.uri, "--warehouse", "lake/main", "--to", "main", "--source-token", old.token)
 
-    code, planned, _ = migrate(new, *source, "--plan")
+    code, planned, lines = migrate(new, *source, "--plan")
     assert (code, planned["new"], planned["view"], planned["set-owner"]) == (0, 2, 1, 4)
+    named = [line for line in lines if line["state"] == "create-principal"]
+    assert len(named) == planned["create-principal"]
+    assert all("unless there is one of this name here" in line["text"] for line in named)
     code, counts, lines = migrate(new, *source)
     assert code == 0, (counts, lines)
     assert (counts["new"], counts["new-namespace"], counts["new-view"]) == (2, 2, 1)
@@ -138,6 +141,8 @@ def test_a_lake_moves_in_and_out_with_its_rights(servers: Servers) -> None:
         client.transactions.run("main", [commit])
     code, counts, _ = migrate(new, *source)
     assert (code, counts["changed"], counts["same"], counts.get("new", 0)) == (0, 1, 2, 0), counts
+    assert counts["same-access"] >= planned["create-principal"]  # those are not counted as made
+    assert {"create-principal", "create-tag", "tag"} & counts.keys() == set()
     assert migrate(new, *source, "--check")[:2] == (0, {"same": 2})
 
     code, counts, lines = migrate(new, *source, "--cut-over", "rename")

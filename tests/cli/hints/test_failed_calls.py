@@ -183,6 +183,12 @@ def test_hint_without_decision_refers_to_callers_identity() -> None:
             "'limnos list' lists the catalogs: a path begins with one, as CATALOG.raw.weather.orders",
         ),
         (
+            "list tabels",
+            "Catalog tabels does not exist in metalake lake",
+            "not-found",
+            "'limnos list tables', if a kind is meant; 'limnos list' lists the catalogs",
+        ),
+        (
             "create model models.shop.m",
             "Catalog models does not exist in metalake lake",
             "not-found",

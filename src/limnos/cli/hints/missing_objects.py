@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 import shlex
 
 from limnos.cli.hints.arguments import hint_for_name_alone
 from limnos.cli.hints.typed_command import PATHS, TypedCommand, path_parts
 from limnos.cli.lookups import close_path, exists, known_path, objects_named
+from limnos.cli.operations import KIND_WORDS, plural
 from limnos.cli.output import flag_values
 from limnos.cli.signatures import signature_of
 from limnos.client.errors import ClientError
@@ -76,6 +78,8 @@ def not_found_hint(error: ClientError, typed: TypedCommand) -> str:
         dotted = display.render([part for part in typed.path[0].split("/") if part])
         spelled = [dotted if word in {typed.path[0], display.render(typed.path)} else word for word in typed.tokens]
         return f"a path has dots, not slashes: '{shlex.join(['limnos', *spelled])}'"
+    if kind == "catalog" and (listed := _kind_of_list(typed)) is not None:
+        return listed
     if kind == "catalog" and (swapped := exchanged_arguments(typed)) is not None:
         return f"'{swapped}', if the order was wrong; '{typed.command('list')}' lists the existing objects"
     if kind == "catalog" and (name := _name_alone(error, typed)) and objects_named(name):
@@ -93,6 +97,17 @@ def not_found_hint(error: ClientError, typed: TypedCommand) -> str:
         lists = f"'{typed.command('list', display.render(above))}' lists the existing objects"
         return f"{lists}{_dotted_name(typed, length=len(above)) if known is not None else ''}"
     return f"'{typed.command('list')}' lists the existing objects"
+
+
+def _kind_of_list(typed: TypedCommand) -> str | None:
+    """Return the hint for a kind with a slip of the pen after `list`; None for other commands."""
+    if typed.words[:1] != ("list",) or len(typed.words) != 2:
+        return None
+    known = sorted({*map(plural, {*KIND_WORDS.values()})})
+    close = difflib.get_close_matches(typed.words[1].lower(), known, n=1, cutoff=0.75)
+    if not close:
+        return None
+    return f"'{typed.command('list', close[0])}', if a kind is meant; '{typed.command('list')}' lists the catalogs"
 
 
 def _name_alone(error: ClientError, typed: TypedCommand) -> str:

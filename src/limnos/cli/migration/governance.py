@@ -43,7 +43,9 @@ class GravitinoAccess:
             ("role", list(self.client.roles.list())),
         ):
             for name in names:
-                yield _item((name,), "create-principal", kind=kind, name=name, exists="skip")
+                yield _item((name,), "create-principal", kind=kind, name=name, exists="skip")._replace(
+                    plan_text=f"a {kind}, unless there is one of this name here"
+                )
         for group in groups:
             members = self._members(group.name)
             if members:
@@ -56,7 +58,9 @@ class GravitinoAccess:
         for kind, holders in (("user", self.client.users.list()), ("group", self.client.groups.list())):
             for each in holders:
                 if each.roles:
-                    yield _item((each.name,), "assign-roles", kind=kind, name=each.name, roles=list(each.roles))
+                    yield _item(
+                        (each.name,), "assign-roles", kind=kind, name=each.name, roles=list(each.roles)
+                    )._replace(plan_text=f"{kind} gets {', '.join(each.roles)}")
 
     def tags(self) -> Iterator[Item]:
         """Yield tags, and the objects that have them."""
@@ -114,7 +118,7 @@ class GravitinoAccess:
                         on=on,
                         privileges=names,
                         deny=denies,
-                    )
+                    )._replace(plan_text=f"{'denies' if denies else 'allows'} {', '.join(names)}")
 
     def _values(self, tag: str, kind: str, *, full_name: str) -> tuple[str, ...]:
         parts = self._parts(kind, full_name)

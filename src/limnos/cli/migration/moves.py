@@ -48,12 +48,18 @@ class Line(NamedTuple):
     text: str = ""
 
 
+SAME_ACCESS: Final = "same-access"
+"""The word of a user, right, tag or owner that the target has already."""
+
+
 class Item(NamedTuple):
     """A change to make on the target: the object, the word of the line if it is made, and the item of a bulk job."""
 
     path: Name
     word: str
     fields: dict[str, object]
+    plan_text: str = ""
+    """What a plan says of the change; empty for a change that is only counted."""
 
 
 Printer = Callable[[Line], None]
@@ -293,10 +299,12 @@ class Move:
     def _send(self, items: Sequence[Item], *, plans: bool) -> None:
         if plans:
             for each in items:
-                self._say(Line(each.path, each.word))
+                self._say(Line(each.path, each.word, each.plan_text))
             return
         for item, outcome, message in self.target.send(items) if items else ():
-            self._say(Line(item.path, item.word if outcome in ("made", "same") else outcome, message))
+            had = SAME_ACCESS if item.word == item.fields.get("do") else item.word
+            word = {"made": item.word, "same": had}.get(outcome, outcome)
+            self._say(Line(item.path, word, message))
 
     def _views(self, namespace: Name) -> None:
         """Create the views that are missing, and say which differ."""
