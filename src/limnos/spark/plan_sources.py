@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from limnos.names import InvalidName, display
+from limnos.spark.scala import scala_items
 
 Java = Any
 """An object of the Java virtual machine. Python has no types for its members."""
@@ -40,8 +41,8 @@ class PlanSource(NamedTuple):
 
 def plan_leaves(plan: Java) -> Iterator[tuple[int, PlanSource]]:
     """Yield the sources of a plan's leaves, including subqueries, by the id of the leaf's first column."""
-    for part in (plan, *_sequence(plan.subqueriesAll())):
-        for leaf in _sequence(part.collectLeaves()):
+    for part in (plan, *scala_items(plan.subqueriesAll())):
+        for leaf in scala_items(part.collectLeaves()):
             output = leaf.output()
             source = source_of_leaf(leaf) if output.nonEmpty() else None
             if source is not None:
@@ -66,12 +67,6 @@ def file_source(url: str) -> PlanSource:
     if parts.scheme in {"", "file"}:
         return PlanSource(None, "file", f"/{parts.path.lstrip('/')}")
     return PlanSource(None, f"{parts.scheme}://{parts.netloc}", parts.path.lstrip("/") or "/")
-
-
-def _sequence(result: Java) -> Iterator[Java]:
-    iterator = result.iterator()
-    while iterator.hasNext():
-        yield iterator.next()
 
 
 def _relation(leaf: Java) -> PlanSource | None:
@@ -108,7 +103,7 @@ def _is_state(table: Java, parts: Sequence[str]) -> bool:
 def _files_or_database(relation: Java) -> PlanSource | None:
     kind = str(relation.getClass().getSimpleName())
     if kind == "HadoopFsRelation":
-        roots = [str(path) for path in _sequence(relation.location().rootPaths())]
+        roots = [str(path) for path in scala_items(relation.location().rootPaths())]
         return file_source(_common_directory(roots)) if roots else None
     if kind == "JDBCRelation":
         options = relation.jdbcOptions()

@@ -19,8 +19,8 @@ from limnos.model.errors import BadRequest
 from limnos.pipeline.declaration import ExpectationAction, RuleKind
 from limnos.pipeline.engine.changes import quote_column
 from limnos.pipeline.engine.distinct import key_counts
-from limnos.pipeline.engine.scala import scala_items
 from limnos.pipeline.outcomes import ExpectationFinding
+from limnos.spark.scala import scala_items
 
 _SAMPLES = 3
 _COUNT = "_limnos_count"

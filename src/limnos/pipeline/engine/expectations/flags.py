@@ -20,8 +20,8 @@ from limnos.model.errors import BadRequest
 from limnos.pipeline.declaration import Expectation, ExpectationAction, RuleKind, Scalar, StepDeclaration
 from limnos.pipeline.engine.naming import quote_identifier
 from limnos.pipeline.engine.relations import query_names
-from limnos.pipeline.engine.scala import scala_items
 from limnos.pipeline.problems import InvalidQuery
+from limnos.spark.scala import scala_items
 
 ROWS = "rows"
 """Name of the count of all rows among the observed counts."""
