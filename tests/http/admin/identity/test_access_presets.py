@@ -155,14 +155,17 @@ def test_role_of_a_former_holder_is_not_given_to_the_next_one_of_the_name(lake: 
         assert not may(lake, "table_commit", ["main", "raw", "t"], "zoe")
 
 
-def test_role_without_grants_is_given_to_its_namesake(lake: DriverNode) -> None:
-    """A role that has lost its grants may be assigned again by a preset."""
+def test_role_without_grants_is_not_given_to_its_namesake(lake: DriverNode) -> None:
+    """A role without grants is refused as well, because restrictions may except it; assigned on purpose, it is used."""
     lake.done("POST", PRESETS, {**READER, "user": "ana"})
     lake.done("POST", PRESETS, {**READER, "change": "revoke", "user": "ana"})
     lake.done("PUT", f"{API}/lake/permissions/users/ana/revoke", {"roleNames": ["user:ana"]})
 
+    refused = lake.post(PRESETS, {**READER, "user": "ana"})
+    lake.done("PUT", f"{API}/lake/permissions/users/ana/grant", {"roleNames": ["user:ana"]})
     answer = lake.done("POST", PRESETS, {**READER, "user": "ana"})
 
+    assert refused.status == 409
     assert not answer["created"]
     assert may(lake, "table_read", ["main", "raw", "t"])
 

@@ -110,8 +110,7 @@ async def preset_change(ctx: Context, request: PresetRequest) -> PresetOutcome:
             not assign or create the role.
         NotFound: The object, the user or group, or the role is missing.
         BadRequest: The kind of object has no privileges of the preset, or no role can have the name.
-        InUse: Others have the role of the user or group, too; or it has grants, and the user or group does not have
-            it.
+        InUse: Others have the role of the user or group, too; or it exists, and the user or group does not have it.
         IllegalPrivilege: The role denies one of the privileges on the same object.
     """
 
@@ -294,12 +293,11 @@ def _grant(tx: Tx, command: PresetChange) -> PresetOutcome:
         has_role = is_created or role.name in tx.roles.held_by(principal)
         if command.is_assigned and not has_role:
             tx.stale()
-        if not has_role and _has_grants(tx, role):
+        if not has_role:  # also one without grants: it may be excepted from restrictions, or regain those in the trash
             raise InUse(
-                f"Role {escape_percent(role.name)} has grants already, and {principal.kind.word}"
-                f" {escape_percent(principal.name)} does not have it: they may be those of a former"
-                f" {principal.kind.word} of this name. Delete the role, or assign it first if all of its grants are"
-                " meant",
+                f"Role {escape_percent(role.name)} exists, and {principal.kind.word} {escape_percent(principal.name)}"
+                f" does not have it: it may be of a former {principal.kind.word} of this name, with its grants. Delete"
+                " the role, or assign it first if all that it has is meant",
                 kind="role",
             )
     changed: list[Grant] = []
@@ -317,11 +315,6 @@ def _grant(tx: Tx, command: PresetChange) -> PresetOutcome:
     return PresetOutcome(
         role=role.name, is_created=is_created, changed=tuple(changed), unchanged=tuple(unchanged), chain=command.chain
     )
-
-
-def _has_grants(tx: Tx, role: RoleEntity) -> bool:
-    rules = tx.roles.with_rules(role)
-    return bool(rules.grants) or rules.in_parts
 
 
 def _revoke(tx: Tx, command: PresetChange) -> PresetOutcome:
