@@ -27,6 +27,7 @@ from weakref import WeakKeyDictionary
 from limnos.client import Client
 from limnos.model.errors import BadRequest, UnsupportedOperation
 from limnos.model.token_text import token_fault
+from limnos.spark.gateway import disable_answer_delay
 from limnos.spark.jars import AWS_BUNDLE, cache_directory, ensure_listener, ensure_runtime, ensure_s3, installed_pyspark
 from limnos.spark.java import find_java
 from limnos.spark.lance.server_access import ServerAccess
@@ -131,6 +132,7 @@ def session(
         spark = _start_spark(
             settings, _launch_environment(master, files) | entries, master=master, app_name=app_name, digest=digest
         )
+    disable_answer_delay(spark)
     _set_catalogs(spark, settings, names=catalogs)
     trusted = None if ca_file is None else str(ca_file)
     home = ServerAccess(uri=uri, metalake=metalake, token=token, user=user, ca_file=trusted)

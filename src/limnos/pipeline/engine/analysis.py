@@ -14,9 +14,10 @@ from typing import NamedTuple
 
 from limnos.names import engine
 from limnos.pipeline.declaration import Parts
-from limnos.pipeline.engine.parser import Java, SparkGrammar
+from limnos.pipeline.engine.parser import SparkGrammar
 from limnos.pipeline.engine.relations import query_edits, query_names
 from limnos.pipeline.problems import InvalidQuery, nearest_word
+from limnos.spark.gateway import Java
 
 _CONDITION = re.compile(r"^\[[A-Z0-9_.]+\]\s*")
 _ANALYSIS_ERRORS = ("ExtendedAnalysisException", "AnalysisException", "ParseException")

@@ -24,8 +24,8 @@ from limnos.pipeline.engine.metadata import (
     require_metadata,
     require_table,
 )
-from limnos.pipeline.engine.parser import Java
 from limnos.pipeline.outcomes import StepBranch
+from limnos.spark.gateway import Java, java_class
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -193,12 +193,13 @@ def _begin_at(spark: SparkSession, table: Parts, *, branch: str, start: int | No
 
 def _commit_branch(spark: SparkSession, table: Java, *, branch: str, start: int) -> None:
     """Create a branch of a loaded table by one request. A statement would load the table three times before it."""
-    iceberg: Java = spark._jvm.org.apache.iceberg  # type: ignore[union-attr]  # noqa: SLF001
+    references = java_class(spark._jvm, "org.apache.iceberg.SnapshotRef")  # noqa: SLF001
+    metadata = java_class(spark._jvm, "org.apache.iceberg.TableMetadata")  # noqa: SLF001
     age_ms = _RETAIN_DAYS * 24 * 3600 * 1000
-    reference = iceberg.SnapshotRef.branchBuilder(start).maxRefAgeMs(age_ms).build()
+    reference = references.branchBuilder(start).maxRefAgeMs(age_ms).build()
     operations = table.operations()
     base = operations.current()
-    operations.commit(base, iceberg.TableMetadata.buildFrom(base).setRef(branch, reference).build())
+    operations.commit(base, metadata.buildFrom(base).setRef(branch, reference).build())
 
 
 def _branch(metadata: TableMetadata, *, table: Parts, name: str, base: int | None, head: int | None) -> StepBranch:
@@ -222,8 +223,7 @@ class _WriteTarget(NamedTuple):
 
 
 def _mode(spark: SparkSession) -> Java:
-    machine: Java = spark._jvm  # noqa: SLF001
-    return machine.org.apache.spark.sql.execution.CommandExecutionMode
+    return java_class(spark._jvm, "org.apache.spark.sql.execution.CommandExecutionMode")  # noqa: SLF001
 
 
 def _analyse_statement(spark: SparkSession, statement: str) -> Java:

@@ -19,6 +19,7 @@ from limnos.client.errors import ClientError, DeniedError, NoSpaceError, ServerE
 from limnos.model.errors import BadRequest
 from limnos.pipeline.engine.metadata import is_classic
 from limnos.pipeline.failures import StepAway, StepDenied, StepFailed
+from limnos.spark.gateway import session_settings
 from limnos.spark.lance.server_access import ServerAccess
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def access_of(spark: SparkSession) -> ServerAccess:
 def server_catalogs(spark: SparkSession) -> Iterator[tuple[str, ServerAccess]]:
     """Yield the session's Iceberg catalogs of a Limnos server, with the server and the credential."""
     prefix, suffix = "spark.sql.catalog.", ".warehouse"
-    for key in spark.conf.getAll:
+    for key in session_settings(spark):
         name = key.removeprefix(prefix).removesuffix(suffix)
         if key.endswith(suffix) and (access := _access(spark, name)) is not None:
             yield name, access

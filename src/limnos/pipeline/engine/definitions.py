@@ -22,13 +22,14 @@ from limnos.pipeline.engine.expectations.flags import RuleFlags
 from limnos.pipeline.engine.metadata import is_classic
 from limnos.pipeline.engine.relations import query_names
 from limnos.pipeline.reads import RUN_PARAMETERS
+from limnos.spark.gateway import session_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from limnos.pipeline.declaration import Pipeline, Scalar, StepDeclaration
-    from limnos.pipeline.engine.parser import Java
     from limnos.pipeline.engine.relations import QueryNames
+    from limnos.spark.gateway import Java
 
 NOT_INSPECTED = "over Spark Connect plans can't be inspected"
 _SETTINGS = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.caseSensitive")
@@ -148,7 +149,7 @@ def _session_parts(spark: SparkSession) -> dict[str, str]:
     named = {f"session setting {name}": spark.conf.get(name) for name in _SETTINGS}
     others = {
         name: value
-        for name, value in spark.conf.getAll.items()
+        for name, value in session_settings(spark).items()
         if (name in _OTHER_SETTINGS or name.startswith(_PREFIXES)) and name not in _SETTINGS
     }
     return digests({**named, **({"other session settings": others} if others else {})})

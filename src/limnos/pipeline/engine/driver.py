@@ -149,14 +149,14 @@ class SparkEngine:
         """
         with self._session(step) as spark, _spark_errors_in_step():
             if any(isinstance(each.kind, (SystemTableSource, StorageSource)) for each in context.pipeline.sources):
-                register_system(spark, self._access or access_of(self._spark))
+                register_system(spark, self._require_access())
             if context.lance_catalogs and self._classic:
-                set_lance_access(spark, self._access or access_of(self._spark))
+                set_lance_access(spark, self._require_access())
             if step.table[0] not in context.lance_catalogs:
                 return carry_out(spark, step, context=context)
             from limnos.pipeline.engine.lance.execution import carry_out_lance  # noqa: PLC0415 - loads Lance's library
 
-            return carry_out_lance(spark, step, context=context, access=self._access or access_of(self._spark))
+            return carry_out_lance(spark, step, context=context, access=self._require_access())
 
     def steps_at_once(self) -> int:
         """Return 4. On a local Spark at most one more than its cores, which work while one step waits for a commit:
@@ -189,12 +189,17 @@ class SparkEngine:
         """Close the sessions that the engine opened, but not the session that was passed to it."""
         self._sessions.close()
 
+    def _require_access(self) -> ServerAccess:
+        """Return the access to Lance tables and system tables, which is read once. Raises as `access_of` does."""
+        self._access = self._access or access_of(self._spark)
+        return self._access
+
     def _find_lance_catalogs(self) -> frozenset[str]:
         """Return the catalogs of Lance tables that the caller may see; none for a session without a Limnos server, and
         over Spark Connect.
         """
         try:
-            access = self._access or access_of(self._spark)
+            access = self._require_access()
         except BadRequest:
             return frozenset()
         with client_errors(), access.client() as client:
@@ -205,14 +210,14 @@ class SparkEngine:
             return {}
         from limnos.pipeline.engine.lance.reading import pin_lance_table  # noqa: PLC0415 - loads Lance's library
 
-        access = self._access or access_of(self._spark)
+        access = self._require_access()
         return {table: pin_lance_table(access, table) for table in tables}
 
     def _is_there(self, table: Parts, pins: Mapping[Parts, ReadPin]) -> bool:
         if pins[table].lance is not None:
             from limnos.pipeline.engine.lance.reading import has_pinned  # noqa: PLC0415 - loads Lance's library
 
-            return has_pinned(self._access or access_of(self._spark), pins[table])
+            return has_pinned(self._require_access(), pins[table])
         known = pins if pins[table].fingerprint is not None else {table: pins[table]}
         try:
             return table in reads(self._spark, known)

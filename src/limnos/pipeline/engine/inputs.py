@@ -40,6 +40,7 @@ from limnos.pipeline.failures import StepError
 from limnos.pipeline.outcomes import BuiltStep, ReadPin
 from limnos.pipeline.reads import all_reads, tables
 from limnos.pipeline.run.parameters import arguments
+from limnos.spark.gateway import session_settings
 
 _CATALOG = "spark.sql.catalog."
 _RANK, _NEWEST = "_limnos_rank", "_limnos_newest"
@@ -95,7 +96,7 @@ def reads_of(
 
 def catalogs_of(spark: SparkSession) -> frozenset[str]:
     """Return the names of the session's catalogs, from its settings `spark.sql.catalog.<name>`."""
-    keys = (key.removeprefix(_CATALOG) for key in spark.conf.getAll if key.startswith(_CATALOG))
+    keys = (key.removeprefix(_CATALOG) for key in session_settings(spark) if key.startswith(_CATALOG))
     return frozenset(key for key in keys if "." not in key)
 
 

@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 from limnos.model.errors import NotFound
 from limnos.names import engine
 from limnos.pipeline.declaration import Parts
-from limnos.pipeline.engine.parser import Java
+from limnos.spark.gateway import Java, java_class
 
 MAIN = "main"
 _ABSENT = frozenset({"TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "NO_SUCH_TABLE_EXCEPTION"})
@@ -165,7 +165,8 @@ class LoadedTable:
         """Return the table's columns in Spark's types. `table` is its path."""
         if self.java is None:
             return spark.table(engine.render_spark(table)).schema
-        converted = spark._jvm.org.apache.iceberg.spark.SparkSchemaUtil.convert(self.java.schema())  # type: ignore[union-attr]  # noqa: SLF001
+        converter = java_class(spark._jvm, "org.apache.iceberg.spark.SparkSchemaUtil")  # noqa: SLF001
+        converted = converter.convert(self.java.schema())
         return StructType.fromJson(json.loads(converted.json()))
 
 
@@ -184,7 +185,8 @@ def load_table(spark: SparkSession, table: Parts) -> LoadedTable | None:
 
 def loaded_from(spark: SparkSession, java: Java) -> LoadedTable:
     """Return the state that the JVM's `org.apache.iceberg.Table` has, without a request."""
-    text: str = spark._jvm.org.apache.iceberg.TableMetadataParser.toJson(java.operations().current())  # type: ignore[union-attr]  # noqa: SLF001
+    writer = java_class(spark._jvm, "org.apache.iceberg.TableMetadataParser")  # noqa: SLF001
+    text: str = writer.toJson(java.operations().current())
     return LoadedTable(_decode(text.encode()), java)
 
 
@@ -227,8 +229,8 @@ def _load_in_machine(spark: SparkSession, name: str, *, catalog: str) -> Java:
     # Load the catalog first, so that an unreachable one raises its own error. Iceberg's helper would take its name for
     # a namespace.
     spark._jsparkSession.sessionState().catalogManager().catalog(catalog)  # noqa: SLF001
-    packages = spark._jvm.org.apache.iceberg.spark  # type: ignore[union-attr]  # noqa: SLF001
-    table: Java = packages.Spark3Util.loadIcebergTable(spark._jsparkSession, name)  # noqa: SLF001
+    loader = java_class(spark._jvm, "org.apache.iceberg.spark.Spark3Util")  # noqa: SLF001
+    table: Java = loader.loadIcebergTable(spark._jsparkSession, name)  # noqa: SLF001
     if spark.conf.get(f"spark.sql.catalog.{catalog}.cache-enabled", "true") != "false":
         table.refresh()  # without the catalog's cache the table has just been loaded
     return table

@@ -16,11 +16,12 @@ from pyspark.sql import DataFrame
 
 from limnos.pipeline.engine.definitions import NOT_INSPECTED
 from limnos.pipeline.engine.metadata import is_classic
+from limnos.spark.gateway import java_class
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from limnos.pipeline.engine.parser import Java
+    from limnos.spark.gateway import Java
 
 _THROUGH = frozenset(
     {
@@ -76,7 +77,7 @@ def new_rows(
         return NewRows(frame=frame, whole_because="no row of the query comes from an input with new rows")
     if not reader.has_empty_branches:
         return NewRows(frame=frame)
-    dataset = spark._jvm.org.apache.spark.sql.classic.Dataset  # type: ignore[union-attr]  # noqa: SLF001
+    dataset = java_class(spark._jvm, "org.apache.spark.sql.classic.Dataset")  # noqa: SLF001
     return NewRows(frame=DataFrame(dataset.ofRows(spark._jsparkSession, read.plan), spark))  # noqa: SLF001
 
 
@@ -147,15 +148,16 @@ class _PlanReader:
                 "the function unites rows of an input with rows that it made itself, which may come from any input"
             )
         self.has_empty_branches = True
-        catalyst = self.spark._jvm.org.apache.spark.sql.catalyst  # type: ignore[union-attr]  # noqa: SLF001
-        no_row = catalyst.expressions.Literal.FalseLiteral()
-        return _ReadPlan(catalyst.plans.logical.Filter(no_row, branch), has_new_rows=False)
+        jvm = self.spark._jvm  # noqa: SLF001 - plans are Spark's own
+        no_row = java_class(jvm, "org.apache.spark.sql.catalyst.expressions.Literal").FalseLiteral()
+        node = java_class(jvm, "org.apache.spark.sql.catalyst.plans.logical.Filter")
+        return _ReadPlan(node(no_row, branch), has_new_rows=False)
 
     def _with_children(self, plan: Java, children: Sequence[_ReadPlan]) -> Java:
         if not self.has_empty_branches:
             return plan
         nodes = [each.plan for each in children]
-        utilities = self.spark._jvm.org.apache.spark.api.python.PythonUtils  # type: ignore[union-attr]  # noqa: SLF001
+        utilities = java_class(self.spark._jvm, "org.apache.spark.api.python.PythonUtils")  # noqa: SLF001
         return plan.withNewChildren(utilities.toSeq(nodes))
 
 

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from limnos.names.columns import case_twins, is_reserved, reserved_column_message
 from limnos.pipeline.declaration import Load, Pipeline, Sql, StepDeclaration, WriteMode
-from limnos.pipeline.engine.parser import Java, SparkGrammar, grammar_of
+from limnos.pipeline.engine.parser import SparkGrammar, grammar_of
 from limnos.pipeline.problems import InvalidQuery, Problem, within
+from limnos.spark.gateway import Java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

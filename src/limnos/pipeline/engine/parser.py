@@ -13,21 +13,20 @@ import threading
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from limnos.model.errors import UnsupportedOperation
 from limnos.model.extras import install_hint
 from limnos.pipeline.problems import InvalidQuery
+from limnos.spark.gateway import Java, java_class
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from limnos.spark.machine import MachineAddress, MachineLoan
 
-Java = Any
-"""An object of the Java virtual machine. Python has no types for its members."""
-
-_CATALYST = "org.apache.spark.sql.catalyst.parser"
+_RULES = "org.apache.spark.sql.catalyst.parser"
+_ANTLR = "org.antlr.v4.runtime"
 _LOCK = threading.Lock()
 _BARE: list[SparkGrammar] = []
 """The parser of the JVM without Spark; empty until it is started."""
@@ -38,15 +37,22 @@ _CONDITION = re.compile(r"^\[[A-Z_.]+\]\s*")
 
 @dataclass(frozen=True, slots=True)
 class ParseTree:
-    """A parsed statement: the context of the grammar's rule `singleStatement`, and its parser."""
+    """A parsed statement: its text, the context of the grammar's rule `singleStatement`, and its parser."""
 
+    text: str
     root: Java
     parser: Java
     grammar: SparkGrammar
 
-    def find_contexts(self, rule: str) -> list[Java]:
-        """Return all contexts of a grammar rule or token, in the order of the text."""
-        path = self.grammar.jvm.org.antlr.v4.runtime.tree.xpath.XPath
+    def find_contexts(self, rule: str, *, mark: str = "") -> list[Java]:
+        """Return all contexts of a grammar rule or token, in the order of the text.
+
+        `mark` is a part of the text of each context, in upper case as Spark's lexer compares keywords. If the statement
+        lacks it, the tree is not searched.
+        """
+        if mark not in self.text.upper():
+            return []
+        path = java_class(self.grammar.jvm, f"{_ANTLR}.tree.xpath.XPath")
         # As an array, because a Java iterator ends with an exception. PySpark would look that exception up among the
         # session's own objects, where the other JVM's id may mean any object.
         nodes = path.findAll(self.root, f"//{rule}", self.parser).toArray()
@@ -62,19 +68,21 @@ class SparkGrammar:
 
     def tree(self, sql: str) -> ParseTree:
         """Parse one statement. Raises InvalidQuery with Spark's message and the position."""
-        rules = getattr(self.jvm, _CATALYST)
-        antlr = self.jvm.org.antlr.v4.runtime
         try:
-            lexer = rules.SqlBaseLexer(rules.UpperCaseCharStream(antlr.CharStreams.fromString(sql)))
+            characters = self._class(f"{_ANTLR}.CharStreams").fromString(sql)
+            lexer = self._class(f"{_RULES}.SqlBaseLexer")(self._class(f"{_RULES}.UpperCaseCharStream")(characters))
             lexer.removeErrorListeners()
-            tokens = antlr.CommonTokenStream(lexer)
-            parser = rules.SqlBaseParser(tokens)
-            conf = self.jvm.org.apache.spark.sql.internal.SqlApiConf.get()
-            rules.AbstractParser.configureParser(parser, sql, tokens, conf)
-            parser.setErrorHandler(rules.SparkParserErrorStrategy())
-            return ParseTree(root=parser.singleStatement(), parser=parser, grammar=self)
+            tokens = self._class(f"{_ANTLR}.CommonTokenStream")(lexer)
+            parser = self._class(f"{_RULES}.SqlBaseParser")(tokens)
+            conf = self._class("org.apache.spark.sql.internal.SqlApiConf").get()
+            self._class(f"{_RULES}.AbstractParser").configureParser(parser, sql, tokens, conf)
+            parser.setErrorHandler(self._class(f"{_RULES}.SparkParserErrorStrategy")())
+            return ParseTree(text=sql, root=parser.singleStatement(), parser=parser, grammar=self)
         except Exception as error:
             raise _refusal(error) from error
+
+    def _class(self, name: str) -> Java:
+        return java_class(self.jvm, name)
 
     def name(self, text: str) -> tuple[str, ...]:
         """Parse a name in a query into its parts."""

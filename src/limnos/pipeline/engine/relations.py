@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 
 from limnos.names import display, engine
 from limnos.pipeline.declaration import Parts
-from limnos.pipeline.engine.parser import Java, ParseTree, SparkGrammar, grammar_of
+from limnos.pipeline.engine.parser import ParseTree, SparkGrammar, grammar_of
 from limnos.pipeline.problems import InvalidQuery
+from limnos.spark.gateway import Java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -99,7 +100,7 @@ def query_names(spark: SparkSession | None, sql: str, *, grammar: SparkGrammar |
     parameters, stamps = _parameters(tree)
     if not parameters:  # Spark can plan a parameterized query only with the values
         grammar.accept(sql)
-    clauses = [_with(context, grammar, sql=sql) for context in tree.find_contexts("ctes")]
+    clauses = [_with(context, grammar, sql=sql) for context in tree.find_contexts("ctes", mark="WITH")]
     result = (_relation(context, grammar, sql=sql) for context in tree.find_contexts("identifierReference"))
     entries = [one for one in result if not _is_bound(one, clauses)]
     ordered = _with_qualifiers(tree, sorted(entries, key=lambda one: one.start), grammar=grammar, sql=sql)
@@ -175,7 +176,7 @@ def _require_query(tree: ParseTree) -> None:
             tree.root,
             "a step's SQL must be one query (SELECT, WITH … SELECT, VALUES, TABLE, FROM …): the step writes its result",
         )
-    streams = tree.find_contexts("streamRelationPrimary")
+    streams = tree.find_contexts("streamRelationPrimary", mark="STREAM")
     if streams:
         raise _at(
             streams[0], "STREAM is not allowed in a step's SQL: declare a source with 'stream' and read it by name"
@@ -184,10 +185,12 @@ def _require_query(tree: ParseTree) -> None:
 
 def _parameters(tree: ParseTree) -> tuple[frozenset[str], frozenset[str]]:
     """Return the names of all parameters, and of those that are only columns of the result."""
-    nameless = tree.find_contexts("QUESTION")
+    nameless = tree.find_contexts("QUESTION", mark="?")
     if nameless:
         raise _at(nameless[0].getParent(), "'?' has no name: declare a parameter and write :name")
-    markers = [(str(context.getText())[1:], context) for context in tree.find_contexts("namedParameterMarker")]
+    markers = [
+        (str(context.getText())[1:], context) for context in tree.find_contexts("namedParameterMarker", mark=":")
+    ]
     names = frozenset(name for name, _ in markers)
     return names, names - {name for name, context in markers if not _is_result_column(context)}
 

@@ -17,6 +17,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from limnos.pipeline.engine.metadata import is_classic
+from limnos.spark.gateway import disable_answer_delay, java_class, session_settings
 
 logger = logging.getLogger(__name__)
 
@@ -114,7 +115,7 @@ class SparkSessions:
         session = self._beside() if self._classic else _cloned(self._spark)
         if not self._classic:
             _limit_retries(session, lambda: not self._is_over())
-        for name in _catalogs(self._spark.conf.getAll):
+        for name in _catalogs(session_settings(self._spark)):
             for key, value in _RETRIES.items():
                 session.conf.set(f"spark.sql.catalog.{name}.{key}", value)
         with self._lock:
@@ -123,8 +124,8 @@ class SparkSessions:
 
     def _beside(self) -> SparkSession:
         other = self._spark.newSession()
-        known = other.conf.getAll
-        for key, value in self._spark.conf.getAll.items():
+        known = session_settings(other)
+        for key, value in session_settings(self._spark).items():
             if key.startswith("spark.sql.") and known.get(key) != value:
                 with suppress(AnalysisException):  # static settings are the same for all sessions of this Spark
                     other.conf.set(key, value)
@@ -179,8 +180,8 @@ def active(spark: SparkSession) -> AbstractContextManager[None]:
 @contextmanager
 def _active_classic(spark: SparkSession) -> Iterator[None]:
     """Make a classic session the thread's active session, in whose catalogs Iceberg's helpers look up tables."""
-    machine: Any = spark._jvm  # noqa: SLF001
-    sessions = machine.org.apache.spark.sql.classic.SparkSession
+    disable_answer_delay(spark)
+    sessions = java_class(spark._jvm, "org.apache.spark.sql.classic.SparkSession")  # noqa: SLF001
     before = sessions.getActiveSession()
     sessions.setActiveSession(spark._jsparkSession)  # noqa: SLF001
     try:

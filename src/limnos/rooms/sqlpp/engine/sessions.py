@@ -16,6 +16,7 @@ from limnos.rooms.sqlpp.engine.iceberg_library import library_of
 from limnos.rooms.sqlpp.engine.names import STATEMENT
 from limnos.spark.allowed_classes import LOCAL_IO, catalog_settings, hadoop_settings, pin_file_io, restrict
 from limnos.spark.files import SparkFiles
+from limnos.spark.gateway import disable_answer_delay
 from limnos.spark.session import another_session, session
 
 if TYPE_CHECKING:
@@ -183,6 +184,7 @@ class StatementSessions:
         spark = another_session(
             self._spark, start.uri, metalake=start.metalake, catalogs=catalogs, token=job.credential, more=more
         )
+        disable_answer_delay(spark)
         context = spark.sparkContext
         spark.conf.set(STATEMENT, job.id)
         context.setLocalProperty("spark.scheduler.pool", f"statement-{next(self._pools)}")
