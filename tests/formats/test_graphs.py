@@ -69,3 +69,18 @@ def test_number_of_edge_points_is_bounded() -> None:
 
     assert sum(len(each.points) - 2 for each in layout.edges) <= 2 * POINTS_MAX
     assert len(layout.corners) == 120
+
+
+@given(GRAPHS, st.lists(st.integers(44, 400), min_size=24, max_size=24))
+def test_tall_nodes_do_not_overlap(graph: tuple[list[str], list[tuple[int, int]]], tall: list[int]) -> None:
+    """Nodes of different heights keep their distance, begin at 0 or below, and end within the picture."""
+    nodes, numbers = graph
+    heights = dict(zip(nodes, tall, strict=False))
+
+    layout = layered_layout(nodes, [(str(source), str(target)) for source, target in numbers], heights=heights)
+
+    for name, other in pairwise(sorted(nodes, key=lambda one: layout.corners[one])):
+        (left, top), (next_left, next_top) = layout.corners[name], layout.corners[other]
+        assert left != next_left or next_top - top >= heights[name] + SIZES.gap_y - 0.001
+    assert min(top for _, top in layout.corners.values()) >= -0.001
+    assert max(layout.corners[name][1] + heights[name] for name in nodes) == layout.height

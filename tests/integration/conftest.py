@@ -17,7 +17,12 @@ CHROMIUM = os.environ.get("LIMNOS_CHROMIUM") or shutil.which("chromium") or shut
 collect_ignore = (
     []
     if CHROMIUM or os.environ.get("LIMNOS_CHROMIUM_REQUIRED")
-    else ["test_console_browser.py", "test_console_hour.py", "test_console_issuer.py"]
+    else [
+        "test_console_browser.py",
+        "test_console_hour.py",
+        "test_console_issuer.py",
+        "test_pipeline_pictures_browser.py",
+    ]
 )
 """Without a Chromium the browser tests are deselected, unless `LIMNOS_CHROMIUM_REQUIRED` makes that a failure."""
 STEERING = ("JAVA_HOME", "SPARK_HOME", "PYSPARK_PYTHON", "SPARK_LOCAL_IP")

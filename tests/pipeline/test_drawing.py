@@ -23,7 +23,10 @@ from limnos.pipeline.declaration import (
     SystemTableSource,
     TableSource,
 )
-from limnos.pipeline.drawing import NODES_MAX, PipelineGraph, describe_source, escaped, graph_of, html_graph, svg
+from limnos.pipeline.drawing import NODES_MAX, svg
+from limnos.pipeline.drawn_graph import PipelineGraph, describe_source, graph_of
+from limnos.pipeline.graph_pages import html_graph
+from limnos.pipeline.markup import escaped
 from limnos.pipeline.reads import StepReads
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"

@@ -57,7 +57,7 @@ def test_each_row_makes_a_step() -> None:
     pipeline = made(("de", 1), ("fr", 20))
 
     assert [one.name for one in known.steps] == ["marts.all"]
-    assert known.loops == (QueryLoop(name=NAME, query=QUERY),)
+    assert known.loops == (QueryLoop(name=NAME, query=QUERY, variables=("country", "least")),)
     assert [one.name for one in pipeline.steps] == ["raw.orders_de", "raw.orders_fr", "marts.all"]
     assert pipeline.steps[1].body == Sql(text="SELECT 'fr' AS country FROM raw.all WHERE x > 20")
     assert pipeline.steps[1].expectations[0].rows_min == 20
@@ -160,7 +160,7 @@ def test_wrong_loops_are_answered(loop: str, message: str) -> None:
 
 
 def test_check_names_unknown_steps() -> None:
-    """A check without rows checks the other steps, names the loop's as not checked, and finds mistakes of its query."""
+    """A check without rows checks one step of the loop, says so, and finds mistakes of its query."""
     checked = check(pipeline_of())
     wrong = check(
         pipeline_of(TEXT.replace(QUERY, "SELECT country, least FROM countries WHERE day = :dya AND at < :run_at"))
@@ -168,7 +168,8 @@ def test_check_names_unknown_steps() -> None:
     broken = check(pipeline_of(TEXT.replace(QUERY, "SELEC country")))
 
     assert checked.problems == ()
-    assert f"the steps of {NAME}: a run makes one of each row of its query when it starts" in checked.unchecked
+    assert [one.name for one in checked.pipeline.steps] == [NAME, "marts.all"]
+    assert f"the steps of {NAME}, beyond one for any row: a run makes one of each row" in checked.unchecked
     messages = [each.message for each in wrong.problems]
     assert any("reads published tables, and 'countries' is none" in each for each in messages), messages
     assert any("no parameter ':dya'" in each for each in messages), messages

@@ -15,7 +15,7 @@ _SWITCHES: Final = """
     --device --dry-run --external --facets --flat --follow --force --full --group --help --hold --insecure-listen
     --keep-tokens --lineage --list --local --long --no-columns --no-open --offline --on-metalake --open --own
     --parents --plain-copy --plan --purge --recursive --restored --s3 --secrets --server --spark --timing --version
-    --wait --what-if --wide --without-keys --yes -h -l -r
+    --wait --what-if --wide --with-columns --without-keys --yes -h -l -r
 """
 SWITCHES: Final = frozenset(_SWITCHES.split())
 """Flags without a value."""

@@ -150,7 +150,7 @@ pipeline drop = PIPELINE --yes
 pipeline check = FILE --env --offline --helper
 pipeline plan = FILE --env --select --exclude --master --connect --helper
 pipeline schema =
-pipeline graph = FILE --out --env --run
+pipeline graph = FILE --out --env --run --with-columns --offline
 pipeline docs = FILE --out --env --offline
 pipeline run = FILE --env --param --only --from --select --exclude --full --backfill --dry-run --hold --due --wait \
     --away --lease --at-once --master --connect --helper

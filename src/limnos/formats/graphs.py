@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -53,9 +53,17 @@ class GraphLayout(NamedTuple):
 
 
 def layered_layout(
-    nodes: Sequence[str], edges: Iterable[tuple[str, str]], *, sizes: GraphSizes = DEFAULT_SIZES
+    nodes: Sequence[str],
+    edges: Iterable[tuple[str, str]],
+    *,
+    sizes: GraphSizes = DEFAULT_SIZES,
+    heights: Mapping[str, int] | None = None,
 ) -> GraphLayout:
-    """Return the layout of a graph. Self-loops, duplicate edges, and edges with unknown nodes are omitted."""
+    """Return the layout of a graph. Self-loops, duplicate edges, and edges with unknown nodes are omitted.
+
+    `heights` are the heights of nodes, in pixels, that differ from that in `sizes`.
+    """
+    tall = heights or {}
     known = set(nodes)
     chosen = list(dict.fromkeys(each for each in edges if each[0] != each[1] and known.issuperset(each)))
     back = _closing_edges(nodes, chosen)
@@ -64,14 +72,15 @@ def layered_layout(
     chains = _chains(forward, layer_of)
     layers, before, after = _rows(nodes, layer_of, chains=chains)
     _order(layers, before, after=after)
-    centres = _places(layers, before, after=after, sizes=sizes)
+    halves = {name: tall.get(name, sizes.height) / 2 for name in nodes}
+    centres = _places(layers, before, after=after, halves=halves, gap=sizes.gap_y)
     step = sizes.width + sizes.gap_x
-    corners = {name: (float(layer_of[name] * step), centres[name, 0] - sizes.height / 2) for name in nodes}
+    corners = {name: (float(layer_of[name] * step), centres[name, 0] - halves[name]) for name in nodes}
     routed = tuple(
         RoutedEdge(*edge, _route(chain, corners, centres=centres, sizes=sizes), edge in back)
         for edge, chain in zip(chosen, chains, strict=True)
     )
-    height = max((corner[1] for corner in corners.values()), default=0.0) + sizes.height
+    height = max((corner[1] + 2 * halves[name] for name, corner in corners.items()), default=float(sizes.height))
     return GraphLayout(corners, routed, (max(layer_of.values(), default=0) + 1) * step - sizes.gap_x, height)
 
 
@@ -239,12 +248,17 @@ def _crossings(layers: list[list[_Key]], after: _Neighbours) -> int:
 
 
 def _places(
-    layers: list[list[_Key]], before: _Neighbours, *, after: _Neighbours, sizes: GraphSizes
+    layers: list[list[_Key]],
+    before: _Neighbours,
+    *,
+    after: _Neighbours,
+    halves: Mapping[str, float],
+    gap: int,
 ) -> dict[_Key, float]:
     """Return the vertical centre of each node and waypoint: near the median of its neighbours, without changing the
     order of the layer or its gaps.
     """
-    offsets = [_offsets(layer, sizes) for layer in layers]
+    offsets = [_offsets(layer, halves, gap=gap) for layer in layers]
     centres = {
         key: place for layer, own in zip(layers, offsets, strict=True) for key, place in zip(layer, own, strict=True)
     }
@@ -257,22 +271,25 @@ def _places(
             ]
             fitted = _isotonic([place - offset for place, offset in zip(targets, own, strict=True)])
             centres.update(zip(layer, [place + offset for place, offset in zip(fitted, own, strict=True)], strict=True))
-    top = min(centres.values(), default=0.0) - sizes.height / 2
+    top = min((centre - _half(key, halves) for key, centre in centres.items()), default=0.0)
     return {key: place - top for key, place in centres.items()}
 
 
-def _offsets(layer: list[_Key], sizes: GraphSizes) -> list[float]:
-    """Return the vertical centres of a layer's nodes in the tightest layout; waypoints of edges need less height than
-    nodes.
-    """
+def _offsets(layer: list[_Key], halves: Mapping[str, float], *, gap: int) -> list[float]:
+    """Return the vertical centres of a layer's nodes in the tightest layout."""
     places: list[float] = []
     at = 0.0
     for key in layer:
-        half = sizes.height / 2 if key[1] == 0 else 2.0
+        half = _half(key, halves)
         at += half
         places.append(at)
-        at += half + sizes.gap_y
+        at += half + gap
     return places
+
+
+def _half(key: _Key, halves: Mapping[str, float]) -> float:
+    """Return half of the height of a node; waypoints of edges need less than nodes."""
+    return halves[key[0]] if key[1] == 0 else 2.0
 
 
 def _isotonic(values: Sequence[float]) -> list[float]:

@@ -580,6 +580,10 @@ class QueryLoop:
     name: str
     """The name of its steps as the file has it, with variables: `raw.orders_{{country}}`."""
     query: str
+    variables: tuple[str, ...] = ()
+    """The variables in the step's name and texts."""
+    example: Mapping[str, str | int] = field(default_factory=dict)
+    """Values of variables for unit tests, and for checks that read no rows."""
     at: SourcePosition | None = field(default=None, compare=False)
     query_at: SourcePosition | None = field(default=None, compare=False)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The graph of a pipeline as SVG, and as an HTML page: sources, tables that it reads, steps and their order.
+"""The graph of a pipeline as SVG: boxes, lines between them, and if the graph has them columns with their lineage.
 
 Names, comments and all other texts are written by users: each passes `escaped`. The files have no scripts, and load
 nothing. Must not know Spark or servers.
@@ -7,42 +7,37 @@ nothing. Must not know Spark or servers.
 
 from __future__ import annotations
 
-import html
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+import textwrap
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
 
-from limnos.formats.graphs import GraphSizes, layered_layout, svg_path
+from limnos.formats.graphs import GraphLayout, GraphSizes, RoutedEdge, layered_layout, svg_path
 from limnos.model.errors import BadRequest
-from limnos.names import display
-from limnos.pipeline.declaration import (
-    STORAGE_COLUMNS,
-    Files,
-    Jdbc,
-    Kafka,
-    Parts,
-    Pipeline,
-    PythonSource,
-    StepDeclaration,
-    StorageSource,
-    SystemTableSource,
-    TableSource,
-)
-from limnos.pipeline.reads import StepReads
-
-if TYPE_CHECKING:
-    from limnos.client.activity.runs import Run, RunStep
+from limnos.pipeline.declaration import Parts
+from limnos.pipeline.drawn_graph import DrawnNode, PipelineGraph
+from limnos.pipeline.engine.plan_columns import ColumnOrigin
+from limnos.pipeline.markup import escaped, shortened
+from limnos.pipeline.table_lineage import ResolvedColumn, origin_kind
 
 NODES_MAX: Final = 1000
 """The maximum number of nodes of a drawing. The layout of so many takes less than a second of CPU."""
+ROWS_MAX: Final = 20
+"""The maximum number of columns in a box. A drawing of many boxes has fewer in each."""
+_ROWS_TOTAL: Final = 6000
+_ROWS_MIN: Final = 3
+LINES_MAX: Final = 5000
+"""The maximum number of lines between columns of a drawing."""
 _SIZES: Final = GraphSizes(width=232)
+_WIDE: Final = GraphSizes(width=300, gap_x=120, gap_y=24)
+"""The sizes of a drawing with columns."""
+_ROW: Final = 18
 _MARGIN: Final = 12
-_NAME_MAX, _PLACE_MAX = 26, 34
-_ILLEGAL = re.compile(
-    "[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\u202a-\u202e\u2066-\u2069\u200e\u200f]"
-)
-"""Characters that XML does not allow, and those that reverse the direction of text."""
+_LEGEND: Final = 26
+_LEGEND_WIDTH: Final = 420
+_TITLE_MAX: Final = 1000
+"""The maximum length of a text that a browser shows beside the pointer."""
 STYLE: Final = (
     "svg{font-family:system-ui,sans-serif}.line{fill:none;stroke:#8a94a6}.line.after{stroke-dasharray:4 3}"
     "rect{fill:#fff;stroke:#5b6b82}.source rect{fill:#eef6ee}.table rect{fill:#f3f3f3}.step rect{fill:#eaf1fb}"
@@ -50,218 +45,208 @@ STYLE: Final = (
     ".done rect{fill:#e3f4e6;stroke:#2e7d3a}.running rect{fill:#fff4d6;stroke:#9a6b00}"
     ".failed rect{fill:#fde4e1;stroke:#b3261e}.waiting rect{fill:#fff;stroke-dasharray:3 3}"
 )
-_STATES: Final = frozenset({"done", "running", "failed"})
-"""The states of a run's step that have a color. A step in another state, or without one, is drawn as waiting."""
-_PAGE_STYLE: Final = (
-    "body{font:15px/1.5 system-ui,sans-serif;margin:24px;color:#1d2733}table{border-collapse:collapse}"
-    "th,td{text-align:left;padding:4px 12px 4px 0;vertical-align:top;border-bottom:1px solid #dde2e8}"
-    "pre{white-space:pre-wrap;background:#f5f6f8;padding:12px}.picture{overflow:auto}"
+_COLUMN_STYLE: Final = (
+    ".line{stroke:#c3cad5}.column{font-size:12px;fill:#1d2733}.type{font-size:11px;fill:#5b6675;text-anchor:end}"
+    ".note{font-size:11px;fill:#5b6675;font-style:italic}.rule{stroke:#c3cad5}"
+    ".from{fill:none;stroke:#2f6db5;stroke-width:1.3;opacity:.75}.from.computed,.from.aggregated{stroke:#b0561b;"
+    "stroke-dasharray:5 3}.from.depends{stroke:#777;stroke-dasharray:1.5 3}.from:hover{stroke-width:3;opacity:1}"
+    "g:hover>.column{font-weight:600}"
 )
-_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DrawnNode:
-    """A node: a source, a table that no step makes, or a step. `href` is a relative address of ours, or empty."""
-
-    id: Parts
-    name: str
-    place: str
-    kind: str
-    """`source`, `table` or `step`."""
-    href: str = ""
-    state: str = ""
-    """Of a drawn run, the state of the step: `done`, `running`, `failed` or `waiting`."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PipelineGraph:
-    """The nodes of a pipeline, and its edges from what is read to what reads it. `after` has edges of order alone."""
-
-    title: str
-    nodes: tuple[DrawnNode, ...]
-    edges: tuple[tuple[Parts, Parts], ...]
-    after: frozenset[tuple[Parts, Parts]] = frozenset()
-
-
-def escaped(text: object) -> str:
-    """Return a text for HTML and SVG, in elements and in quoted attributes."""
-    return html.escape(_ILLEGAL.sub("\ufffd", str(text)), quote=True)
-
-
-def graph_of(
-    pipeline: Pipeline,
-    reads: Mapping[str, StepReads],
-    *,
-    hrefs: Mapping[Parts, str] | None = None,
-    run: Run | None = None,
-) -> PipelineGraph:
-    """Return the graph of a pipeline. `hrefs` are the addresses of pages about tables of steps. `run` is a run with its
-    steps, whose states are drawn.
-    """
-    steps = {step.table: step for step in pipeline.steps}
-    used = {name for one in reads.values() for name in one.sources}
-    nodes = [
-        DrawnNode(id=(source.name,), name=source.name, place=describe_source(source.kind), kind="source")
-        for source in pipeline.sources
-        if source.name in used
-    ]
-    outside = {table for one in reads.values() for table in (*one.tables, *one.past)} - set(steps)
-    nodes += [_table_node(table, kind="table", note="table") for table in sorted(outside)]
-    run_steps = {} if run is None else {step.name: step for step in run.steps}
-    for step in pipeline.steps:
-        node = _table_node(step.table, kind="step", note=step.write.mode.value, href=(hrefs or {}).get(step.table, ""))
-        nodes.append(node if run is None else _with_state(node, run_steps.get(step.name)))
-    edges = dict.fromkeys(edge for step in pipeline.steps for edge in _edges(step, reads.get(step.name)))
-    after = [(table, step.table) for step in pipeline.steps for table in step.after if (table, step.table) not in edges]
-    return PipelineGraph(
-        title=f"Pipeline {pipeline.name}" + ("" if run is None else f", run {run.id}: {run.state}"),
-        nodes=tuple(nodes),
-        edges=tuple(dict.fromkeys([*edges, *after])),
-        after=frozenset(after),
-    )
-
-
-def describe_source(kind: object) -> str:
-    """Return the kind and the place of a source. Addresses of databases are left out: they may have credentials."""
-    if isinstance(kind, Files):
-        return f"{kind.format} files {kind.path}"
-    if isinstance(kind, TableSource):
-        return f"table {display.render(kind.table)}"
-    if isinstance(kind, Jdbc):
-        return f"database, {kind.table or 'a query'}"
-    if isinstance(kind, Kafka):
-        return f"topic {kind.topic}"
-    if isinstance(kind, PythonSource):
-        return f"function {kind.function}"
-    if isinstance(kind, SystemTableSource):
-        return f"system table {kind.table}"
-    if isinstance(kind, StorageSource):
-        return "manifests in storage" if kind.content == STORAGE_COLUMNS else "files in storage"
-    return "stream"
+_KINDS: Final = (("same", "the same value"), ("computed", "computed"), ("depends", "order or window"))
+"""The classes of lines between columns, with their explanations."""
 
 
 def svg(graph: PipelineGraph) -> str:
     """Return the drawing as an SVG document. Raises BadRequest for a graph with more than `NODES_MAX` nodes."""
     if len(graph.nodes) > NODES_MAX:
         raise BadRequest(f"the graph has {len(graph.nodes):,} nodes, and at most {NODES_MAX:,} are drawn")
-    numbers = {node.id: str(number) for number, node in enumerate(graph.nodes)}
-    after = {(numbers[source], numbers[target]) for source, target in graph.after if source in numbers}
-    edges = [(numbers[source], numbers[target]) for source, target in graph.edges if source in numbers]
-    layout = layered_layout(list(numbers.values()), edges, sizes=_SIZES)
-    lines = [
-        f'<path class="line{" after" if (edge.source, edge.target) in after else ""}" '
-        f'd="{svg_path(edge.points, margin=_MARGIN)}"/>'
-        for edge in layout.edges
-    ]
-    nodes = [_svg_node(node, layout.corners[numbers[node.id]]) for node in graph.nodes]
-    width, height = round(layout.width) + 2 * _MARGIN, round(layout.height) + 2 * _MARGIN
-    return "\n".join(
-        [
-            (
-                f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width}'
-                f' {height}">'
-            ),
-            f"<title>{escaped(graph.title)}</title><style>{STYLE}</style>",
-            *lines,
-            *nodes,
-            "</svg>\n",
-        ]
+    return _SvgDocument(graph).text()
+
+
+@dataclass(frozen=True, slots=True)
+class _BoxRow:
+    """A line in a box: a column, or a note."""
+
+    text: str
+    type: str = ""
+    title: str = ""
+    is_note: bool = False
+
+
+class _SvgDocument:
+    """A drawing of one graph. Nodes have numbers in place of their names, which may be long."""
+
+    def __init__(self, graph: PipelineGraph) -> None:
+        self._graph = graph
+        self._numbers = {node.id: str(number) for number, node in enumerate(graph.nodes)}
+        self._sizes = _WIDE if graph.has_columns else _SIZES
+        self._names = {node.id: node.name for node in graph.nodes}
+        most = max(_ROWS_MIN, min(ROWS_MAX, _ROWS_TOTAL // max(1, len(graph.nodes))))
+        self._rows = {node.id: _box_rows(node, most=most, names=self._names) for node in graph.nodes}
+        self._places = {
+            node.id: {each.name.lower(): index for index, each in enumerate(node.lineage.columns)}
+            for node in graph.nodes
+            if node.lineage is not None
+        }
+        self._ids = [node.id for node in graph.nodes]
+        self._after = {(self._numbers.get(one), self._numbers.get(other)) for one, other in graph.after}
+        self._layout = self._placed()
+
+    def text(self) -> str:
+        """Return the SVG document."""
+        layout = self._layout
+        lines = [*map(self._line, layout.edges)]
+        columns = list(self._column_lines())
+        legend = _LEGEND if columns else 0
+        width, height = round(layout.width) + 2 * _MARGIN, round(layout.height) + 2 * _MARGIN + legend
+        width = max(width, _LEGEND_WIDTH) if legend else width
+        style = STYLE + (_COLUMN_STYLE if self._graph.has_columns else "")
+        return "\n".join(
+            [
+                (
+                    f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width}'
+                    f' {height}">'
+                ),
+                f"<title>{escaped(self._graph.title)}</title><style>{style}</style>",
+                *lines,
+                *[self._box(node) for node in self._graph.nodes],
+                *columns,
+                *(_legend(height - _LEGEND) if legend else ()),
+                "</svg>\n",
+            ]
+        )
+
+    def _placed(self) -> GraphLayout:
+        numbers = self._numbers
+        edges = [(numbers[source], numbers[target]) for source, target in self._graph.edges if source in numbers]
+        heights = {numbers[node.id]: self._height(node) for node in self._graph.nodes}
+        return layered_layout(list(numbers.values()), edges, sizes=self._sizes, heights=heights)
+
+    def _height(self, node: DrawnNode) -> int:
+        rows = self._rows[node.id]
+        return self._sizes.height + (len(rows) * _ROW + 6 if rows else 0)
+
+    def _corner(self, node: Parts) -> tuple[int, int]:
+        x, y = self._layout.corners[self._numbers[node]]
+        return round(x), round(y)
+
+    def _line(self, edge: RoutedEdge) -> str:
+        points = list(edge.points)
+        if self._graph.has_columns:  # lines of boxes end at the names, and those of columns below them
+            ends = [self._corner(self._ids[int(one)])[1] + self._sizes.height / 2 for one in (edge.source, edge.target)]
+            points[0], points[-1] = (points[0][0], ends[0]), (points[-1][0], ends[1])
+        kind = "line after" if (edge.source, edge.target) in self._after else "line"
+        return f'<path class="{kind}" d="{svg_path(points, margin=_MARGIN)}"/>'
+
+    def _box(self, node: DrawnNode) -> str:
+        x, y = (each + _MARGIN for each in self._corner(node.id))
+        classes = f"{node.kind} {node.state}".rstrip()
+        wide = self._graph.has_columns
+        width, head = self._sizes.width, self._sizes.height
+        rows = self._rows[node.id]
+        drawn = (
+            f'<g class="{classes}" transform="translate({x} {y})">'
+            f"<title>{escaped(shortened(node.name, _TITLE_MAX))}</title>"
+            f'<rect width="{width}" height="{self._height(node)}" rx="6"/>'
+            f'<text class="name" x="12" y="19">{escaped(shortened(node.name, 34 if wide else 26))}</text>'
+            f'<text class="place" x="12" y="35">{escaped(shortened(node.place, 46 if wide else 34))}</text>'
+            + (f'<path class="rule" d="M0 {head}H{width}"/>' if rows else "")
+            + "".join(_svg_row(row, at=head + 15 + number * _ROW, width=width) for number, row in enumerate(rows))
+            + "</g>"
+        )
+        return f'<a href="{escaped(node.href)}">{drawn}</a>' if node.href else drawn
+
+    def _column_lines(self) -> Iterator[str]:
+        """Yield the lines between columns, along those between their boxes."""
+        numbers = self._numbers
+        routes = {(edge.source, edge.target): edge.points for edge in self._layout.edges}
+        drawn: set[tuple[tuple[float, float], ...]] = set()
+        for node in self._graph.nodes:
+            for index, column in enumerate(node.lineage.columns if node.lineage else ()):
+                for origin in column.origins:
+                    source = origin.source if isinstance(origin.source, tuple) else ()
+                    route = routes.get((numbers.get(source, ""), numbers[node.id]))
+                    if route is None or len(drawn) >= LINES_MAX:
+                        continue
+                    start, end = self._row_y(source, origin.column), self._row_at(node.id, index)
+                    points = ((route[0][0], start), *route[1:-1], (route[-1][0], end))
+                    if points not in drawn:
+                        drawn.add(points)
+                        yield _column_line(points, origin, target=(node.name, column.name), names=self._names)
+
+    def _row_y(self, node: Parts, column: str) -> float:
+        """Return the middle of a column's row in a box; of its last row for a column that is left out."""
+        places = self._places.get(node, {})
+        return self._row_at(node, places.get(column.lower(), len(places)))
+
+    def _row_at(self, node: Parts, index: int) -> float:
+        rows = self._rows[node]
+        top = self._corner(node)[1]
+        if not rows:
+            return top + self._sizes.height / 2
+        return top + self._sizes.height + 11 + _ROW * min(index, len(rows) - 1)
+
+
+def _box_rows(node: DrawnNode, *, most: int, names: Mapping[Parts, str]) -> tuple[_BoxRow, ...]:
+    """Return the rows of a box: its columns, the number of those that are left out, and notes."""
+    lineage = node.lineage
+    if lineage is None:
+        return ()
+    if lineage.unknown:
+        lines = textwrap.wrap(f"not known: {lineage.unknown}", 46, max_lines=2, placeholder=" …")
+        return tuple([_BoxRow(line, title=lineage.unknown, is_note=True) for line in lines])
+    columns = lineage.columns
+    describe = partial(_title, names=names)
+    rows = [_BoxRow(each.name, each.type, describe(each)) for each in columns[:most]]
+    left_out = len(columns) - len(rows) + node.hidden
+    if left_out:
+        rows.append(_BoxRow(f"and {left_out:,} more", is_note=True))
+    if lineage.is_published:
+        rows.append(_BoxRow("as published: a function makes the columns", is_note=True))
+    return tuple(rows)
+
+
+def _title(column: ResolvedColumn, *, names: Mapping[Parts, str]) -> str:
+    """Return the text about a column that a browser shows beside the pointer."""
+    origins = [f"{origin_kind(each)}: {_origin_text(each, names=names)}" for each in column.origins]
+    return shortened("\n".join([f"{column.name} {column.type}", *origins]), _TITLE_MAX)
+
+
+def _origin_text(origin: ColumnOrigin, *, names: Mapping[Parts, str]) -> str:
+    source = origin.source if isinstance(origin.source, tuple) else ()
+    return f"{names.get(source, '.'.join(map(str, source)))}: {origin.column}"
+
+
+def _svg_row(row: _BoxRow, *, at: int, width: int) -> str:
+    if row.is_note:
+        title = f"<title>{escaped(shortened(row.title, _TITLE_MAX))}</title>" if row.title else ""
+        return f'<text class="note" x="12" y="{at}">{title}{escaped(row.text)}</text>'
+    return (
+        f'<g><title>{escaped(row.title)}</title><text class="column" x="12" y="{at}">'
+        f'{escaped(shortened(row.text, 28))}</text><text class="type" x="{width - 12}" y="{at}">'
+        f"{escaped(shortened(row.type.lower(), 16))}</text></g>"
     )
 
 
-def page(title: str, body: Iterable[str]) -> str:
-    """Return an HTML page. `title` is text; `body` has parts of HTML whose texts are escaped."""
-    return "\n".join(
-        [
-            "<!doctype html>",
-            '<html lang="en"><head><meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
-            f"<title>{escaped(title)}</title><style>{_PAGE_STYLE}</style></head><body>",
-            f"<h1>{escaped(title)}</h1>",
-            *body,
-            "</body></html>\n",
-        ]
+def _column_line(
+    points: tuple[tuple[float, float], ...],
+    origin: ColumnOrigin,
+    *,
+    target: tuple[str, str],
+    names: Mapping[Parts, str],
+) -> str:
+    kind = origin_kind(origin)
+    word = kind if kind in {"same", "computed", "aggregated"} else "depends"
+    title = f"{_origin_text(origin, names=names)} → {target[0]}: {target[1]} ({kind})"
+    return (
+        f'<path class="from {word}" d="{svg_path(points, margin=_MARGIN)}">'
+        f"<title>{escaped(shortened(title, _TITLE_MAX))}</title></path>"
     )
 
 
-def html_graph(graph: PipelineGraph) -> str:
-    """Return the drawing as a page, with the same facts as a list."""
-    return page(graph.title, picture(graph))
-
-
-def picture(graph: PipelineGraph) -> list[str]:
-    """Return the drawing and its list, as parts of a page. A graph that is too large has the list alone."""
-    names = {node.id: node.name for node in graph.nodes}
-    inputs: dict[Parts, list[str]] = {}
-    for source, target in graph.edges:
-        if source in names:
-            inputs.setdefault(target, []).append(names[source])
-    rows = [
-        [
-            link(node.name, node.href),
-            escaped(node.kind),
-            escaped(node.place),
-            escaped(", ".join(inputs.get(node.id, ()))),
-        ]
-        for node in graph.nodes
-    ]
-    listed = table(("name", "kind", "", "reads"), rows)
-    if len(graph.nodes) > NODES_MAX:
-        return [f"<p>{escaped(f'More than {NODES_MAX:,} nodes are not drawn; the list has them.')}</p>", *listed]
-    return ['<div class="picture">', svg(graph), "</div>", *listed]
-
-
-def link(text: str, href: str) -> str:
-    """Return a text as a link to a page of ours; as text if `href` is empty."""
-    return f'<a href="{escaped(href)}">{escaped(text)}</a>' if href else escaped(text)
-
-
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Return a table. `heads` are texts, the cells of `rows` are escaped already."""
-    return [
-        f"<table><thead><tr>{''.join(f'<th>{escaped(head)}</th>' for head in heads)}</tr></thead><tbody>",
-        *(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows),
-        "</tbody></table>",
-    ]
-
-
-def _edges(step: StepDeclaration, reads: StepReads | None) -> list[tuple[Parts, Parts]]:
-    if reads is None:
-        return []
-    sources = [(name,) for name in sorted(reads.sources)]
-    return [(one, step.table) for one in (*sources, *sorted(reads.tables | reads.past)) if one != step.table]
-
-
-def _table_node(parts: Parts, *, kind: str, note: str, href: str = "") -> DrawnNode:
-    return DrawnNode(
-        id=parts,
-        name=display.render(parts[1:]),
-        place=f"{note}, in {display.render(parts[:1])}",
-        kind=kind,
-        href=href,
-    )
-
-
-def _with_state(node: DrawnNode, step: RunStep | None) -> DrawnNode:
-    """Return the node of a step with its state in a run, and the number of its rows."""
-    if step is None:
-        return replace(node, place="not in this run", state="waiting")
-    state = step.state if step.state in _STATES else "waiting"
-    return replace(node, place=step.state if step.rows is None else f"{step.state}, {step.rows:,} rows", state=state)
-
-
-def _svg_node(node: DrawnNode, corner: tuple[float, float]) -> str:
-    x, y = round(corner[0]) + _MARGIN, round(corner[1]) + _MARGIN
-    classes = f"{node.kind} {node.state}".rstrip()
-    drawn = (
-        f'<g class="{classes}" transform="translate({x} {y})"><title>{escaped(node.name)}</title>'
-        f'<rect width="{_SIZES.width}" height="{_SIZES.height}" rx="6"/>'
-        f'<text class="name" x="12" y="19">{escaped(_short(node.name, _NAME_MAX))}</text>'
-        f'<text class="place" x="12" y="35">{escaped(_short(node.place, _PLACE_MAX))}</text></g>'
-    )
-    return f'<a href="{escaped(node.href)}">{drawn}</a>' if node.href else drawn
-
-
-def _short(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+def _legend(top: int) -> Iterator[str]:
+    """Yield the explanation of the lines between columns."""
+    for number, (kind, text) in enumerate(_KINDS):
+        x, y = _MARGIN + number * 136, top + 12
+        yield f'<path class="from {kind}" d="M{x} {y - 4}H{x + 24}"/>'
+        yield f'<text class="place" x="{x + 30}" y="{y}">{text}</text>'

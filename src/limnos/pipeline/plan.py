@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from limnos.model.errors import ServiceUnavailable, UnsupportedOperation
 from limnos.names import display, engine
@@ -21,6 +21,7 @@ from limnos.pipeline.declaration import (
     Files,
     Jdbc,
     Kafka,
+    LoopRows,
     Parts,
     Pipeline,
     PythonSource,
@@ -33,6 +34,7 @@ from limnos.pipeline.declaration import (
 from limnos.pipeline.definitions import DEFINITION, declared_change, mode_reason
 from limnos.pipeline.engine.analysis import AnalyzedColumn, query_analyzer
 from limnos.pipeline.engine.column_checks import ColumnChecker
+from limnos.pipeline.engine.column_lineage import pipeline_columns
 from limnos.pipeline.engine.output_columns import column_problems
 from limnos.pipeline.engine.parser import grammar_of
 from limnos.pipeline.engine.relations import QueryNames, query_names
@@ -40,8 +42,15 @@ from limnos.pipeline.engine.unit_test_checks import unit_test_problems
 from limnos.pipeline.environments import foreign_tables, rule_problems
 from limnos.pipeline.graph import order_steps, steps_by_inputs
 from limnos.pipeline.lance_outputs import lance_catalogs, lance_problems
+from limnos.pipeline.loop_previews import (
+    STAND_INS,
+    LoopPreview,
+    independent_problems,
+    loop_preview,
+    rows_of_newest_run,
+)
 from limnos.pipeline.problems import InvalidPipeline, Problem
-from limnos.pipeline.query_loops import absent_loop_tables, loop_tables, unread_loops
+from limnos.pipeline.query_loops import absent_loop_tables, loop_tables
 from limnos.pipeline.reads import StepReads, collect_reads, tables
 from limnos.pipeline.rights import (
     MissingRight,
@@ -59,11 +68,14 @@ from limnos.pipeline.rights import (
 from limnos.pipeline.side_tables import tables_of
 from limnos.pipeline.table_columns import lance_columns, spark_columns
 from limnos.pipeline.table_conflicts import declared_by_others
+from limnos.pipeline.table_lineage import PipelineColumns
 from limnos.pipeline.topic_offsets import TopicLookup, describe_read, plan_read, read_offsets
 
 if TYPE_CHECKING:
     from limnos.client import Client
     from limnos.pipeline.engine.driver import Session
+
+S = TypeVar("S")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +96,27 @@ class CheckResult:
     """The catalogs that have Lance tables; empty without a server."""
     unreadable: frozenset[Parts] = frozenset()
     """Tables of steps, and sources by one part, whose declarations cannot be read."""
+    columns: PipelineColumns | None = None
+    """The columns of sources and tables with their origins, if they were requested and Spark's analyzer is there."""
+    loops: LoopPreview | None = None
+    """The steps of loops over queries; None for a pipeline without such loops."""
+    source: Pipeline | None = None
+    """The declaration that was checked, if its loops have steps in `pipeline`."""
+
+    def with_variables(self, text: str) -> str:
+        """Return a text with the variables of loops in place of the words that stand for their values."""
+        return text if self.loops is None else self.loops.with_variables(text)
+
+    def without_stand_ins(self, entries: Mapping[str, S]) -> dict[str, S]:
+        """Return the entries, by names of steps, without those of steps that stand for any row of a loop."""
+        stand_ins = () if self.loops is None else self.loops.stand_ins
+        left_out = {step.name for step in self.pipeline.steps if step.table in stand_ins}
+        return {name: entry for name, entry in entries.items() if name not in left_out}
+
+    @property
+    def declared(self) -> Pipeline:
+        """The declaration that was checked, whose loops over queries have no steps."""
+        return self.pipeline if self.source is None else self.source
 
     @property
     def skipped(self) -> frozenset[str]:
@@ -133,13 +166,49 @@ def check(
     client: Client | None = None,
     unasked: str = "without a server",
     unreadable: frozenset[Parts] = frozenset(),
+    with_columns: bool = False,
+    loop_rows: Mapping[str, LoopRows] | None = None,
 ) -> CheckResult:
     """Check names and the order of steps; with a client also tables and rights. Nothing is changed.
 
     `unasked` is the reason why there is no client, for `unchecked`; `unreadable` are tables of steps, and sources,
-    whose declarations cannot be read. All problems are found in one pass. Raises the client's errors, for example
-    UnavailableError.
+    whose declarations cannot be read. All problems are found in one pass. `with_columns` also returns all columns with
+    their origins. `loop_rows` are the present rows of loops over queries; of others the check takes those of the newest
+    run, or a row that stands for any. Raises the client's errors, for example UnavailableError, and InvalidPipeline for
+    `loop_rows` that make no valid steps.
     """
+    scope = _CheckScope(spark=spark, client=client, unasked=unasked, unreadable=unreadable, with_columns=with_columns)
+    if not pipeline.loops:
+        return _checked(pipeline, scope)
+    run, recorded = ("", {}) if client is None else rows_of_newest_run(client, pipeline)
+    preview = partial(loop_preview, pipeline, rows=loop_rows, recorded=recorded, run=run)
+    chosen = preview()
+    result = _checked(chosen.pipeline, scope)
+    if any(map(chosen.is_about_stand_in, result.problems)):
+        other = preview(stand_in=STAND_INS - 1)
+        second = _checked(other.pipeline, scope)
+        problems = tuple(independent_problems(result.problems, second.problems, preview=chosen))
+        if len(second.problems) < len(result.problems):
+            result, chosen = second, other
+        result = replace(result, problems=problems)
+    missing = tuple([one for one in result.missing if not chosen.depends_on_row(".".join(one.table))])
+    return replace(result, missing=missing, unchecked=(*chosen.notes, *result.unchecked), loops=chosen, source=pipeline)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _CheckScope:
+    """The means and the extent of a check, as the arguments of `check`."""
+
+    spark: Session | None
+    client: Client | None
+    unasked: str
+    unreadable: frozenset[Parts]
+    with_columns: bool
+
+
+def _checked(pipeline: Pipeline, scope: _CheckScope) -> CheckResult:
+    """Check a pipeline whose loops have steps."""
+    client, spark = scope.client, scope.spark
     providers = {} if client is None else {one.name: one.provider for one in client.catalogs.list()}
     catalogs, lance = frozenset(providers), lance_catalogs(providers)
     problems = [*rule_problems(pipeline), *_foreign(pipeline, catalogs), *unwritable_catalogs(pipeline, providers)]
@@ -147,7 +216,6 @@ def check(
     problems += read_problems
     looped, loop_problems = _loop_reads(pipeline, spark, catalogs=catalogs) if reads is not None else ({}, [])
     problems += loop_problems
-    unchecked = (*unchecked, *unread_loops(pipeline.loops))
     if client is not None:
         problems += lance_problems(pipeline, providers, reads=tables(reads or {}))
     levels: tuple[tuple[StepDeclaration, ...], ...] = ()
@@ -162,10 +230,11 @@ def check(
         levels=levels,
         catalogs=catalogs,
         lance_catalogs=lance,
-        unreadable=unreadable,
+        unreadable=scope.unreadable,
+        columns=PipelineColumns() if scope.with_columns else None,
     )
     if client is None or reads is None:
-        reasons = () if client is not None else (f"tables and rights: {unasked}",)
+        reasons = () if client is not None else (f"tables and rights: {scope.unasked}",)
         return _without_tables(partial_result, problems, spark=spark, reasons=reasons)
     if unseen := [each for each in pipeline.catalogs if each not in catalogs]:
         message = unseen_catalog_problem(client, unseen[0], visible=catalogs)
@@ -185,12 +254,13 @@ def check(
     problems += storage_managed_outputs(pipeline, lookups)
     problems += declared_by_others(client, pipeline)
     problems += foreign_tables(pipeline, _properties(lookups))
-    columns, unknown = _column_problems(partial_result, spark=spark, lookups=lookups)
+    analyzed = _analyzed_columns(partial_result, spark=spark, lookups=lookups)
     unseen_name = unseen_pipeline(client, pipeline)
     return replace(
         partial_result,
-        problems=_unique([*problems, *columns]),
-        unchecked=(*unchecked, *unknown, *([unseen_name] if unseen_name else [])),
+        problems=_unique([*problems, *analyzed.problems]),
+        unchecked=(*unchecked, *analyzed.unchecked, *([unseen_name] if unseen_name else [])),
+        columns=analyzed.columns,
         table_lookups=lookups,
         missing=missing_rights(client, pipeline, reads=reads, lookups=lookups),
     )
@@ -200,9 +270,11 @@ def _without_tables(
     result: CheckResult, problems: Sequence[Problem], *, spark: Session | None, reasons: Sequence[str]
 ) -> CheckResult:
     """Return the result of a check that could not look at tables, for these reasons."""
-    columns, unknown = _column_problems(result, spark=spark, lookups={})
-    unchecked = (*result.unchecked, *reasons, *unknown)
-    return replace(result, problems=_unique([*problems, *columns]), unchecked=unchecked)
+    analyzed = _analyzed_columns(result, spark=spark, lookups={})
+    unchecked = (*result.unchecked, *reasons, *analyzed.unchecked)
+    return replace(
+        result, problems=_unique([*problems, *analyzed.problems]), unchecked=unchecked, columns=analyzed.columns
+    )
 
 
 def _properties(lookups: Mapping[Parts, TableLookup]) -> dict[Parts, Mapping[str, object]]:
@@ -215,22 +287,31 @@ def _properties(lookups: Mapping[Parts, TableLookup]) -> dict[Parts, Mapping[str
     return known
 
 
-def _column_problems(
+@dataclass(frozen=True, slots=True)
+class _ColumnAnalysis:
+    """The result of an analysis of columns. `unchecked` says what was not analyzed, with the reasons."""
+
+    problems: Sequence[Problem] = ()
+    unchecked: Sequence[str] = ()
+    columns: PipelineColumns | None = None
+
+
+def _analyzed_columns(
     result: CheckResult, *, spark: Session | None, lookups: Mapping[Parts, TableLookup]
-) -> tuple[list[Problem], list[str]]:
+) -> _ColumnAnalysis:
     """Return the problems of columns: reserved and repeated names, and columns and types that queries get wrong. Also
     returns what was not analyzed, because a source has no schema.
     """
     reads = result.reads
     if reads is None:
-        return [], []
+        return _ColumnAnalysis()
     pipeline = result.pipeline
     has_python = any(isinstance(step.body, PythonStep) for step in pipeline.steps)
     try:
         problems = column_problems(pipeline, spark=spark)
         grammar = grammar_of(spark)
     except UnsupportedOperation as error:
-        return [], [f"columns: {error.message}"]
+        return _ColumnAnalysis(unchecked=[f"columns: {error.message}"])
     analyzer = query_analyzer(grammar, only_builtin=spark is None and not has_python)
     known = {
         table: tuple(AnalyzedColumn(*each) for each in columns)
@@ -247,11 +328,27 @@ def _column_problems(
     levels = result.levels or (steps_by_inputs(pipeline, tables(reads)),)
     problems += checker.problems(levels, skipped=result.skipped)
     problems += unit_test_problems(checker, skipped=result.skipped)
+    problems += checker.loop_problems()
     unknown = [
         f"columns in {', '.join(steps)}: source {source} has no 'schema', so only the run finds wrong names"
         for source, steps in checker.without_schema.items()
     ]
-    return problems, unknown
+    resolved: PipelineColumns | None = None
+    if result.columns is not None:
+        named = {table for one in reads.values() for table in (*one.tables, *one.past)}
+        reasons = {table: _unknown_columns(one) for table, one in lookups.items()}
+        resolved = pipeline_columns(checker, tables=named, reasons=reasons)
+    return _ColumnAnalysis(problems, unknown, resolved)
+
+
+def _unknown_columns(lookup: TableLookup) -> str:
+    """Return why the columns of a table are not known, if they are not."""
+    return {
+        "absent": "the table does not exist yet",
+        "hidden": "you may not read the table",
+        "outside": "the table is in no catalog of the metalake",
+        "view": "it is a view, whose columns only Spark knows",
+    }.get(lookup.kind, "it has a type that Spark does not have, or the server does not tell its columns")
 
 
 def _columns_of(lookup: TableLookup) -> tuple[tuple[str, str], ...] | None:
@@ -280,7 +377,11 @@ def plan(
         StepPlan(
             step=step,
             level=level,
-            is_new=checked.table_lookups is not None and checked.table_lookups[step.table].kind == "absent",
+            is_new=(
+                checked.table_lookups is not None
+                and checked.table_lookups[step.table].kind == "absent"
+                and (checked.loops is None or step.table not in checked.loops.stand_ins)
+            ),
             is_lance=step.table[0] in checked.lance_catalogs,
             reads=(
                 *_table_reads(checked, step, steps=results),
@@ -296,7 +397,8 @@ def plan(
 
 def _side_tables(checked: CheckResult, step: StepDeclaration) -> tuple[Parts, ...]:
     sources = None if checked.reads is None else checked.reads[step.name].sources
-    return tables_of(checked.pipeline, step, sources=sources)[1:]
+    tables = tables_of(checked.pipeline, step, sources=sources)[1:]
+    return tuple([tuple([checked.with_variables(part) for part in table]) for table in tables])
 
 
 def _reads(
@@ -344,7 +446,7 @@ def _table_reads(checked: CheckResult, step: StepDeclaration, *, steps: Mapping[
         return []
     entries = [_table_read(checked, step, table=table, steps=steps) for table in sorted(one.tables)]
     past = [
-        PlannedRead(name=display.render(table), kind="table", why="as of the time in the query")
+        PlannedRead(name=checked.with_variables(display.render(table)), kind="table", why="as of the time in the query")
         for table in sorted(one.past)
     ]
     return [*entries, *past]
@@ -353,7 +455,7 @@ def _table_reads(checked: CheckResult, step: StepDeclaration, *, steps: Mapping[
 def _table_read(
     checked: CheckResult, step: StepDeclaration, *, table: Parts, steps: Mapping[Parts, str]
 ) -> PlannedRead:
-    name = display.render(table)
+    name = checked.with_variables(display.render(table))
     if table in steps:
         return PlannedRead(name=name, kind="step", why=f"the result of step {steps[table]} in this run")
     state = None if checked.table_lookups is None else checked.table_lookups[table]

@@ -112,22 +112,28 @@ class Project:
     def plan(self, spark: Session, *, client: Client | None = None) -> RunPlan:
         """Plan a run without starting it.
 
-        No query is run; Python steps are called with empty DataFrames. Raises as `check` does.
+        Queries of loops are run, and no query of a step; Python steps are called with empty DataFrames. Raises as
+        `check` does.
         """
         from limnos.pipeline.engine.preview import preview  # noqa: PLC0415
         from limnos.pipeline.plan import plan  # noqa: PLC0415
+        from limnos.pipeline.python import bound  # noqa: PLC0415
+        from limnos.pipeline.run.loop_rows import check_with_rows  # noqa: PLC0415
 
         checked = self.check(spark, client=client)
+        if checked.holds and checked.loops is not None:
+            with ExitStack() as opened:
+                checked = check_with_rows(checked, spark, client=client or opened.enter_context(self._client(spark)))
         if not checked.holds:
             return RunPlan(checked=checked)
         previews = preview(
             spark,
-            self.bound(),
+            bound(checked.pipeline, self.directory),
             levels=checked.levels,
             catalogs=checked.catalogs,
             lance_catalogs=checked.lance_catalogs,
         )
-        return RunPlan(checked=checked, steps=plan(checked), previews=previews)
+        return RunPlan(checked=checked, steps=plan(checked), previews=checked.without_stand_ins(previews))
 
     def _client(self, spark: Session, *, timeout_s: float = 60.0) -> Client:
         from limnos.pipeline.engine.connection import client_of  # noqa: PLC0415

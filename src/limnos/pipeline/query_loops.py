@@ -7,7 +7,7 @@ with the rows, so a made step has the keys and positions of one of a list. Must 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -120,8 +120,3 @@ def absent_loop_tables(
                 f"{loop.name}: the loop's query reads {'.'.join(table)}, which does not exist, or you may not see it",
                 loop.query_at,
             )
-
-
-def unread_loops(loops: Sequence[QueryLoop]) -> list[str]:
-    """Return what a check says about loops, whose steps it does not know."""
-    return [f"the steps of {loop.name}: a run makes one of each row of its query when it starts" for loop in loops]

@@ -19,9 +19,14 @@ from limnos.client.values import Json
 from limnos.model.errors import BadRequest
 from limnos.names import display
 from limnos.pipeline.declaration import Parts, Pipeline, RuleKind, Sql, StepDeclaration
-from limnos.pipeline.drawing import escaped, graph_of, link, page, picture, table
+from limnos.pipeline.drawing import svg
+from limnos.pipeline.drawn_graph import graph_of
+from limnos.pipeline.engine.plan_columns import ColumnOrigin
+from limnos.pipeline.graph_pages import neighbourhood, picture
 from limnos.pipeline.lineage import LineageSource, QueryLineage, decode_lineage
+from limnos.pipeline.markup import escaped, link, page, table
 from limnos.pipeline.reads import StepReads
+from limnos.pipeline.table_lineage import PipelineColumns, TableLineage, origin_kind
 
 RUNS_MAX: Final = 10
 """The number of runs that the pages have, newest first."""
@@ -38,6 +43,8 @@ class SiteFacts:
 
     metadata: Mapping[Parts, Json] = field(default_factory=dict)
     runs: tuple[Run, ...] = ()
+    columns: PipelineColumns = field(default_factory=PipelineColumns)
+    """The columns that a check has found."""
 
 
 def recent_runs(client: Client, pipeline: Pipeline) -> tuple[Run, ...]:
@@ -77,6 +84,7 @@ class _Site:
         self._reads = reads
         self._facts = facts
         self._files = page_names([step.table for step in pipeline.steps])
+        self._columns_graph = graph_of(pipeline, reads, hrefs=self._files, columns=facts.columns)
         self._readers: dict[Parts, list[StepDeclaration]] = {}
         for step in pipeline.steps:
             for parts in sorted(reads[step.name].tables) if step.name in reads else ():
@@ -117,6 +125,7 @@ class _Site:
         body.append(f"<p>{escaped(f'Written by {step.write.mode.value}{tags}')}</p>")
         if isinstance(step.body, Sql):
             body.append(f"<pre>{escaped(step.body.text)}</pre>")
+        body += ['<div class="picture">', svg(neighbourhood(self._columns_graph, step.table)), "</div>"]
         columns = self._columns(step)
         body += _section("Columns", table(("column", "type", "comment", "comes from"), columns), rows=columns)
         body += self._neighbours(step)
@@ -136,16 +145,26 @@ class _Site:
         lineage = self._lineage(step)
         fields = _fields(self._facts.metadata.get(step.table))
         known = {str(one.get("name")): one for one in fields}
-        names = list(known) or [column.name for column in step.columns]
+        checked = self._facts.columns.tables.get(step.table, TableLineage())
+        types = {one.name: one.type.lower() for one in checked.columns}
+        names = list(known) or list(types) or [column.name for column in step.columns]
+        origins = {} if lineage else {one.name: list(self._checked_origins(one.origins)) for one in checked.columns}
         return [
             [
                 escaped(name),
-                escaped(_type(known.get(name, {}).get("type", ""))),
+                escaped(_type(known[name].get("type", "")) if name in known else types.get(name, "")),
                 escaped(known.get(name, {}).get("doc") or comments.get(name.lower(), "")),
-                ", ".join(self._origins(lineage, name)),
+                ", ".join(origins.get(name) or self._origins(lineage, name)),
             ]
             for name in names
         ]
+
+    def _checked_origins(self, origins: Iterable[ColumnOrigin]) -> Iterable[str]:
+        """Yield links to the origins that a check has found, for a table that no run has published."""
+        for origin in origins:
+            parts = origin.source if isinstance(origin.source, tuple) else ()
+            text = link(f"{display.render(parts)}: {origin.column}", self._files.get(parts, ""))
+            yield f"{text} ({escaped(origin_kind(origin))})"
 
     def _origins(self, lineage: QueryLineage | None, column: str) -> Iterable[str]:
         for origin in dict.fromkeys(

@@ -176,3 +176,42 @@ def test_command_runs_tests_without_a_server(tmp_path: Path) -> None:
     assert ended.returncode == 2
     assert states == {"sums": "passed", "unused": "invalid", "other result": "invalid"}
     assert report.read_text().count("<testcase") == 3
+
+
+LOOP = """\
+pipeline: p
+catalog: main
+sources: {orders: {files: x.csv, schema: "id bigint, country string"}}
+steps:
+  raw.orders_{{country}}:
+    for_each: {query: "SELECT country FROM raw.countries"}
+    sql: SELECT * FROM orders WHERE country = '{{country}}'
+    tests:
+      others are left out:
+        given: {orders: [{id: 1, country: '{{country}}'}, {id: 2, country: fr}]}
+        expect: [{id: 1, country: WORD}]
+"""
+
+
+@pytest.mark.parametrize(
+    "word,example,state",
+    [("any_country", "", "passed"), ("de", ", example: {country: de}", "passed"), ("de", "", "failed")],
+)
+def test_command_tests_the_step_of_a_loop_once(tmp_path: Path, word: str, example: str, state: str) -> None:
+    """The test of a loop over a query runs once, with the loop's example or with a word that stands for any value."""
+    file = tmp_path / "p.yaml"
+    file.write_text(LOOP.replace("WORD", word).replace('countries"}', f'countries"{example}}}'))
+    command = [str(Path(sys.executable).with_name("limnos")), "pipeline", "test", str(file), "--output", "json"]
+
+    ended = subprocess.run(
+        [*command, "--select", "raw.orders_*"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "LIMNOS_URI": "http://127.0.0.1:9"},
+        check=False,
+    )
+
+    results = json.loads(ended.stdout)
+    assert [(one["step"], one["test"], one["state"]) for one in results] == [
+        ("raw.orders_{{country}}", "others are left out", state)
+    ], ended.stderr

@@ -134,6 +134,68 @@ def test_resume_uses_the_rows_of_the_start(place: LancePlace) -> None:
     assert steps_of(place, last.run) == ["all", "orders_de", "orders_es"]
 
 
+def test_plan_reads_the_rows_and_a_check_those_of_the_newest_run(place: LancePlace) -> None:
+    """A plan has the steps of the rows of now, with their tables' changes; a check has those of the newest published
+    run, and before any run one step for any row.
+    """
+    project = load(place.file)
+    names = [f"{place.space}.{name}" for name in ("orders_de", "orders_fr", "all")]
+
+    before = check(place.pipeline, client=place.client)
+    planned = project.plan(place.spark, client=place.client)
+    ended = place.run()
+    insert(place, "('ES', 1, 1)")
+    after = check(place.pipeline, client=place.client)
+    again = project.plan(place.spark, client=place.client)
+
+    assert [step.name for step in before.pipeline.steps] == [f"{place.space}.orders_{{{{country}}}}", names[2]]
+    assert before.problems == ()
+    assert [one.step.name for one in planned.steps] == names
+    assert planned.checked.unchecked == ()
+    assert planned.previews[names[0]].statements != ()
+    assert ended.state == "published", ended.message
+    assert [step.name for step in after.pipeline.steps] == names
+    loop = f"{place.space}.orders_{{{{country}}}}"
+    note = f"steps of {loop} for other rows than those of run {ended.run}: a run reads its query when it starts"
+    assert after.unchecked == (note,)
+    assert f"{place.space}.orders_es" in [one.step.name for one in again.steps]
+
+
+def test_check_finds_variables_that_the_query_lacks(place: LancePlace) -> None:
+    """The columns of the query are known from its tables, so a misspelt one, in the query or as a variable, is found
+    before a run.
+    """
+    text = place.file.read_text()
+    place.file.write_text(text.replace("least FROM", "least AS lest FROM"))
+    variable = [each.message for each in check(place.pipeline, client=place.client).problems]
+    place.file.write_text(text.replace("lower(country)", "lower(cuntry)"))
+    column = [each.message for each in check(place.pipeline, client=place.client).problems]
+
+    loop = f"{place.space}.orders_{{{{country}}}}"
+    assert variable == [f"{loop}: the loop's query has no column 'least'; did you mean 'lest'?"]
+    assert len(column) == 1
+    assert column[0].startswith(f"{loop}: ")
+    assert "`cuntry` cannot be resolved" in column[0]
+
+
+def test_plan_refuses_rows_that_make_no_steps(place: LancePlace) -> None:
+    """A row that is repeated is a problem of a plan, as it is of a run; a query without a parameter's value is named as
+    not checked.
+    """
+    text = place.file.read_text()
+    place.file.write_text(
+        text.replace("SELECT lower(country) AS country, least FROM", "SELECT 'x' AS country, 1 AS least FROM")
+    )
+    repeated = load(place.file).plan(place.spark, client=place.client)
+    place.file.write_text(text.replace("{type: int, default: 1}", "int"))
+    unread = load(place.file).plan(place.spark, client=place.client)
+
+    assert ["more than once: write SELECT DISTINCT" in each.message for each in repeated.checked.problems] == [True]
+    assert repeated.steps == ()
+    assert "parameter day (int) has no default" in unread.checked.unchecked[0]
+    assert unread.steps[0].step.name.endswith("_{{country}}")
+
+
 def test_environments_make_their_own_steps(place: LancePlace) -> None:
     """In an environment the query reads production's table, and the steps write the environment's."""
     project = load(place.file).in_environment("dev")

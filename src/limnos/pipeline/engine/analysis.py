@@ -7,14 +7,16 @@ so that no catalog is asked and no row is read. Must not know declarations.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
 from limnos.names import engine
 from limnos.pipeline.declaration import Parts
 from limnos.pipeline.engine.parser import SparkGrammar
+from limnos.pipeline.engine.plan_columns import Json, Origins, PlanTrace, trace
 from limnos.pipeline.engine.relations import query_edits, query_names
 from limnos.pipeline.problems import InvalidQuery, nearest_word
 from limnos.spark.gateway import Java
@@ -31,6 +33,9 @@ class AnalyzedColumn(NamedTuple):
 
 
 Columns = tuple[AnalyzedColumn, ...]
+
+_MARK: Final = "limnos-relation-"
+"""The beginning of the text by which a constant subquery is found in an analyzed plan; its number follows."""
 
 
 class UnknownColumns(Exception):
@@ -52,16 +57,24 @@ class QueryAnalyzer:
 
         Raises InvalidQuery with the position in `sql`, UnknownColumns if the analyzer cannot decide.
         """
-        names = query_names(None, sql, grammar=self.grammar)
-        texts = {parts: relation_text(columns) for parts, columns in tables.items()}
-        edits = [
-            *query_edits(names.relations, texts=texts, renamed=frozenset(texts)),
-            *_parameter_edits(self.grammar, sql, parameters=parameters),
-        ]
         if self.only_builtin:
             self._refuse_unknown_functions(sql)
-        text, origins = _edited(sql, sorted(set(edits)))
-        return self._analyzed(sql, text, origins=origins)
+        texts = {parts: relation_text(columns) for parts, columns in tables.items()}
+        return _columns(self._plan(sql, texts=texts, parameters=parameters).schema())
+
+    def origins(
+        self, sql: str, *, tables: Mapping[Parts, Columns], parameters: Mapping[str, str]
+    ) -> tuple[tuple[Origins, ...], Origins]:
+        """Return the origins of each column of a query, and those of its rows (filters, joins, groups). Sources are the
+        names in `tables`. Raises as `columns` does.
+        """
+        marks = dict(enumerate(tables))
+        texts = {parts: relation_text(tables[parts], mark=f"{_MARK}{number}") for number, parts in marks.items()}
+        plan = self._plan(sql, texts=texts, parameters=parameters)
+        leaves: dict[int, Parts] = {}
+        nodes = _with_leaves(json.loads(str(plan.toJSON())), marks=marks, leaves=leaves)
+        traced: PlanTrace = trace(nodes, leaves)
+        return traced.columns, traced.rows
 
     def schema(self, text: str) -> Columns | None:
         """Return the columns of a column list such as `id bigint, name string`; None if it is not one."""
@@ -70,12 +83,22 @@ class QueryAnalyzer:
         except Exception:  # noqa: BLE001  (not a list of columns: the source's reader says so)
             return None
 
-    def _analyzed(self, sql: str, text: str, *, origins: Sequence[tuple[int, int]]) -> Columns:
+    def _plan(self, sql: str, *, texts: Mapping[Parts, str], parameters: Mapping[str, str]) -> Java:
+        """Return the analyzed plan of a query with `texts` in place of names. Raises as `columns` does."""
+        names = query_names(None, sql, grammar=self.grammar)
+        edits = [
+            *query_edits(names.relations, texts=texts, renamed=frozenset(texts)),
+            *_parameter_edits(self.grammar, sql, parameters=parameters),
+        ]
+        text, origins = _edited(sql, sorted(set(edits)))
+        return self._analyzed(sql, text, origins=origins)
+
+    def _analyzed(self, sql: str, text: str, *, origins: Sequence[tuple[int, int]]) -> Java:
         jvm = self.grammar.jvm
         try:
             plan = self.grammar.sql_parser.parsePlan(text)
             tracker = jvm.org.apache.spark.sql.catalyst.QueryPlanningTracker(jvm.scala.Option.empty())
-            return _columns(self.analyzer.executeAndCheck(plan, tracker).schema())
+            return self.analyzer.executeAndCheck(plan, tracker)
         except Exception as error:
             thrown = getattr(error, "_origin", None) or getattr(error, "java_exception", None)
             if thrown is None:
@@ -123,10 +146,57 @@ def query_analyzer(grammar: SparkGrammar, *, only_builtin: bool = True) -> Query
     return QueryAnalyzer(grammar, catalyst.analysis.Analyzer(catalog), functions, only_builtin)
 
 
-def relation_text(columns: Columns) -> str:
-    """Return a subquery without rows that has these columns."""
+def relation_text(columns: Columns, *, mark: str | None = None) -> str:
+    """Return a subquery without rows that has these columns. Its plan has the text `mark`, if there is one."""
+    condition = "false" if mark is None else f"'{mark}' = ''"
     items = ", ".join(f"CAST(NULL AS {one.type}) AS {engine.render_spark((one.name,))}" for one in columns)
-    return f"(SELECT {items} WHERE false)"
+    return f"(SELECT {items} WHERE {condition})"
+
+
+def _with_leaves(nodes: list[Json], *, marks: Mapping[int, Parts], leaves: dict[int, Parts]) -> list[Json]:
+    """Return a plan in pre-order with a leaf in place of each marked subquery. `leaves` gets the source of each leaf,
+    by the id of its first column.
+    """
+    results: list[Json] = []
+    skip = 0
+    for index, node in enumerate(nodes):
+        if skip:
+            skip -= 1
+            continue
+        source = _marked(nodes[index : index + 3], marks)
+        if source is None:
+            results.append({key: _nested(value, marks=marks, leaves=leaves) for key, value in node.items()})
+            continue
+        output = [[{**each[0], "num-children": 0}] for each in node["projectList"]]
+        leaves[int(output[0][0]["exprId"]["id"])] = source
+        results.append({"class": "MarkedRelation", "num-children": 0, "output": output})
+        skip = 2
+    return results
+
+
+def _nested(value: Any, *, marks: Mapping[int, Parts], leaves: dict[int, Parts]) -> Any:  # noqa: ANN401
+    """Return a field of a node with leaves in the plans of its subqueries."""
+    if not isinstance(value, list):
+        return value
+    if value and isinstance(value[0], dict) and "num-children" in value[0]:
+        return _with_leaves(value, marks=marks, leaves=leaves)
+    return [_nested(each, marks=marks, leaves=leaves) for each in value]
+
+
+def _marked(nodes: Sequence[Json], marks: Mapping[int, Parts]) -> Parts | None:
+    """Return the source of a marked subquery, whose plan are these three nodes; None for other nodes."""
+    kinds = [str(node.get("class", "")).rpartition(".")[2] for node in nodes]
+    if kinds != ["Project", "Filter", "OneRowRelation"]:
+        return None
+    return next((marks[number] for number in _numbers(nodes[1].get("condition")) if number in marks), None)
+
+
+def _numbers(condition: object) -> Iterator[int]:
+    """Yield the numbers of the marks in a condition."""
+    for each in condition if isinstance(condition, list) else ():
+        value = each.get("value") if isinstance(each, dict) else None
+        if isinstance(value, str) and value.startswith(_MARK) and value.removeprefix(_MARK).isdecimal():
+            yield int(value.removeprefix(_MARK))
 
 
 def _columns(schema: Java) -> Columns:

@@ -65,6 +65,8 @@ class ColumnChecker:
     """The columns that the body of each step makes, as far as they are known."""
     without_schema: dict[str, list[str]] = field(default_factory=dict)
     """The steps whose queries were not analyzed because a source has no schema, by source."""
+    unknown: dict[Parts, str] = field(default_factory=dict)
+    """Why the columns of a step are not known, by its table."""
 
     def problems(self, levels: Sequence[Sequence[StepDeclaration]], *, skipped: frozenset[str]) -> list[Problem]:
         """Return the problems of all steps in the order of execution. `skipped` are steps that have other problems."""
@@ -88,6 +90,28 @@ class ColumnChecker:
                 problems += self._rule_problems(step, columns)
         return problems
 
+    def loop_problems(self) -> Iterator[Problem]:
+        """Yield the problems of loops' queries over published tables, and variables that their rows do not have."""
+        for loop in self.pipeline.loops:
+            try:
+                names = query_names(None, loop.query, grammar=self.analyzer.grammar)
+                catalog, catalogs = self.pipeline.catalog, self.catalogs
+                full = {one.parts: table_of(one.parts, catalog=catalog, catalogs=catalogs) for one in names.relations}
+                if any(one.travels for one in names.relations) or not self.tables.keys() >= set(full.values()):
+                    continue
+                tables = {parts: self.tables[table] for parts, table in full.items()}
+                columns = self.analyzer.columns(loop.query, tables=tables, parameters=self.parameters())
+            except UnknownColumns:
+                continue
+            except InvalidQuery as error:
+                yield Problem(f"{loop.name}: {error.message}", within(loop.query_at, error))
+                continue
+            known = [one.name for one in columns]
+            for name in loop.variables:
+                if name not in known:
+                    advice = nearest_word(name, known) or f"; it has {', '.join(known[:20])}"
+                    yield Problem(f"{loop.name}: the loop's query has no column '{name}'{advice}", loop.query_at)
+
     def input_columns(self, parts: Parts) -> Columns | None:
         """Return the columns of a source or table as a step names it; None if they are not known."""
         try:
@@ -102,6 +126,7 @@ class ColumnChecker:
         return self.pipeline.actual_table(table_of(parts, catalog=self.pipeline.catalog, catalogs=self.catalogs))
 
     def _note_unknown(self, step: StepDeclaration, name: str) -> None:
+        self.unknown[step.table] = f"they depend on {name}"
         sources = {source.name for source in self.pipeline.sources if source.schema is None}
         if name in sources and isinstance(step.body, Sql):
             self.without_schema.setdefault(name, []).append(step.name)
@@ -140,7 +165,7 @@ class ColumnChecker:
         if any(one.travels for one in names.relations) or "_metadata" in body.text.lower():
             raise UnknownColumns("a state of a table")
         tables = {one.parts: self._input(one.parts) for one in names.relations}
-        return self.analyzer.columns(body.text, tables=tables, parameters=self._parameters())
+        return self.analyzer.columns(body.text, tables=tables, parameters=self.parameters())
 
     def _input(self, parts: Parts) -> Columns:
         """Return the columns of a source or table. Raises UnknownColumns."""
@@ -162,7 +187,8 @@ class ColumnChecker:
     def _is_step(self, table: Parts) -> bool:
         return any(step.table == table for step in self.pipeline.steps)
 
-    def _parameters(self) -> dict[str, str]:
+    def parameters(self) -> dict[str, str]:
+        """Return a literal of each parameter's type, by its name."""
         own = {one.name: _LITERALS[one.type] for one in self.pipeline.parameters}
         run = {"run_id": _LITERALS[ParameterType.STRING], "run_at": _LITERALS[ParameterType.TIMESTAMP]}
         return {**own, **run}
@@ -206,7 +232,7 @@ class ColumnChecker:
         """Return the error of a condition on rows with these columns; None if there is none, or none can be decided."""
         prefix = _SELECT.format(f"{relation_text(columns)} AS _")
         try:
-            self.analyzer.columns(f"{prefix}{condition}", tables={}, parameters=self._parameters())
+            self.analyzer.columns(f"{prefix}{condition}", tables={}, parameters=self.parameters())
         except UnknownColumns:
             return None
         except InvalidQuery as error:

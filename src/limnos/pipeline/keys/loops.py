@@ -31,6 +31,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _VALUE = re.compile(r"[A-Za-z0-9_]+(-[A-Za-z0-9_]+)*")
 VALUE_MAX = 64
 _QUERY: Final = "query"
+_EXAMPLE: Final = "example"
 _SAMPLES: Final = (("1", 1), ("x", "x"))
 """Words in place of unknown ones. A mistake that both make has nothing to do with the word."""
 _Item = Mapping[str, ScalarNode]
@@ -83,7 +84,7 @@ class LoopItems(NodeSchema):
         rows: Schema = {"type": "object", "minProperties": 1, "propertyNames": name, "additionalProperties": value}
         query: Schema = {
             "type": "object",
-            "properties": {_QUERY: {"type": "string"}},
+            "properties": {_QUERY: {"type": "string"}, _EXAMPLE: rows},
             "required": [_QUERY],
             "additionalProperties": False,
         }
@@ -105,8 +106,8 @@ def expand_loops(node: YamlNode, notes: ProblemNotes) -> YamlNode:
             continue
         try:
             query = _query_of(loop, notes)
-            if query is not None and notes.loop_rows is None:
-                notes.query_loops.append(QueryLoop(name=key.text, query=query.text, at=key.at, query_at=query.text_at))
+            if query is not None and key.text not in (notes.loop_rows or {}):
+                notes.query_loops.append(_query_loop(key, value, loop=loop, query=query, notes=notes))
                 continue
             entries += expansion.made(key, value, loop=loop)
         except InvalidNode:
@@ -135,11 +136,32 @@ def _query_of(loop: YamlNode, notes: ProblemNotes) -> ScalarNode | None:
     query = loop.get(_QUERY) if isinstance(loop, MapNode) else None
     if not isinstance(loop, MapNode) or not isinstance(query, ScalarNode):
         return None
-    if len(loop.entries) > 1:
+    if any(name.text not in {_QUERY, _EXAMPLE} for name, _ in loop.entries):
         raise notes.bad(f"a loop has a query, or lists: leave one out; as {KEY}: {{query: SELECT …}}", loop.at)
     if not isinstance(query.value, str) or not query.text.strip():
         raise notes.bad(f"a query is expected, not {describe_node(query)}; its columns are the variables", query.at)
     return query
+
+
+def _query_loop(key: ScalarNode, step: MapNode, *, loop: YamlNode, query: ScalarNode, notes: ProblemNotes) -> QueryLoop:
+    """Return a loop over a query. Raises InvalidNode for an example that has other values than words, or of variables
+    that the step does not have.
+    """
+    example = loop.get(_EXAMPLE) if isinstance(loop, MapNode) else None
+    variables = tuple(dict.fromkeys(_variables(key, _body(step))))
+    values: dict[str, str | int] = {}
+    if example is not None:
+        if not isinstance(example, MapNode) or not example.entries:
+            raise notes.bad(f"a mapping from variables to words is expected, not {describe_node(example)}", example.at)
+        for name, value in example.entries:
+            if name.text not in variables:
+                advice = nearest_word(name.text, list(variables)) or f"; it has {', '.join(variables)}"
+                raise notes.bad(f"the step has no variable '{name.text[:80]}'{advice}", name.at)
+            word = loop_word(value, notes)
+            values[name.text] = word.value if isinstance(word.value, int) else word.text
+    return QueryLoop(
+        name=key.text, query=query.text, variables=variables, example=values, at=key.at, query_at=query.text_at
+    )
 
 
 class _Expansion:
@@ -228,7 +250,7 @@ class _Expansion:
                     )
                 if sorted(key.text for key, _ in item.entries) != sorted(names):
                     raise self._notes.bad(f"each item needs the same variables: {', '.join(names)}", item.at)
-                yield {self._variable(key): self._value(value) for key, value in item.entries}
+                yield {self._variable(key): loop_word(value, self._notes) for key, value in item.entries}
             return
         if not isinstance(loop, MapNode) or not loop.entries:
             raise self._notes.bad(f"{LoopItems.word} is expected, not {describe_node(loop)}", loop.at)
@@ -252,20 +274,7 @@ class _Expansion:
             raise self._notes.bad(f"a list of values is expected, not {describe_node(node)}", node.at)
         if len(node.items) > STEPS_MAX:
             raise self._notes.bad(f"more than {STEPS_MAX:,} values: divide the pipeline", node.at)
-        return [self._value(item) for item in node.items]
-
-    def _value(self, node: YamlNode) -> ScalarNode:
-        is_word = isinstance(node, ScalarNode) and not isinstance(node.value, (bool, float, type(None)))
-        if not isinstance(node, ScalarNode) or not is_word:
-            raise self._notes.bad(
-                f"a word is expected, not {describe_node(node)}; put yes, 1.5 and the like in quotes", node.at
-            )
-        if len(node.text) > VALUE_MAX or not _VALUE.fullmatch(node.text):
-            raise self._notes.bad(
-                f"'{node.text[:80]}' is not a word: write up to {VALUE_MAX} letters, digits, '_' and single '-'",
-                node.at,
-            )
-        return node
+        return [loop_word(item, self._notes) for item in node.items]
 
     def _count(self, body: MapNode, *, items: int, loop: YamlNode) -> None:
         """Count the steps and their nodes before they are made."""
@@ -285,6 +294,18 @@ class _Expansion:
                     self._notes.add(f"the loop has no variable '{name[:80]}'{advice}", scalar.at)
         if len(self._notes.problems) > before:
             raise InvalidNode
+
+
+def loop_word(node: YamlNode, notes: ProblemNotes) -> ScalarNode:
+    """Return the value of a variable in a file. Raises InvalidNode after recording a problem."""
+    is_word = isinstance(node, ScalarNode) and not isinstance(node.value, (bool, float, type(None)))
+    if not isinstance(node, ScalarNode) or not is_word:
+        raise notes.bad(f"a word is expected, not {describe_node(node)}; put yes, 1.5 and the like in quotes", node.at)
+    if len(node.text) > VALUE_MAX or not _VALUE.fullmatch(node.text):
+        raise notes.bad(
+            f"'{node.text[:80]}' is not a word: write up to {VALUE_MAX} letters, digits, '_' and single '-'", node.at
+        )
+    return node
 
 
 def _variables(key: ScalarNode, body: MapNode) -> list[str]:

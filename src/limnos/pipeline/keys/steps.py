@@ -151,7 +151,7 @@ _LOOP = {
         value_schema=LoopItems(),
         description=(
             "Makes a step of each item, in YAML: `{{name}}` in its name and texts is the item's word. With `query` the"
-            " items are rows of published tables."
+            " items are rows of published tables, and `example` has words for tests and checks."
         ),
         example="for_each: {country: [de, fr]}",
     ),

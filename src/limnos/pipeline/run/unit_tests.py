@@ -20,7 +20,9 @@ from limnos.pipeline.engine.python_files import ship_files
 from limnos.pipeline.engine.relations import query_names
 from limnos.pipeline.engine.unit_tests import UnitTestWork, run_unit_tests
 from limnos.pipeline.graph import order_steps
+from limnos.pipeline.loop_previews import loop_preview
 from limnos.pipeline.project import load
+from limnos.pipeline.python import bound
 from limnos.pipeline.reads import all_reads, tables
 from limnos.pipeline.run.attempt import needs_of
 from limnos.pipeline.run.options import (
@@ -56,7 +58,7 @@ def run_file_tests(
     Raises InvalidPipeline for a file, a query or a function that cannot be read, BadRequest if no test is selected.
     """
     project = load(file)
-    declared = project.declaration
+    declared = loop_preview(project.declaration).pipeline
     require_known_steps(declared, options)
     if selects_states(options):
         _refuse_states()
@@ -64,7 +66,7 @@ def run_file_tests(
     if not needs_queries(options):
         _chosen_steps(declared, options, needs={}, only=only)
     with local_spark(master) as spark:
-        pipeline = project.bound()
+        pipeline = bound(declared, project.directory)
         ship_files(spark, [project.directory / name for name in pipeline.python_files])
         reads = tables(all_reads(pipeline, queries=partial(query_names, spark), catalogs=frozenset()))
         levels = order_steps(pipeline, reads)

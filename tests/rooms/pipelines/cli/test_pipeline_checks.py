@@ -92,7 +92,7 @@ def test_sources_without_files_are_reported(run: Run, tmp_path: Path) -> None:
 def test_plan_counts_refused_steps_and_fails(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If a step is refused, the last line counts the refused steps, and the exit code is that of an invalid file."""
     refused = {"a.t": StepPreview(step="a.t", refused="no such column")}
-    monkeypatch.setattr(pipeline_checks, "_previews", lambda *_args, **_more: (refused, {}))
+    monkeypatch.setattr(pipeline_checks, "_previews", lambda _file, result, **_more: (result, refused, {}))
     monkeypatch.setattr(pipeline_checks, "_can_compare_columns", lambda _check_result: True)
 
     command_result = run("pipeline", "plan", _written(tmp_path, RIGHT), "--uri", NOBODY, "--output", "table")

@@ -46,6 +46,24 @@ def test_graph_is_written_in_the_form_of_its_name(run: Run, tmp_path: Path, file
 
 
 @pytest.mark.spark
+def test_graph_has_columns_on_request(run: Run, tmp_path: Path, file: str) -> None:
+    """With `--with-columns` a box has its columns, with lines between them; without it has none."""
+    text = Path(file).read_text(encoding="utf-8").replace("data/*.csv", "{files: x.csv, schema: 'id bigint'}")
+    Path(file).write_text(text.replace("SELECT * FROM a.t", "'SELECT id, id + 1 AS following FROM a.t'"))
+    out = tmp_path / "g.svg"
+
+    plain = run("pipeline", "graph", file, "--out", str(out))
+    without = out.read_text(encoding="utf-8")
+    result = run("pipeline", "graph", file, "--out", str(out), "--with-columns", "--offline")
+
+    assert (plain.code, result.code) == (ExitCode.OK, ExitCode.OK)
+    assert 'class="column"' not in without
+    text = out.read_text(encoding="utf-8")
+    assert ">following</text>" in text
+    assert "<title>a.t: id → a.u: following (computed)</title>" in text
+
+
+@pytest.mark.spark
 @pytest.mark.parametrize("typed", ["r-1", "last"])
 def test_graph_has_states_of_a_run(fake: FakeServer, limnos: Run, tmp_path: Path, file: str, typed: str) -> None:
     """With `--run` each step has its state and its rows; `last` is the newest run of this pipeline."""

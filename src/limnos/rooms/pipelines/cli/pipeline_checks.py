@@ -7,8 +7,9 @@ None of the commands writes anything.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -82,8 +83,8 @@ def plan(
 ) -> int:
     """Show what a run of a pipeline would do: the order, inputs with reasons, missing rights, and changes of tables.
 
-    Spark analyzes the queries for changes of tables. No query is run and nothing is written; Python steps are called
-    with empty DataFrames.
+    Spark analyzes the queries for changes of tables. Queries of loops are run, and no query of a step; nothing is
+    written. Python steps are called with empty DataFrames.
 
     Parameters
     ----------
@@ -95,13 +96,17 @@ def plan(
         return exit_code
     pipeline = check_file(file, environment=env, offline=False, common=common)
     reasons: dict[str, str] = {}
-    selected = _selected(pipeline, select=select, exclude=exclude, common=common, reasons=reasons)
+    select_steps = partial(_selected, select=select, exclude=exclude, common=common, reasons=reasons)
+    has_loops = not isinstance(pipeline, tuple) and pipeline.loops is not None
+    selected = None if has_loops else select_steps(pipeline)
     previews: Mapping[str, StepPreview] = {}
     topics: Mapping[str, TopicLookup | str] = {}
     if not no_columns and not isinstance(pipeline, tuple) and _can_compare_columns(pipeline):
-        previews, topics = _previews(file, pipeline, master=master, connect=connect, common=common)
-        if selected is not None:
-            previews = {name: one for name, one in previews.items() if name in selected}
+        pipeline, previews, topics = _previews(file, pipeline, master=master, connect=connect, common=common)
+    if has_loops:  # the names of all steps are known now
+        selected = select_steps(pipeline)
+    if selected is not None:
+        previews = {name: one for name, one in previews.items() if name in selected}
     return _show_check(
         file,
         pipeline,
@@ -120,11 +125,12 @@ def schema() -> None:
 
 
 def check_file(
-    file: Path, *, environment: str | None, offline: bool, common: CommonFlags
+    file: Path, *, environment: str | None, offline: bool, common: CommonFlags, with_columns: bool = False
 ) -> CheckResult | tuple[Problem, ...]:
     """Return the check's result, or the problems of a file that is not a valid declaration.
 
-    Of an invalid file the readable steps are checked too, so that one check reports all mistakes.
+    Of an invalid file the readable steps are checked too, so that one check reports all mistakes. `with_columns` also
+    returns all columns with their origins.
     """
     problems = import_extra("limnos.pipeline.problems", extra="pipelines")
     try:
@@ -138,7 +144,7 @@ def check_file(
     except problems.InvalidPipeline as error:
         every: tuple[Problem, ...] = error.problems
         return every
-    checked = _check_declaration(declaration, offline=offline, common=common)
+    checked = _check_declaration(declaration, offline=offline, common=common, with_columns=with_columns)
     if offline:
         return checked
     return replace(checked, unchecked=(*checked.unchecked, *_missing_files(declaration, file.parent.absolute())))
@@ -160,21 +166,26 @@ def _check_readable(
 
 
 def _check_declaration(
-    declaration: Pipeline, *, offline: bool, common: CommonFlags, unreadable: frozenset[tuple[str, ...]] = frozenset()
+    declaration: Pipeline,
+    *,
+    offline: bool,
+    common: CommonFlags,
+    unreadable: frozenset[tuple[str, ...]] = frozenset(),
+    with_columns: bool = False,
 ) -> CheckResult:
     rules = import_extra("limnos.pipeline.plan", extra="pipelines")
-    checked: CheckResult
+    check_rules: Callable[..., CheckResult] = partial(
+        rules.check, declaration, unreadable=unreadable, with_columns=with_columns
+    )
     if offline:
-        checked = rules.check(declaration, unreadable=unreadable)
-        return checked
+        return check_rules()
     try:
         with common.client() as client:
-            checked = rules.check(declaration, client=client, unreadable=unreadable)
+            return check_rules(client=client)
     except UnavailableError as error:
         if error.sent:
             raise
-        checked = rules.check(declaration, unasked=error.message, unreadable=unreadable)
-    return checked
+        return check_rules(unasked=error.message)
 
 
 def _selected(
@@ -230,9 +241,9 @@ def _can_compare_columns(result: CheckResult) -> bool:
 
 def _previews(
     file: Path, result: CheckResult, *, master: str, connect: str | None, common: CommonFlags
-) -> tuple[Mapping[str, StepPreview], Mapping[str, TopicLookup | str]]:
+) -> tuple[CheckResult, Mapping[str, StepPreview], Mapping[str, TopicLookup | str]]:
     """Start Spark with the server's catalogs, and return the expected changes of each step's table, and the present
-    offsets of topics.
+    offsets of topics. The result has the steps of loops over queries, whose rows are read.
     """
     launch = import_extra("limnos.pipeline.engine.launch", extra="spark")
     engine = import_extra("limnos.pipeline.engine.preview", extra="spark")
@@ -241,15 +252,22 @@ def _previews(
     connection = launch.ServerConnection(
         uri=common.server_url, metalake=common.metalake, token=token, user=user, ca_file=common.ca_path
     )
-    pipeline = import_extra("limnos.pipeline.python", extra="pipelines").bound(result.pipeline, file.parent.absolute())
+    bound = import_extra("limnos.pipeline.python", extra="pipelines").bound
     with launch.spark_for(connection, master=master, connect=connect) as spark:
+        if result.loops is not None:
+            read_rows = import_extra("limnos.pipeline.run.loop_rows", extra="spark").check_with_rows
+            with common.client() as client:
+                result = read_rows(result, spark, client=client)
+            if not result.holds:
+                return result, {}, {}
+        pipeline = bound(result.pipeline, file.parent.absolute())
         previews: Mapping[str, StepPreview] = engine.preview(
             spark, pipeline, levels=result.levels, catalogs=result.catalogs, lance_catalogs=result.lance_catalogs
         )
         topics: Mapping[str, TopicLookup | str] = sources.look_up_topics(
             spark, pipeline.sources, directory=file.parent.absolute()
         )
-    return previews, topics
+    return result, result.without_stand_ins(previews), topics
 
 
 def _show_check(

@@ -31,9 +31,15 @@ def graph(
     run: Annotated[
         str | None, Parameter(help="A run of the pipeline, or 'last': its steps are drawn with their states.")
     ] = None,
+    with_columns: Annotated[
+        bool, Parameter(negative="", help="Also draw columns with their types, and which come from which.")
+    ] = False,
+    offline: OfflineFlag = False,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """Draw the sources, tables and steps of a pipeline, and which reads which. Needs a server for a run's states only.
+    """Draw the sources, tables and steps of a pipeline, and which reads which.
+
+    Needs a server for a run's states, and for columns of existing tables. A page opens the columns of a box by a click.
 
     Parameters
     ----------
@@ -42,12 +48,16 @@ def graph(
     """
     if out.suffix not in {".svg", ".html"}:
         raise UsageError(f"--out {out}: the name ends in .svg or .html", hint="write for example --out graph.svg")
-    checked, reads = _checked(file, environment=env, offline=True, common=common)
-    drawing = import_extra("limnos.pipeline.drawing", extra="pipelines")
+    checked, reads = _checked(
+        file, environment=env, offline=offline or not with_columns, common=common, with_columns=with_columns
+    )
+    graph_of = import_extra("limnos.pipeline.drawn_graph", extra="pipelines").graph_of
     shown_run = None if run is None else _run_of(checked.pipeline.name, run, common=common)
-    drawn = drawing.graph_of(checked.pipeline, reads, run=shown_run)
-    text: str = drawing.svg(drawn) if out.suffix == ".svg" else drawing.html_graph(drawn)
-    _write(out, text)
+    drawn = graph_of(checked.pipeline, reads, run=shown_run, columns=checked.columns)
+    if out.suffix == ".svg":
+        _write(out, import_extra("limnos.pipeline.drawing", extra="pipelines").svg(drawn))
+    else:
+        _write(out, import_extra("limnos.pipeline.graph_pages", extra="pipelines").html_graph(drawn))
     result = {"file": str(out), "nodes": len(drawn.nodes), "edges": len(drawn.edges)}
     show_done(f"wrote {out}: {len(drawn.nodes)} nodes", result, output_format=common.output_format)
 
@@ -70,14 +80,15 @@ def docs(
     file
         The pipeline, a file that ends in .yaml or .py.
     """
-    checked, reads = _checked(file, environment=env, offline=offline, common=common)
+    checked, reads = _checked(file, environment=env, offline=offline, common=common, with_columns=True)
     site = import_extra("limnos.pipeline.site", extra="pipelines")
-    facts = site.SiteFacts()
+    columns = {} if checked.columns is None else {"columns": checked.columns}
+    facts = site.SiteFacts(**columns)
     if checked.table_lookups is not None:
         with common.client() as client:
             runs = site.recent_runs(client, checked.pipeline)
         metadata = {name: one.metadata for name, one in checked.table_lookups.items() if one.metadata is not None}
-        facts = site.SiteFacts(metadata=metadata, runs=runs)
+        facts = site.SiteFacts(metadata=metadata, runs=runs, **columns)
     try:
         pages: int = site.write_site(checked.pipeline, reads, facts=facts, directory=out)
     except OSError as error:
@@ -109,10 +120,10 @@ def _run_of(pipeline: str, typed: str, *, common: CommonFlags) -> Run:
 
 
 def _checked(
-    file: Path, *, environment: str | None, offline: bool, common: CommonFlags
+    file: Path, *, environment: str | None, offline: bool, common: CommonFlags, with_columns: bool
 ) -> tuple[CheckResult, dict[str, StepReads]]:
     """Check the file. Raises InvalidPipeline for a file with problems, UsageError without the grammar of queries."""
-    checked = check_file(file, environment=environment, offline=offline, common=common)
+    checked = check_file(file, environment=environment, offline=offline, common=common, with_columns=with_columns)
     invalid = import_extra("limnos.pipeline.problems", extra="pipelines").InvalidPipeline
     if isinstance(checked, tuple):
         raise invalid(checked)
