@@ -212,7 +212,8 @@ def build(root: Path, output: Path) -> int:
             entry.external_attr = 0o644 << 16
             archive.writestr(entry, body)
             count += 1
-    output.write_bytes(lzma.compress(archive_file.getvalue(), preset=lzma.PRESET_EXTREME | 9))
+    text = {"id": lzma.FILTER_LZMA2, "preset": lzma.PRESET_EXTREME | 9, "lc": 4, "lp": 0, "pb": 0}
+    output.write_bytes(lzma.compress(archive_file.getvalue(), filters=[text]))
     return count
 
 
