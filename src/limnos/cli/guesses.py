@@ -15,6 +15,8 @@ import shlex
 from collections.abc import Sequence
 from typing import Final
 
+from limnos.cli.signatures import is_installed
+
 _TABLE: Final = """
 rm, remove, del, erase, destroy, unlink, rmdir, trash it, dispose = delete
 drop table, drop view = delete {}
@@ -426,12 +428,14 @@ def _known_starts() -> frozenset[str]:
 
 @functools.cache
 def guess_table() -> dict[str, tuple[str, str]]:
-    """Return for each typed phrase the command and the sentence about it; an empty sentence without one."""
+    """Return for each typed phrase the command and the sentence about it; an empty sentence without one. Commands of
+    rooms that are not installed are left out.
+    """
     result: dict[str, tuple[str, str]] = {}
     for line in _TABLE.strip().splitlines():
         typed, _, meant = line.partition(" = ")
         command, _, note = meant.partition(" | ")
-        for phrase in typed.split(", "):
+        for phrase in typed.split(", ") if is_installed(command.split()) else ():
             result.setdefault(phrase, (command, note))
     return result
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from limnos.cli.foreign_flags import PRIVILEGE_ACTIONS
+from limnos.cli.signatures import is_installed
 
 _LINES: Final = """
 alter group GROUP add user|member USER = group add GROUP USER | members are added by 'group add'
@@ -492,12 +493,13 @@ def _filled(text: str, values: dict[str, str]) -> str:
 
 @functools.cache
 def _lines() -> tuple[_Line, ...]:
-    """Return the lines of the table, in its order."""
-    lines = []
+    """Return the lines of the table, in its order, without those for commands of rooms that are not installed."""
+    lines: list[_Line] = []
     for row in _LINES.strip().splitlines():
         typed, _, meant = row.partition(" = ")
         command, _, note = meant.partition(" | ")
-        lines += [_Line(tuple(line.split()), tuple(command.split()), note) for line in typed.split(", ")]
+        if is_installed(command.split()):
+            lines += [_Line(tuple(line.split()), tuple(command.split()), note) for line in typed.split(", ")]
     return tuple(lines)
 
 
@@ -563,6 +565,8 @@ def _statement(words: Sequence[str]) -> Proposal | None:
     text = _PROFILED.sub("explain ", text)
     if words[0].lower() in {"truncate", "empty"} and "." in words[-1] and [*words[1:-1]] in ([], ["table"]):
         return _truncation(words[-1])
+    if not is_installed(("sql",)):
+        return None
     note = (
         "a statement stands after -c" if words[0].lower() == "sql" else "statements are run by 'limnos sql', in SQL++"
     )
@@ -585,7 +589,8 @@ def _truncation(path: str) -> Proposal:
     statement = f"{_FROM.sub(_dataset, f'delete from {path}')};"  # noqa: S608 - proposed, not run
     deletes = quoted(("delete", path))
     note = f"rows of a table are deleted by engines, the table itself by {deletes}"
-    return Proposal(("show", path), note, f" shows it; if it is a dataset of SQL++: {quoted(('sql', '-c', statement))}")
+    more = f" shows it; if it is a dataset of SQL++: {quoted(('sql', '-c', statement))}"
+    return Proposal(("show", path), note, more if is_installed(("sql",)) else " shows it")
 
 
 def _dataset(match: re.Match[str]) -> str:

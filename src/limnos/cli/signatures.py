@@ -7,7 +7,10 @@ A test compares the table with the commands. Flags of every command, such as `--
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Final, NamedTuple
+
+from limnos.cli.operations import BY_VERB_AND_KIND, COMMANDS, KIND_WORDS, VERBS
 
 _SERVER: Final = (
     "--data --listen --host-name --certificate --key --database --config --access --authentication --admin --workers "
@@ -238,6 +241,22 @@ def signature_of(tokens: Sequence[str]) -> Signature | None:
             if name == words and len(tokens) >= length:
                 return _parsed(name, rest.replace("SERVER", _SERVER).split())
     return None
+
+
+@cache
+def _groups() -> frozenset[str]:
+    """Return the first word of each command, with those of rooms that are not installed."""
+    return frozenset(row.split()[0] for row in _TABLE.strip().splitlines())
+
+
+def is_installed(command: Sequence[str]) -> bool:
+    """Return whether a command line, as the tables of answers have it, belongs to the kernel or to a room that is
+    installed and on. Answers propose no other one.
+    """
+    first, kind = (*command, "", "")[:2]
+    if first in VERBS and kind.isalpha() and kind.islower():
+        return (first, KIND_WORDS.get(kind)) in BY_VERB_AND_KIND
+    return first in COMMANDS or first not in _groups()
 
 
 def _parsed(name: str, words: Sequence[str]) -> Signature:

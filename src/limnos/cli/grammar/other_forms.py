@@ -14,6 +14,7 @@ from limnos.cli.flags import PORT
 from limnos.cli.guesses import OTHER_VERBS
 from limnos.cli.operations import BY_VERB_AND_KIND, KIND_WORDS, VERB_ALIASES, VERBS
 from limnos.cli.output import flag_values
+from limnos.cli.signatures import is_installed
 from limnos.cli.token_words import take_words, without_flag
 
 _HOST_FLAGS: Final = ("-h", "--host")
@@ -114,7 +115,8 @@ def _with_slash(tokens: Sequence[str]) -> OtherForm | None:
     message = f"'{words[1]}' is two words here, the kind and the name"
     is_path = operation.arguments.startswith("PATH") and kind not in {"catalog", "metalake"}
     if is_path and "." not in match[2]:
-        return OtherForm(f"{message}; a {kind} has a path, which begins with a catalog", ("find", match[2]))
+        search = ("find", match[2]) if is_installed(("find",)) else ("tree",)
+        return OtherForm(f"{message}; a {kind} has a path, which begins with a catalog", search)
     return OtherForm(message, (verb, kind, match[2], *flags))
 
 

@@ -12,6 +12,7 @@ from limnos.cli.grammar.spelling import aliases_of, nearest, typed_as
 from limnos.cli.guesses import PROGRAMS, command_for, guessed_words, own_words
 from limnos.cli.operations import COMMANDS, GROUPS, KIND_WORDS, OPERATIONS, VERB_ALIASES, plural
 from limnos.cli.proposals import proposed
+from limnos.cli.signatures import is_installed
 from limnos.cli.sql_grants import SQL_PRIVILEGES
 from limnos.model.privileges import Privilege
 
@@ -146,11 +147,11 @@ class WrongWords:
         if words[0].lower() in PROGRAMS and len(words) > 1:
             text = f"there is no command '{words[0]}', and none for '{' '.join(words[1:3])}'"
             return UsageError(text, hint="'limnos --help' lists all commands")
-        search = shlex.join(["limnos", "find", *words])
-        return UsageError(
-            f"there is no command '{words[0]}'",
-            hint=f"'limnos --help' lists all; '{search}' searches the objects of the lake",
-        )
+        hint = "'limnos --help' lists all commands"
+        if is_installed(("find",)):
+            search = shlex.join(["limnos", "find", *words])
+            hint = f"'limnos --help' lists all; '{search}' searches the objects of the lake"
+        return UsageError(f"there is no command '{words[0]}'", hint=hint)
 
     def _note_on(self, tokens: Sequence[str]) -> str:
         """Return what an answer to these words would say, after a semicolon; empty if they are a command, or if it

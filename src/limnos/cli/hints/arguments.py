@@ -11,6 +11,7 @@ from limnos.cli.flags import filled_value
 from limnos.cli.hints.typed_command import TypedCommand, path_parts
 from limnos.cli.lookups import known_path, objects_named
 from limnos.cli.output import flag_values
+from limnos.cli.signatures import is_installed
 from limnos.names import display
 
 _AMBIGUOUS_PATH = re.compile(r" is both a namespace and a (\w+); name its kind")
@@ -75,10 +76,8 @@ def hint_for_name_alone(typed: TypedCommand, name: str, *, kinds: Sequence[str] 
             for each in fitting or named
         ]
         return f"of this name there is {', '.join(shows)}: a path begins with its catalog"
-    find = typed.command("find", name or "NAME")
-    return (
-        f"a path is catalog.namespace.name, with dots: '{find}' searches it, '{typed.command('list')}' lists catalogs"
-    )
+    find = f"'{typed.command('find', name or 'NAME')}' searches it, " if is_installed(("find",)) else ""
+    return f"a path is catalog.namespace.name, with dots: {find}'{typed.command('list')}' lists catalogs"
 
 
 def _with_word(typed: TypedCommand, before: str, *, after: str) -> str:
