@@ -52,8 +52,8 @@ test-changed: setup jars ## every test of the rooms that differ from main
 	@modules=$$($(BIN)/python -m tests.room_tests --changed) && if [ -z "$$modules" ]; then echo "no room differs from main"; \
 	else $(PYTEST) -q -n $(WORKERS) --dist loadgroup $(ARGS) $$modules; fi
 
-test-without: setup jars ## a sample of the tests on a copy of the tree without a room and its tests: ROOM=search
-	$(BIN)/python scripts/without_room.py $(ROOM) $(ARGS)
+test-without: setup jars ## a sample of the tests on a copy of the tree without a room: ROOM=search; else small ones without two rooms
+	$(BIN)/python scripts/without_room.py $(or $(ROOM),--turn) $(ARGS)
 
 test-orphans: setup ## 10,000 random steps of orphan removal on each store: no live file is lost
 	@LIMNOS_TEST_ORPHANS=10000 $(BIN)/python -m pytest -q -s -p no:xdist tests/rooms/maintenance/services/orphans/test_model.py

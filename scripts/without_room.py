@@ -5,6 +5,9 @@ Copies the files of the work tree, without the room's folders below src/limnos/r
 packages that its manifest names, and runs pytest there. Without arguments it runs a sample, as `make test` does. Tests
 that need the room are left out by `tests/installed.py`; those of tests/house, which hold rules about all rooms, too.
 The exit code is that of pytest.
+
+`--turn` in place of ROOM takes two rooms, others for each commit. A server is started without each
+(`conformance/run rooms`), and a small sample runs, of tests that start nothing: some minutes for both.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +25,7 @@ from limnos.manifests.installed import installed_rooms
 
 ROOT: Final = Path(__file__).parents[1]
 SAMPLE: Final = ("-q", "-n", "2", "--dist", "loadgroup", "--sampled")
+SMALL: Final = (*SAMPLE, "--few", "-m", "not integration and not spark and not heavy")
 
 
 def room_folders(room: str) -> tuple[str, ...]:
@@ -65,20 +69,38 @@ def copy_without(folders: tuple[str, ...], target: Path) -> int:
     return left_out
 
 
-def main() -> int:
-    """Copy, test, and return pytest's exit code."""
-    if len(sys.argv) < 2:
-        sys.exit(f"usage: {sys.argv[0]} ROOM [PYTEST ARGUMENT...]")
-    room, *arguments = sys.argv[1:]
+def rooms_in_turn(rooms: Sequence[str], number: int) -> tuple[str, str]:
+    """Return two rooms for a number. Numbers that follow each other give all pairs."""
+    first = number % len(rooms)
+    distance = 1 + number // len(rooms) % (len(rooms) - 1)
+    return rooms[first], rooms[(first + distance) % len(rooms)]
+
+
+def run_without(room: str, arguments: Sequence[str], number: int) -> int:
+    """Run pytest on a copy of the tree without a room. Returns its exit code."""
     folders = room_folders(room)
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder).resolve() / "tree"
         print(f"without {room}: {copy_without(folders, tree)} files left out ({', '.join(folders)})", flush=True)
-        command = [sys.executable, "-m", "pytest", "--ignore", "tests/house", *(arguments or SAMPLE)]
-        part = {"LIMNOS_TEST_PART": str(int(commit, 16)), **os.environ}
+        command = [sys.executable, "-m", "pytest", "--ignore", "tests/house", *arguments]
+        part = {"LIMNOS_TEST_PART": str(number), **os.environ}
         environment = {**part, "PYTHONPATH": str(tree / "src")}
         return subprocess.run(command, cwd=tree, env=environment, check=False).returncode
+
+
+def main() -> int:
+    """Copy, test, and return the exit code."""
+    if len(sys.argv) < 2:
+        sys.exit(f"usage: {sys.argv[0]} ROOM|--turn [PYTEST ARGUMENT...]")
+    room, *arguments = sys.argv[1:]
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    number = int(commit, 16)
+    if room != "--turn":
+        return run_without(room, arguments or SAMPLE, number)
+    rooms = rooms_in_turn([each.name for each in installed_rooms().manifests], number)
+    print(f"this commit's rooms: {' and '.join(rooms)}", flush=True)
+    start = subprocess.run([sys.executable, "-m", "conformance.rooms", *rooms], cwd=ROOT, check=False).returncode
+    return max(start, *(run_without(each, arguments or SMALL, number) for each in rooms))
 
 
 if __name__ == "__main__":

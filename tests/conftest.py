@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.installed import has_room, lacks_room
-from tests.sampling import PARTS, part_of_commit, sample
+from tests.installed import ALL_ROOMS, MissingRoom, has_room, lacks_room, watched_clients
+from tests.sampling import FEW, PARTS, is_of_few, part_of_commit, sample
 from tests.zones import ZONES, is_zoned, machine_in
 
 if TYPE_CHECKING:
@@ -124,13 +124,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add options: a sample of the tests, as `make test` takes, and times of folders, as `make test-full` prints."""
     parser.addoption("--sampled", action="store_true", help="of what is large, a part; the commit says which")
+    parser.addoption("--few", action="store_true", help=f"one module of {FEW}; others are not imported")
     parser.addoption("--times", action="store_true", help="print how long the tests of each folder took together")
     parser.addoption("--part", type=int, default=None, help=f"the part, 0 to {PARTS - 1}, instead of the commit's")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the sample's part once, for all processes of a run."""
-    if config.option.sampled and config.option.part is None:
+    if (config.option.sampled or config.option.few) and config.option.part is None:
         config.option.part = part_of_commit(_HERE)
 
 
@@ -165,8 +166,14 @@ def pytest_collection() -> Iterator[object]:
         gc.enable()
 
 
-def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """Leave out test modules that import code of a room that is not installed, and folders whose fixtures do."""
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out test modules that import code of a room that is not installed, and folders whose fixtures do; with
+    `--few`, most modules.
+    """
+    if config.option.few and collection_path.match("test_*.py"):
+        module = collection_path.relative_to(_HERE.parent).as_posix()
+        if not is_of_few(module, config.option.part):
+            return True
     fixtures = collection_path / "conftest.py"
     module = fixtures if fixtures.is_file() else collection_path
     if (module is fixtures or module.match("test_*.py")) and lacks_room(module):
@@ -202,6 +209,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         _put_long_first(items)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> Iterator[object]:
+    """Count a test that needs a room that is not installed apart from those that passed."""
+    report = yield
+    if call.excinfo is not None and isinstance(call.excinfo.value, MissingRoom):
+        report.outcome, report.longrepr, report.needs_room = "skipped", None, True
+    return report
+
+
+def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
+    """Name the tests that need a room that is not installed in the last line."""
+    return ("need the room", "-", "NEEDS ROOM") if getattr(report, "needs_room", False) else None
+
+
 def _put_long_first(items: list[pytest.Item]) -> None:
     """Order tests for several processes: Spark's group begins first, then heavy modules, so that none begins last.
 
@@ -225,6 +246,17 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
     from tests.scheduling import ModulesAndSpark
 
     return ModulesAndSpark(config, log)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _absent_rooms(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Watch the clients of tests with real servers for requests to rooms that are not installed."""
+    folder = request.path.relative_to(_HERE).parts[0] if request.path.is_relative_to(_HERE) else ""
+    if folder in _MARKS["integration"] and not all(map(has_room, ALL_ROOMS)):
+        with watched_clients():
+            yield
+    else:
+        yield
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -40,6 +40,8 @@ CASES_MIN: Final = {"": 10, "slow": 1, "integration": 2, "spark": 2, "heavy": 1}
 """Minimum number of tests of a group, by suite: a fast test costs milliseconds, one with servers a second."""
 
 
+FEW: Final = 4
+"""With `--few` one module of so many is collected."""
 _SERVERS: Final = ("spark", "integration")
 
 
@@ -57,6 +59,11 @@ def part_of_commit(folder: Path) -> int:
     except (OSError, subprocess.SubprocessError):
         return 0
     return int(commit, 16) % PARTS
+
+
+def is_of_few(module: str, part: int) -> bool:
+    """Return whether a module, given by its path from the root, is in the part that `--few` collects."""
+    return int.from_bytes(hashlib.sha256(module.encode()).digest()[:4]) % FEW == part % FEW
 
 
 def sample(items: Sequence[pytest.Item], part: int) -> tuple[list[pytest.Item], list[pytest.Item]]:

@@ -2,8 +2,9 @@
 """`conformance/run rooms [ROOM…]`: starts a server without each room, switched off and deleted, and asks the others.
 
 For each room two servers are started on a new data directory: one with `rooms.off`, and one from a copy of the source
-without the room's folders. The addresses of the room must be 404, those of all others must answer. Prints CPU and
-memory of the started server beside one with all rooms. Exit code 1 if something is wrong.
+without the room's folders. The addresses of the room must be 404, those of all others must answer. Prints the lines of
+the kernel and of each room, and CPU and memory of the started server beside one with all rooms. Exit code 1 if
+something is wrong.
 """
 
 from __future__ import annotations
@@ -122,29 +123,59 @@ def problems(room: str, server: Start) -> list[str]:
     ]
 
 
+def lines_of(folders: Sequence[str]) -> int:
+    """Return the number of lines of Python below folders of the sources."""
+    files = (file for folder in folders for file in (ROOT / "src" / folder).rglob("*.py"))
+    return sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files)
+
+
+def command_problems(source: Path) -> list[str]:
+    """Return what is wrong with the help pages of the command line."""
+    wrong = []
+    for words in (["--help"], ["list", "--help"], ["server", "start", "--help"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "limnos.cli.main", *words],
+            env={**os.environ, "PYTHONPATH": str(source)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode or not done.stdout or done.stderr:
+            wrong.append(f"limnos {' '.join(words)}: exit code {done.returncode}: {done.stderr[-500:]}")
+    return wrong
+
+
+def print_start(name: str, server: Start, wrong: Sequence[str]) -> None:
+    """Print the line of a started server."""
+    print(f"{name:<24} {server.cpu_s:5.2f} s CPU {server.memory_mb:5} MB  {'; '.join(wrong) or 'ok'}", flush=True)
+
+
 def main() -> int:
     """Run the servers and print a line for each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("rooms", nargs="*")
     known = sorted(each.parent.name for each in (ROOT / "src/limnos/rooms").glob("*/manifest.py"))
     chosen = parser.parse_args().rooms or known
+    lines = {room: lines_of(folders_of(room)) for room in known}
+    print(f"{'kernel':<24} {lines_of(['limnos']) - sum(lines.values()):7} lines")
+    failures = 0
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "src"
         shutil.copytree(ROOT / "src", source)
+        start(source)  # compiles the modules
         base = start(source)
-        print(
-            f"{'all rooms':<24} {base.cpu_s:5.2f} s CPU {base.memory_mb:5} MB  {'; '.join(problems('', base)) or 'ok'}"
-        )
-        failures = len(problems("", base))
+        print_start("all rooms", base, problems("", base))
+        failures += len(problems("", base))
         for room in chosen:
-            away = Path(folder) / "away"
-            servers = {f"{room} off": start(source, LIMNOS__ROOMS__OFF=room)}
-            with without(source, folders_of(room), away=away):
-                servers[f"{room} deleted"] = start(source)
-            for name, server in servers.items():
-                wrong = problems(room, server)
-                failures += len(wrong)
-                print(f"{name:<24} {server.cpu_s:5.2f} s CPU {server.memory_mb:5} MB  {'; '.join(wrong) or 'ok'}")
+            print(f"{room:<24} {lines[room]:7} lines")
+            switched_off = start(source, LIMNOS__ROOMS__OFF=room)
+            wrong = {"off": problems(room, switched_off)}
+            print_start(f"{room} off", switched_off, wrong["off"])
+            with without(source, folders_of(room), away=Path(folder) / "away"):
+                deleted = start(source)
+                wrong["deleted"] = [*problems(room, deleted), *command_problems(source)]
+            print_start(f"{room} deleted", deleted, wrong["deleted"])
+            failures += sum(map(len, wrong.values()))
     return 1 if failures else 0
 
 

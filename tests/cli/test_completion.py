@@ -21,7 +21,7 @@ def test_words_of_the_grammar_are_completed(run: Run) -> None:
     """Commands, kinds of a verb, commands of a group and flags are completed."""
     assert run("__complete", "cre").out == "create\n"
     assert "users" in run("__complete", "list", "").out.split()
-    assert run("__complete", "pipeline", "pub").out == "publish\n"
+    assert run("__complete", "restriction", "rem").out == "remove\n"
     assert "--output" in run("__complete", "list", "--o").out.split()
 
 

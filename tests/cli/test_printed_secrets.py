@@ -28,6 +28,7 @@ from limnos.config.report import variable_name
 from limnos.telemetry import logs
 from tests.client.test_session import free_port
 from tests.config.test_secrets import PLANTED
+from tests.installed import has_room
 
 TOKEN = "lim_7_planted-token-of-a-caller"
 SECRETS = (TOKEN, "planted-flag", "planted-property", *(each for _, parts in PLANTED.values() for each in parts))
@@ -227,9 +228,8 @@ def test_a_failing_command_prints_no_secret(  # noqa: PLR0917 - of pytest
         how = "unknown flag"
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))
-    monkeypatch.setattr(
-        "limnos.pipeline.run.retries.RetryPolicy.call", lambda _, request: request()
-    )  # waits for no server
+    if has_room("pipelines"):  # waits for no server
+        monkeypatch.setattr("limnos.pipeline.run.retries.RetryPolicy.call", lambda _, request: request())
     for key, (value, _) in PLANTED.items():
         monkeypatch.setenv(variable_name(key), value)
     monkeypatch.setenv("LIMNOS_TOKEN", TOKEN)

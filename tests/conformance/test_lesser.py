@@ -75,6 +75,7 @@ def test_no_other_module_compares_actions_by_identity() -> None:
     } == set()
 
 
+@pytest.mark.room("gravitino")
 def test_every_use_of_an_action_is_detected() -> None:
     """Uses in services and routes are found, and those that are evaluated at import are marked as early."""
     uses = sites(ROOT / "src")
@@ -237,6 +238,7 @@ def test_services_load_with_hooks() -> None:
     assert run(code) == "True True"
 
 
+@pytest.mark.room(*ALL_ROOMS)
 def test_every_module_that_is_run_exists() -> None:
     """Every listed test module exists; a moved module would leave its uses untested."""
     missing = [each for each in (*FIRST, *THEN) if not (HERE / each).is_file()]

@@ -45,9 +45,11 @@ def test_help_names_every_target() -> None:
     assert set(TARGETS) <= set(descriptions)
 
 
-@pytest.mark.parametrize("failing,code,target_count", [("none", 0, 3), ("lint", 2, 2), ("test", 2, 3)])
+@pytest.mark.parametrize(
+    "failing,code,target_count", [("none", 0, 4), ("lint", 2, 2), ("test", 2, 3), ("test-without", 2, 4)]
+)
 def test_ci_run_stops_at_the_first_failure(tmp_path: Path, failing: str, code: int, target_count: int) -> None:
-    """The integration script runs set-up, lint and test, and exits with the code of the first that fails."""
+    """The integration script runs set-up, lint, test and test-without, and exits with the code of the first failure."""
     (tmp_path / ".ci").mkdir()
     shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci")
     fake = program(tmp_path / "bin", "make", f'echo "asked $1"; [ "$1" != {failing} ] || exit 2')

@@ -3,13 +3,19 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from limnos.manifests.installed import installed_rooms
 from limnos.manifests.manifest import Manifest, ProtocolEntry, SectionEntry
+from scripts.without_room import room_folders, rooms_in_turn
 from tests import room_tests
 from tests.house import tidy
 from tests.house.one_pass import PRODUCT, Look
+from tests.installed import ALL_ROOMS
 
 MENTIONS = Look(tidy.mentioned_modules, *PRODUCT)
 GRAPH = {
@@ -75,3 +81,59 @@ def test_unknown_room_is_refused() -> None:
     """The error for an unknown room names the known ones."""
     with pytest.raises(SystemExit, match="no such room; one of connectors"):
         room_tests.modules_of("lake")
+
+
+def test_each_pair_of_rooms_has_its_turn() -> None:
+    """Numbers that follow each other select all pairs of different rooms, and each room as often."""
+    pairs = [rooms_in_turn(ALL_ROOMS, number) for number in range(90)]
+
+    assert len(set(pairs)) == 90
+    assert {(pairs.count(pair), pair[0] == pair[1]) for pair in pairs} == {(1, False)}
+    assert {sum(room in pair for pair in pairs) for room in ALL_ROOMS} == {18}
+
+
+def test_folders_of_a_room_include_its_packages() -> None:
+    """The driver of pipelines goes with its room, in the product and in the tests."""
+    assert set(room_folders("pipelines")) == {
+        f"{top}/{folder}/" for top in ("src/limnos", "tests") for folder in ("rooms/pipelines", "pipeline")
+    }
+
+
+MODULE = """
+import pytest
+from tests.http.driver import API, node_at
+from tests.installed import MissingRoom, require_address
+
+@pytest.fixture
+def trips():
+    require_address("GET", "/api/sea/trips")
+
+def test_setup_needs_the_room(trips): pass
+def test_request_needs_the_room():
+    try:
+        require_address("HEAD", "/api/sea/trips")
+    except Exception:
+        pass
+def test_request_of_the_kernel_runs(): require_address("POST", "/api/sea/trips")
+def test_wrong_expectation_fails(): assert require_address("GET", "/api/lake") == 1
+"""
+
+
+def test_requests_to_an_absent_room_leave_their_test_out(tmp_path: Path) -> None:
+    """A test or a fixture that sends a request to a room which is not installed is counted apart; others run."""
+    (tmp_path / "test_sea.py").write_text(MODULE, encoding="utf-8")
+    absent = "import re, tests.installed as i; i._absent_addresses = lambda: (('GET', re.compile('/api/sea/[a-z]+')),)"
+    (tmp_path / "sea.py").write_text(absent, encoding="utf-8")
+    words = ("-q", "-p", "no:xdist", "-p", "no:cacheprovider", "-p", "tests.conftest", "-p", "sea", str(tmp_path))
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "--rootdir", str(tmp_path), *words],
+        cwd=root,
+        env={"PATH": "/usr/bin", "PYTHONPATH": f"{root}:{tmp_path}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert "1 failed, 1 passed, 2 need the room" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 1

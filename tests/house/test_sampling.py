@@ -14,11 +14,13 @@ import pytest
 
 from tests.sampling import (
     CASES_MIN,
+    FEW,
     HEAVY_MIN,
     HEAVY_TURNS,
     PARTS,
     SERVER_MODULES,
     SEVENTHS,
+    is_of_few,
     part_of_commit,
     sample,
     times_by_folder,
@@ -117,3 +119,12 @@ def test_times_of_folders_are_sums() -> None:
         "     9.0 s      1 tests  b: tests/b/test_z.py takes 9.0 s",
         "     3.5 s      2 tests  a: tests/a/test_x.py takes 3.0 s",
     ]
+
+
+def test_few_modules_of_all_parts_are_every_module() -> None:
+    """`--few` collects about a quarter of the modules, and each module for a quarter of the parts."""
+    modules = [f"tests/http/test_{number}.py" for number in range(400)]
+    parts = [[each for each in modules if is_of_few(each, part)] for part in range(PARTS)]
+
+    assert all(len(modules) / FEW / 2 < len(part) < len(modules) / FEW * 2 for part in parts)
+    assert {sum(each in part for part in parts) for each in modules} == {PARTS // FEW}

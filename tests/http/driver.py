@@ -23,7 +23,7 @@ from limnos.http.request import IS_GONE
 from limnos.http.throttle import CredentialThrottle
 from limnos.services.runs.job_rules import JOB_RULES, JobRules
 from tests.backends import PATIENCE_S
-from tests.installed import expect_no_other_node
+from tests.installed import expect_no_other_node, require_address
 
 API = "/api/metalakes"
 OWN = "/api/limnos/v1"
@@ -168,6 +168,8 @@ class DriverNode:
                 else ""
             )
             response_headers[name.decode()] = before + value.decode()
+        if start["status"] in {404, 405}:
+            require_address(method, path)
         return DriverAnswer(start["status"], response_headers, b"".join(chunk["body"] for chunk in chunks))
 
 

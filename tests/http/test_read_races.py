@@ -335,7 +335,7 @@ async def replace_metalake(node: DriverNode, *, owner: str) -> None:
     [
         (RUN, 1),
         (f"{LAKES}/runs", 1),
-        (f"{LAKE}/jobs/runs/{UUID(int=2)}", 2),
+        pytest.param(f"{LAKE}/jobs/runs/{UUID(int=2)}", 2, marks=pytest.mark.room("pipelines")),
         (f"{LAKE}/jobs/runs", 1),
         (f"{LAKE}/jobs/runs/JOB", 1),
         (f"{LAKES}/jobs/JOB", 1),

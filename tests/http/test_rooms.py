@@ -146,7 +146,7 @@ def tasks(data: Path) -> dict[str, int]:
         return dict(rows.fetchall())
 
 
-@pytest.mark.room("console", "sqlpp")
+@pytest.mark.room("console", "pipelines", "sqlpp")
 def test_pages_of_other_rooms_vanish_from_the_console(fresh: Callable[[str], Path]) -> None:
     """The console links to no page of a room that is off, and says why an address of it has none."""
     with node_at(fresh("data"), off=("pipelines", "sqlpp")) as node:

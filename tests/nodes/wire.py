@@ -9,6 +9,8 @@ import json
 from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
+from tests.installed import require_address
+
 PREFIX = "/iceberg/v1/lake.main"
 GRAVITINO = "/api/metalakes/lake"
 OWN = "/api/limnos/v1"
@@ -57,7 +59,10 @@ class Wire:
     def ask(self, method: str, path: str, body: object | None = None, *, key: str | None = None) -> WireAnswer:
         """Send a request once, optionally with an idempotency key, and wait for its answer. Raises ConnectionLost."""
         self.send(method, path, body, key=key)
-        return self.receive()
+        answer = self.receive()
+        if answer.status in {404, 405}:
+            require_address(method, path.partition("?")[0])
+        return answer
 
     def send(self, method: str, path: str, body: object | None = None, *, key: str | None = None) -> None:
         """Send a request. Raises ConnectionLost."""

@@ -7,9 +7,12 @@ read by a person: `LIMNOS_TEST_WRONG_COMMANDS=FILE` writes the answers of this v
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,8 +25,9 @@ from limnos.cli.command_tree import build
 from limnos.cli.errors import UsageError
 from limnos.cli.grammar import reading
 from limnos.cli.grammar.reading import resolve
+from limnos.manifests.installed import installed_rooms
 from tests.cli.conftest import Run
-from tests.installed import ALL_ROOMS
+from tests.installed import ALL_ROOMS, has_room
 
 pytestmark = pytest.mark.slow
 
@@ -112,6 +116,37 @@ def test_answer_keeps_the_paths_that_were_typed(wrong: WrongCommand) -> None:
     lost = [path for path in paths if path.rstrip(".").partition(".")[2] not in answer]
 
     assert lost == []
+
+
+OFF = {
+    "pipelines": ("run p.yaml", "backfill p.yaml", "runs", "lineage main.raw.t downstream", "dbt run p.yaml"),
+    "sqlpp": ("select 1", "truncate main.raw.t", "query", "drop index name"),
+    "search": ("frobnicate lake", "show table/trips", "show trips"),
+    "jobs": ("jobs", "submit job x"),
+    "exchange": ("dump lake", "load lake.db"),
+}
+"""Rooms, and command lines whose answers propose their commands."""
+
+
+@pytest.mark.parametrize("room", [each for each in OFF if has_room(each)])
+def test_no_command_of_an_absent_room_is_proposed(tmp_path: Path, room: str) -> None:
+    """Without a room, no answer to a wrong command proposes one of its commands."""
+    manifest = next(each for each in installed_rooms().manifests if each.name == room)
+    names = [each.name for each in manifest.commands] + [f"{each.verb} {each.kind}" for each in manifest.operations]
+    program = f"import sys\nfrom limnos.cli.main import main\nfor typed in {OFF[room]!r}: main(typed.split())"
+    variables = {
+        "LIMNOS__ROOMS__OFF": room,
+        "LIMNOS_PROFILES": str(tmp_path / "own.json"),
+        "LIMNOS_URI": "http://[::1]:1",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, **variables}, capture_output=True, text=True, check=True
+    )
+
+    answers = [json.loads(line)["error"] for line in done.stderr.splitlines()]
+    assert len(answers) == len(OFF[room])
+    proposals = [command for each in answers for command in commands_in(each.get("hint", ""))]
+    assert [each for each in proposals if any(f"{each} ".startswith(f"{name} ") for name in names)] == []
 
 
 def test_corpus_has_200_commands_and_no_text_of_the_parser() -> None:

@@ -103,7 +103,10 @@ def test_grant_form_and_levels_list_reading_first(lake: DriverNode) -> None:
     assert ("selected", "") in page.attributes
 
 
-@pytest.mark.parametrize("path", [TABLE, TABLE.replace("/access/", "/lineage/")])
+@pytest.mark.parametrize(
+    "path",
+    [TABLE, pytest.param(TABLE.replace("/access/", "/lineage/"), marks=pytest.mark.room("pipelines"))],
+)
 def test_access_and_lineage_pages_have_format_and_comment(admin: ConsoleVisitor, path: str) -> None:
     """The access and lineage pages of a table have its format and comment."""
     page = admin.read(path)
