@@ -4,7 +4,8 @@ their descriptions.
 
 The JSON Schema of a pipeline's file, and the tables of docs/reference/pipeline-file.md, are written from its keys; the
 table of docs/reference/object-kinds.md is written from the table of kinds, those of docs/reference/settings.md from the
-settings, that of tests/README.md from the docstrings of the modules that tests share.
+settings, that of tests/README.md from the docstrings of the modules that tests share. Routes, commands and resources of
+declared kinds in docs/reference/routes.md and docs/reference/cli.md are written from their declarations.
 
 Usage: generate_docs.py [--check]. The text above the marker in each page is written by hand and kept.
 """
@@ -16,7 +17,9 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, get_args
+
+import msgspec
 
 from limnos.access.policy import POLICY
 from limnos.access.rules import Rule
@@ -25,6 +28,7 @@ from limnos.config.report import reference
 from limnos.http.error_statuses import status_of
 from limnos.http.iceberg import errors as iceberg_errors
 from limnos.model import errors
+from limnos.model.declared_kinds import DECLARED, DeclaredKind
 from limnos.model.kind_table import ANY_CATALOG, KIND_TABLE
 from limnos.model.kinds import Kind
 from limnos.model.privileges import BINDS, Privilege, kind_word
@@ -284,6 +288,7 @@ def pages() -> dict[Path, str]:
     tables["reference/pipeline-file.md"] = key_rows(FILE)
     tables["reference/object-kinds.md"] = kind_rows()
     tables["reference/privileges.md"] = privilege_rows()
+    tables["reference/routes.md"] = ["| route | does | needs |", "|---|---|---|", *declared_route_rows()]
     tables["reference/sqlpp.md"] = [
         "| statement | does to the tree | which takes |",
         "|---|---|---|",
@@ -309,7 +314,8 @@ def pages() -> dict[Path, str]:
     page_texts = {docs / name: _head(docs / name) + "\n".join(["", *rows, ""]) for name, rows in tables.items()}
     helpers = ROOT / "tests" / "README.md"
     page_texts[helpers] = _head(helpers) + "\n".join(["", "| folder | helpers |", "|---|---|", *helper_rows(), ""])
-    page_texts[docs / "reference" / "cli.md"] = with_exit_codes((docs / "reference" / "cli.md").read_text("utf-8"))
+    command_page = with_exit_codes((docs / "reference" / "cli.md").read_text("utf-8"))
+    page_texts[docs / "reference" / "cli.md"] = with_declared_commands(command_page)
     return page_texts | {ROOT / "src" / "limnos" / "pipeline" / "schema.json": build_schema_text()}
 
 
@@ -329,13 +335,72 @@ def helper_rows() -> list[str]:
 
 def with_exit_codes(page: str) -> str:
     """Return the page of the command line with the current table of exit codes in the place of the one it has."""
-    head = "| exit code | meaning | codes of errors |\n|---|---|---|\n"
+    rows = [f"| {row.numbers} | {row.meaning} | {row.errors} |".replace("|  |", "| |") for row in EXIT_CODES]
+    return _with_table(page, "| exit code | meaning | codes of errors |\n|---|---|---|\n", rows)
+
+
+def with_declared_commands(page: str) -> str:
+    """Return the page of the command line with the current table of declared kinds: commands and client resources."""
+    head = "| command of a declared kind | effect | resource |\n|---|---|---|\n"
+    return _with_table(page, head, [_declared_command_row(each) for each in DECLARED])
+
+
+def _with_table(page: str, head: str, rows: list[str]) -> str:
     before, separator, after = page.partition(head)
     if not separator:
-        message = f"cli.md has lost the head of its table of exit codes: {head}"
+        message = f"cli.md has lost the head of a table that the code writes: {head}"
         raise SystemExit(message)
-    rows = [f"| {row.numbers} | {row.meaning} | {row.errors} |".replace("|  |", "| |") for row in EXIT_CODES]
     return f"{before}{head}" + "\n".join([*rows, ""]) + after[after.index("\n\n") + 1 :]
+
+
+def _declared_command_row(declared: DeclaredKind) -> str:
+    words = declared.kind.word.replace("_", " ")
+    flags = [
+        f"`--{field.name.replace('_', '-')}`{' (repeatable)' if field.default == () else ''}: {_description(field)}"
+        for field in _own_fields(declared)
+    ]
+    common = "Also `--comment` and `--property KEY=VALUE` (repeatable)."
+    effect = " ".join([f"Creates a {words}: {declared.about}", *flags, common])
+    return f"| `create {declared.kind.word} PATH` | {_cell(effect)} | `client.{declared.plural}` |"
+
+
+def _description(field: msgspec.structs.FieldInfo) -> str:
+    """Return what a declaration says about one of the own fields of its kind."""
+    return next(
+        each.description for each in get_args(field.type) if isinstance(each, msgspec.Meta) and each.description
+    )
+
+
+def declared_route_rows() -> list[str]:
+    """Return the rows of the routes of each declared kind."""
+    rows = []
+    for declared in DECLARED:
+        words, names = declared.kind.word.replace("_", " "), [field.encode_name for field in _own_fields(declared)]
+        above = f"/api/limnos/v1/metalakes/{{m}}/catalogs/{{c}}/{declared.plural}/{{namespace}}"
+        one = f"{above}/{{{declared.kind.word}}}"
+        stamps = ("created_by", "created_at", "modified_by", "modified_at")
+        objects = f'{{"{declared.plural}": [{_body("name", "path", "comment", "properties", *names, *stamps)}]}}'
+        lists = (
+            f"lists the {declared.plural.replace('_', ' ')} of a namespace that are visible to the caller: `{objects}`"
+        )
+        creates = f"creates a {words}, which the caller owns: `{_body('name', 'comment', 'properties', *names)}`"
+        alters = f"changes a {words}: `{_body('name', 'comment', 'clears_comment', 'sets', 'removes', *names)}`"
+        rows += [
+            f"| `GET {above}` | {lists} | as loading the namespace |",
+            f"| `POST {above}` | {creates} | {declared.create_right} or owner of the namespace |",
+            f"| `GET {one}` | loads one {words} | as loading the namespace |",
+            f"| `PUT {one}` | {alters}; an omitted field stays unchanged | owner |",
+            f"| `DELETE {one}` | drops a {words} into the trash | owner |",
+        ]
+    return rows
+
+
+def _own_fields(declared: DeclaredKind) -> tuple[msgspec.structs.FieldInfo, ...]:
+    return msgspec.structs.fields(declared.fields)
+
+
+def _body(*names: str) -> str:
+    return "{" + ", ".join(f'"{each}"' for each in names) + "}"
 
 
 def function_rows() -> list[str]:

@@ -9,15 +9,26 @@ import shutil
 import subprocess
 import tomllib
 from pathlib import Path
+from typing import Annotated
 
+import msgspec
 import pytest
 
 import limnos
+from limnos.model.declared_kinds import DECLARED, DeclaredKind, ObjectFields
+from limnos.model.kinds import Kind
 from scripts import generate_docs, get_uv
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 TARGETS = ("setup", "demo", "test", "lint", "fix", "bench", "conformance", "help")
+
+
+class NotebookFields(ObjectFields, frozen=True):
+    """The own fields of a kind that this module alone declares."""
+
+    run_by: Annotated[str, msgspec.Meta(description="Program that runs it.")] = ""
+    cells: Annotated[tuple[str, ...], msgspec.Meta(description="Text of a cell.")] = ()
 
 
 def run(*words: str | Path, cwd: Path, path: Path) -> subprocess.CompletedProcess[str]:
@@ -179,6 +190,27 @@ def test_generated_pages_are_current(capsys: pytest.CaptureFixture[str]) -> None
     code = generate_docs.main(check=True)
 
     assert code == 0, capsys.readouterr().out
+
+
+def test_declared_kind_brings_its_rows_of_the_documentation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new declaration adds the rows of its routes, its command with the own fields, and its client resource."""
+    notebook = DeclaredKind(
+        kind=Kind.DATATYPE, plural="notebooks", fields=NotebookFields, create_right="CREATE_TABLE", about="a program."
+    )
+    monkeypatch.setattr(generate_docs, "DECLARED", (*DECLARED, notebook))
+    page = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
+
+    routes = [row for row in generate_docs.declared_route_rows() if "/notebooks/{namespace}" in row]
+    (command,) = set(generate_docs.with_declared_commands(page).splitlines()) - set(page.splitlines())
+
+    assert [re.findall(r"`([A-Z]+) ", row)[0] for row in routes] == ["GET", "POST", "GET", "PUT", "DELETE"]
+    assert '"name", "comment", "properties", "run_by", "cells"' in routes[1]
+    assert routes[1].endswith("| CREATE_TABLE or owner of the namespace |")
+    assert command == (
+        "| `create datatype PATH` | Creates a datatype: a program. `--run-by`: Program that runs it."
+        " `--cells` (repeatable): Text of a cell. Also `--comment` and `--property KEY=VALUE` (repeatable). |"
+        " `client.notebooks` |"
+    )
 
 
 def test_helpers_of_tests_are_listed() -> None:
