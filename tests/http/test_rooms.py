@@ -18,7 +18,7 @@ from limnos.config.loading import load
 from limnos.config.settings import ConfigError, Settings
 from limnos.manifests.installed import BrokenEntry, InstalledRooms, installed_rooms
 from limnos.model.errors import CannotStart
-from tests.http.driver import API, OWN, DriverNode, node_at
+from tests.http.driver import API, OWN, DriverNode, grant, node_at
 from tests.installed import has_room
 
 LAKE = f"{OWN}/metalakes/lake"
@@ -159,6 +159,31 @@ def test_pages_of_other_rooms_vanish_from_the_console(fresh: Callable[[str], Pat
     assert not {"Pipelines", "Worksheet"} & texts
     assert answer.status == 404
     assert b"the setting rooms.off contains sqlpp" in answer.body
+
+
+@pytest.mark.room("lance", "gravitino")
+def test_lance_tables_are_refused_to_the_same_callers_without_their_room(fresh: Callable[[str], Path]) -> None:
+    """Without the room, a Lance table is 405 for those who may load or read it, and refused to others as before."""
+    data = fresh("data")
+    load, preview = f"{API}/lake/catalogs/vec/schemas/s/tables/t", f"{LAKE}/catalogs/vec/tables/preview?table=s.t"
+    users = ("admin", "ana", "ben", "cleo")
+    with node_at(data) as node:
+        body = {"name": "vec", "type": "RELATIONAL", "provider": "lakehouse-generic"}
+        node.done("POST", f"{API}/lake/catalogs", body)
+        node.done("POST", f"{API}/lake/catalogs/vec/schemas", {"name": "s"})
+        node.done("POST", "/lance/v1/table/vec$s$t/declare", {})
+        grant(node, "ana", "select_table", kind="schema", on="vec.s")
+        grant(node, "ben", "use_catalog use_schema modify_table", kind="catalog", on="vec")
+        grant(node, "cleo", "use_catalog use_schema", kind="catalog", on="vec")
+        before = [[node.get(path, user=user).status for user in users] for path in (load, preview)]
+    with node_at(data, off=("lance",)) as node:
+        after = [[node.get(path, user=user).status for user in users] for path in (load, preview)]
+        reason = node.get(load).json()["message"]
+
+    refusals = [[status if status >= 400 else 405 for status in statuses] for statuses in before]
+    assert [statuses[1:] for statuses in after] == [statuses[1:] for statuses in refusals]
+    assert after == [[405, 403, 405, 403], [405, 403, 403, 403]]
+    assert "does not serve Lance REST" in reason
 
 
 def _shown_pages(console: object) -> list[object]:

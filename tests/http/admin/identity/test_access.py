@@ -155,6 +155,17 @@ def test_lists_of_missing_objects_and_users_say_so(node: DriverNode, query: str,
         assert node.done("GET", f"{ACCESS}/{known}")["notes"] == []
 
 
+def test_owner_of_a_catalog_learns_that_a_namespace_is_missing(node: DriverNode) -> None:
+    """Who may grant on a catalog without managing grants in the metalake learns that a namespace does not exist."""
+    _reader(node)
+    node.done("POST", f"{API}/lake/users", {"name": "cleo"})
+    node.done("PUT", f"{API}/lake/owners/catalog/main", {"name": "cleo", "type": "USER"})
+
+    notes = node.done("GET", f"{ACCESS}/reach?path=main.b", user="cleo")["notes"]
+
+    assert [each.partition(":")[0] for each in notes] == ["There is no namespace main.b"]
+
+
 def test_owner_who_may_grant_lists_holders_without_loading_the_table(node: DriverNode) -> None:
     """The owner of a table who may not use the catalog may grant on the table, and so list its holders; the path alone
     tells its kind.
@@ -308,6 +319,21 @@ def test_restricted_read_is_explained_by_its_privileges(node: DriverNode) -> Non
     assert "SELECT_TABLE on main" in privileges
     assert exception == "For all rows and columns: except ana from restriction r of table main.raw.t."
     assert not any("leaves" in line for line in refused["suggestions"])
+
+
+def test_no_visible_part_is_explained_to_a_user_who_may_only_write(node: DriverNode) -> None:
+    """A write that nothing but a restriction prevents is refused without a word about rows that the user may read."""
+    node.done("POST", SCHEMAS, {"name": "raw", "comment": None, "properties": {}})
+    node.done("POST", f"{ICEBERG}/namespaces/raw/tables", {"name": "t", "schema": SCHEMA})
+    grant(node, "ana", "use_catalog use_schema modify_table", kind="catalog", on="main")
+    path = f"{OWN}/metalakes/lake/objects/TABLE/main.raw.t/restrictions/r"
+    node.done("PUT", path, {"masks": {"id": "replace-with-null"}})
+
+    question = {"action": "table_commit", "path": ["main", "raw", "t"], "user": "ana"}
+    explanation = node.done("POST", EXPLAIN, question)
+
+    assert {each["kind"] for each in explanation["decision"]["factors"]} == {"restricted"}
+    assert not any("leaves" in line for line in explanation["suggestions"])
 
 
 def test_known_objects_of_a_path_are_named_without_a_refusal(node: DriverNode) -> None:

@@ -182,7 +182,15 @@ def _revoke(node: DriverNode) -> None:  # noqa: F811
     node.done("PUT", f"{API}/lake/permissions/users/ana/revoke", {"roleNames": roles})
 
 
-@pytest.mark.parametrize("change,words", [(_disable, "is disabled"), (_remove, "was removed"), (_revoke, "ana")])
+def _leave_to_load(node: DriverNode) -> None:  # noqa: F811
+    _revoke(node)
+    grant(node, "ana", "use_job_template", kind="METALAKE", on="lake")
+
+
+@pytest.mark.parametrize(
+    "change,words",
+    [(_disable, "is disabled"), (_remove, "was removed"), (_revoke, "ana"), (_leave_to_load, "RUN_JOB")],
+)
 def test_schedule_of_a_user_without_the_right_is_paused(node: DriverNode, change: object, words: str) -> None:  # noqa: F811
     """If its user is disabled, removed or lost the right when it is due, nothing starts, and the reason is shown."""
     let_jobs(node)
@@ -215,6 +223,24 @@ def test_only_its_user_resumes_a_schedule(node: DriverNode) -> None:  # noqa: F8
 
     assert (by_bob, by_owner, by_user.status) == ([403, 403], [200, 403], 200)
     assert (due_jobs(node), by_user.json()["next"]) == ([], ["2026-11-30T06:00:00.000Z"])
+
+
+def test_user_without_the_rights_neither_resumes_nor_deletes_a_schedule(node: DriverNode) -> None:  # noqa: F811
+    """A schedule's user who may no longer run the pipeline pauses and does not resume it. Who may no longer load the
+    pipeline does neither, and does not delete the schedule.
+    """
+    let_jobs(node)
+    grant(node, "ana", "run_job use_job_template", kind="METALAKE", on="lake")
+    one = f"{LAKE}/pipelines/p/schedule"
+    with clock_at(node, NOON):
+        assert schedule(node, user="ana").status == 200
+        _leave_to_load(node)
+        loading = [node.ask("POST", one, {"paused": paused}, user="ana").status for paused in (True, False)]
+        _revoke(node)
+        without = [node.ask("POST", one, {"paused": paused}, user="ana").status for paused in (True, False)]
+        deleted = node.ask("DELETE", one, user="ana").status
+
+    assert (loading, without, deleted) == ([200, 403], [403, 403], 403)
 
 
 @pytest.mark.parametrize(
