@@ -24,6 +24,8 @@ class PageReader(HTMLParser):
         self.ids: list[str] = []
         self.hrefs: list[str] = []
         self.actions: list[tuple[str, str]] = []
+        self.controls: dict[str, set[str]] = {}
+        """The names of the fields of forms that are sent by POST, by the form's URL."""
         self.attributes: list[tuple[str, str]] = []
         self.words: list[str] = []
         self.faults: list[str] = []
@@ -48,6 +50,8 @@ class PageReader(HTMLParser):
                 self.hrefs.append(attribute_values[name])
         if tag == "form":
             self.actions.append((attribute_values.get("method", "get"), attribute_values.get("action", "")))
+        elif "name" in attribute_values and "form" in self._open and self.actions[-1][0] == "post":
+            self.controls.setdefault(self.actions[-1][1], set()).add(attribute_values["name"])
         if tag not in VOID:
             self._open.append(tag)
 
@@ -79,6 +83,8 @@ class ConsoleVisitor:
     node: DriverNode
     host: str = HOST
     cookies: dict[str, str] = field(default_factory=dict)
+    controls: dict[str, set[str]] = field(default_factory=dict)
+    """The names of the fields of the forms on all pages that were read, by the form's URL."""
 
     def get(self, path: str, **headers: str) -> DriverAnswer:
         """GET a page. Redirects are not followed."""
@@ -88,12 +94,23 @@ class ConsoleVisitor:
         """GET a page, which must succeed, and parse it."""
         answer = self.get(path)
         assert answer.status == 200, f"{path}: {answer.status} {text_of(answer)[:2000]}"
-        return PageReader(text_of(answer))
+        page = PageReader(text_of(answer))
+        for action, names in page.controls.items():
+            self.controls.setdefault(action, set()).update(names)
+        return page
 
     def post(self, path: str, fields: dict[str, str], **headers: str) -> DriverAnswer:
-        """POST a form as the console's own page does, unless `headers` say otherwise."""
+        """POST a form as the console's own page does, unless `headers` say otherwise.
+
+        If the server takes the form, and a page with it was read before, the page's form must have each of the fields.
+        """
         own = headers or {"sec_fetch_site": "same-origin", "origin": f"http://{self.host}"}
-        return self._sent("POST", path, urlencode(fields).encode(), own)
+        answer = self._sent("POST", path, urlencode(fields).encode(), own)
+        if answer.status < 400 and path in self.controls:
+            assert set(fields) <= self.controls[path], (
+                f"{path}: no page has the field {set(fields) - self.controls[path]}"
+            )
+        return answer
 
     def sign_in(self, user: str = "admin") -> ConsoleVisitor:
         """Sign in with a name alone, which servers on loopback trust."""

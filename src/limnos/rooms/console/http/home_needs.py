@@ -24,6 +24,7 @@ from limnos.names import display
 from limnos.rooms.console.http.navigation.console_pages import INSPECTION
 from limnos.rooms.console.http.page_requests import PageRequest
 from limnos.rooms.console.http.rendering import count_text
+from limnos.rooms.console.http.tabs import ChipLook
 from limnos.services.activity.audit import audit_read
 from limnos.services.identity.presets.access_requests import OpenRequest, access_requests_list
 from limnos.services.identity.presets.own_access_requests import own_access_requests
@@ -44,7 +45,7 @@ class NeedLine(msgspec.Struct, frozen=True, kw_only=True):
     """A line about something to look at. `look` and `icon` are those of a chip with the text `what`."""
 
     what: str
-    look: str
+    look: ChipLook
     icon: str
     text: str
     href: str

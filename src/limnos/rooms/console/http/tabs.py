@@ -7,7 +7,7 @@ Must not know particular kinds of objects.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -34,11 +34,15 @@ _ORDERED: Final = (
 )
 
 
+ChipLook = Literal["plain", "accent", "ok", "warn", "bad", "info"]
+"""A class of the style sheet: the colour of a label. A type of its own, so that it is not exchanged with a text."""
+
+
 class Chip(msgspec.Struct, frozen=True):
-    """A short label in a heading or cell. `look` is `plain`, `accent`, `ok`, `warn`, `bad` or `info`."""
+    """A short label in a heading or cell."""
 
     text: str
-    look: str = "plain"
+    look: ChipLook = "plain"
     icon: str = ""
 
 

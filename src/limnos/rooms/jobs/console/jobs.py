@@ -7,6 +7,7 @@ Has no business rules.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlencode
 
@@ -26,13 +27,13 @@ from limnos.rooms.console.http.sheets import (
     hidden_fields,
     sheet_response,
 )
-from limnos.rooms.console.http.tabs import Chip, Fact
+from limnos.rooms.console.http.tabs import Chip, ChipLook, Fact
 from limnos.services.runs.jobs import JobView, job_cancel, job_output, jobs_list
 from limnos.services.runs.run_access import RunView
 
 SHOWN: Final = 100
 _OUTPUT_CHARS_MAX: Final = 100_000
-_LOOKS: Final = {
+_LOOKS: Final[Mapping[str, tuple[ChipLook, str]]] = {
     "succeeded": ("ok", "check"),
     "published": ("ok", "check"),
     "failed": ("bad", "cross"),

@@ -8,7 +8,7 @@ if its versions are managed: the caller has checked that a managed version exist
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from limnos.model.errors import AlreadyExists, BadRequest, InUse, LimnosError, NotFound
 from limnos.rooms.lance.sources.library_errors import shorten_message, translate_library_errors
@@ -113,7 +113,7 @@ def _open(question: LanceQuestion) -> lance.LanceDataset:
     return dataset
 
 
-def _why(error: LimnosError, *, name: str, kind: str, missing: str) -> LimnosError:
+def _why(error: LimnosError, *, name: str, kind: Literal["tag", "branch"], missing: str) -> LimnosError:
     """Return the error to raise: InUse, AlreadyExists, BadRequest or NotFound by the library's message, else
     `error`.
     """

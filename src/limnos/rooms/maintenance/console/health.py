@@ -7,6 +7,7 @@ Has no business rules. Callers who may not maintain the table see only its stati
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 from urllib.parse import urlencode
 
@@ -28,7 +29,7 @@ from limnos.rooms.console.http.sheets import (
     TabPart,
     hidden_fields,
 )
-from limnos.rooms.console.http.tabs import Chip, Fact
+from limnos.rooms.console.http.tabs import Chip, ChipLook, Fact
 from limnos.rooms.maintenance.services.orphans.reports import OrphanReport
 from limnos.rooms.maintenance.services.reports import TableReport, operation_state, table_explain
 from limnos.rooms.maintenance.services.requests import OPERATION_KINDS, operation_start
@@ -76,7 +77,7 @@ _POLICY_PREFIXES: Final = ("system_iceberg_", "system_lance_", "system_")
 _EXECUTOR_WAITS: Final = (
     "waits for an executor: run limnos maintenance work on a machine with Spark, or set maintenance.executor to local"
 )
-_LOOKS: Final = {
+_LOOKS: Final[Mapping[str, tuple[ChipLook, str]]] = {
     "done": ("ok", "check"),
     "failed": ("bad", "cross"),
     "lost": ("warn", "alert"),

@@ -19,6 +19,7 @@ from limnos.rooms.console.http.addresses import run_path
 from limnos.rooms.console.http.home_needs import DAY_MS, DayBar, HomeNeeds, NeedLine
 from limnos.rooms.console.http.page_requests import PageRequest
 from limnos.rooms.console.http.rendering import count_text
+from limnos.rooms.pipelines.console.states import state_chip
 from limnos.rooms.pipelines.services.schedules import ScheduleView, schedules_stopped
 from limnos.services.runs.run_access import RunView
 from limnos.services.runs.run_lists import runs_list
@@ -57,13 +58,19 @@ def _run_lines(page_request: PageRequest, metalake: str, *, runs: Sequence[RunVi
         state = view.state
         if state != "held" and not (state in _FAILED and is_newest):
             continue
-        look, icon = ("warn", "alert") if state == "held" else ("bad", "cross")
+        chip = state_chip(state)
         href = page_request.base + run_path(metalake, run=view.run.uuid)
         words = f"The run {view.run.uuid[:8]} of the pipeline {view.pipeline}"
         at_ms = view.run.started_at if view.run.ended_at is None else view.run.ended_at
         lines.append(
             NeedLine(
-                what=state, look=look, icon=icon, text=words, href=href, at_ms=at_ms, detail=view.run.message or ""
+                what=chip.text,
+                look=chip.look,
+                icon=chip.icon,
+                text=words,
+                href=href,
+                at_ms=at_ms,
+                detail=view.run.message or "",
             )
         )
     return lines[:LINES_MAX]

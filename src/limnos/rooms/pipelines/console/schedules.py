@@ -6,6 +6,7 @@ Has no business rules.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlencode
 
@@ -23,7 +24,7 @@ from limnos.rooms.console.http.sheets import (
     hidden_fields,
     sheet_response,
 )
-from limnos.rooms.console.http.tabs import Chip
+from limnos.rooms.console.http.tabs import Chip, ChipLook
 from limnos.rooms.pipelines.console.pipelines import pipeline_url
 from limnos.rooms.pipelines.services.schedules import (
     ScheduleState,
@@ -33,7 +34,7 @@ from limnos.rooms.pipelines.services.schedules import (
     schedules_list,
 )
 
-_CHIPS: Final = {
+_CHIPS: Final[Mapping[ScheduleState, tuple[ChipLook, str]]] = {
     ScheduleState.PAUSED: ("warn", "alert"),
     ScheduleState.LATE: ("bad", "alert"),
     ScheduleState.FAILED: ("bad", "cross"),

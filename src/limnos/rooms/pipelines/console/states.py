@@ -6,7 +6,7 @@ Pure.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -14,9 +14,9 @@ import msgspec
 from limnos.model.runs import RunStepState
 from limnos.rooms.console.http.pictures import GraphPicture, PictureNode, graph_picture
 from limnos.rooms.console.http.rendering import count_text
-from limnos.rooms.console.http.tabs import Chip
+from limnos.rooms.console.http.tabs import Chip, ChipLook
 
-_CHIPS: Final = {
+_CHIPS: Final[Mapping[str, tuple[ChipLook, str]]] = {
     "published": ("ok", "check"),
     "done": ("ok", "check"),
     "running": ("info", "ring"),
@@ -37,14 +37,11 @@ def state_chip(state: str) -> Chip:
 
 def result_chip(*, is_held: bool, action: str, words: str = "") -> Chip:
     """Return the label of an expectation's result: passed, a warning, or failed. `words` replace the label's text."""
-    state, look, icon = (
-        ("passed", "ok", "check")
-        if is_held
-        else ("warning", "warn", "alert")
-        if action == "warn"
-        else ("failed", "bad", "cross")
-    )
-    return Chip(words or state, look, icon)
+    if is_held:
+        return Chip(words or "passed", "ok", "check")
+    if action == "warn":
+        return Chip(words or "warning", "warn", "alert")
+    return Chip(words or "failed", "bad", "cross")
 
 
 def reads_of(step: RunStepState) -> list[str]:

@@ -101,7 +101,7 @@ def test_examples_of_policies_are_valid(admin: ConsoleVisitor, example: PolicyEx
     assert ("value", example.policy_type) in form.attributes
     assert example.content in page.text
     assert form.faults == []
-    assert admin.post("/console/policies/create", fields).status == 303
+    assert ConsoleVisitor(admin.node).sign_in().post("/console/policies/create", fields).status == 303
 
 
 def test_a_policy_without_content_has_the_defaults(admin: ConsoleVisitor) -> None:

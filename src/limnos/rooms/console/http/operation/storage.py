@@ -6,6 +6,9 @@ Has no business rules: the service allows owners of a catalog to check its stora
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 from limnos.http.response import Response
 from limnos.rooms.console.http.frame import Frame, frame_of
 from limnos.rooms.console.http.operation.sections import operation_tabs
@@ -20,12 +23,16 @@ from limnos.rooms.console.http.sheets import (
     hidden_fields,
     sheet_response,
 )
-from limnos.rooms.console.http.tabs import Chip, Fact
+from limnos.rooms.console.http.tabs import Chip, ChipLook, Fact
 from limnos.services.catalog.catalogs import catalogs_list
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.vending.storage_checks import StorageCheckStep, storage_check
 
-_LOOKS = {"ok": ("ok", "check"), "passed": ("ok", "check"), "failed": ("bad", "cross")}
+_LOOKS: Final[Mapping[str, tuple[ChipLook, str]]] = {
+    "ok": ("ok", "check"),
+    "passed": ("ok", "check"),
+    "failed": ("bad", "cross"),
+}
 
 
 async def storage_page(page_request: PageRequest) -> Response:
