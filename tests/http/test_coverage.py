@@ -145,6 +145,7 @@ BODIES: dict[str, object] = {
     "grant-privileges": {"privileges": GRANT},
     "revoke-privileges": {"privileges": GRANT},
     "override-role": {"overrides": []},
+    "load-objects": {"paths": [["a", "t"]]},
     "explain-access": {"action": "table_load", "path": ["main", "a", "t"], "kind": "table", "user": "ana"},
     "what-if-access": {"change": "assign", "roles": ["hands"], "user": "member"},
     "request-access": {"kind": "table", "path": ["main", "a", "t"]},

@@ -61,6 +61,7 @@ READ_ONLY = {
     "cancel-plan",
     "test-new-catalog",
     "test-catalog",
+    "load-objects",
     "explain-access",
     "what-if-access",
     "lance-describe-namespace",

@@ -121,6 +121,10 @@ def _tables() -> Iterator[RefusalCase]:
     yield case(check, "table", "lake", "main", query="?table=there.t")
     yield case(check, "no table", "lake", "main", query="?table=there.gone")
     yield case(check, "of no catalog", "lake", "nowhere", query="?table=there.t")
+    load = f"POST {LAKE}/catalogs/{{c}}/load"
+    yield case(load, "table", "lake", "main", body={"paths": [["there", "t"]]})
+    yield case(load, "no table", "lake", "main", body={"paths": [["there", "gone"]]})
+    yield case(load, "of no catalog", "lake", "nowhere", body={"paths": [["there", "t"]]})
     preview = (
         f"GET {LAKE}/catalogs/{{c}}/tables/preview"  # no rows are asked for: 400 after the decision, without a process
     )

@@ -7,15 +7,21 @@ settings.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
 
 import msgspec
 
 from limnos.client.catalog.namespaces import PAGE_SIZE, move
-from limnos.client.errors import NotFoundError
-from limnos.client.flow import Flow, Resource, S, call, request, verb
+from limnos.client.errors import NotFoundError, UnavailableError
+from limnos.client.flow import OWN, ClientScope, Flow, Reply, Resource, S, call, decode, request, segments, verb
 from limnos.client.paths import namespace_url, parts_of, table_url
 from limnos.client.values import IcebergTableInfo, Json, MoveResult, Parts
+
+LOADED_AT_ONCE: Final = 100
+"""The number of objects that one request loads; the server accepts no more."""
+PATHS_BYTES: Final = 60_000
+"""The size of the paths of a request, in bytes: the server accepts bodies of 64 KiB."""
 
 
 class _TableIdentifier(msgspec.Struct):
@@ -33,12 +39,29 @@ class _StorageCredential(msgspec.Struct):
     config: dict[str, str]
 
 
+class _LoadedLine(msgspec.Struct):
+    """A line of a response with many objects: the metadata of one, or the code of an error; the last has the count."""
+
+    index: int = -1
+    metadata_location: str = ""
+    metadata: Json | None = None
+    count: int = -1
+
+
 class TableLoadResponse(msgspec.Struct, rename="kebab"):
     """The response to a request to load a table or view: its metadata, and the configuration for its client."""
 
     metadata: Json
     metadata_location: str | None = None
     config: dict[str, str] | None = None
+
+
+class LoadedMetadata(NamedTuple):
+    """A loaded table or view: its path, its metadata file, and its metadata."""
+
+    path: Parts
+    metadata_location: str
+    metadata: Json
 
 
 def list_pages(metalake: str, namespace: Parts, *, kind: str) -> Flow[tuple[Parts, ...]]:
@@ -51,6 +74,68 @@ def list_pages(metalake: str, namespace: Parts, *, kind: str) -> Flow[tuple[Part
         result += tuple((namespace[0], *each.namespace, each.name) for each in answer.identifiers)
         token = answer.next_page_token or None
     return result
+
+
+def load_each(
+    scope: ClientScope, paths: Sequence[str | Sequence[str]], *, kind: str, snapshots: str
+) -> Flow[tuple[LoadedMetadata | None, ...]]:
+    """Load tables or views (`kind`) of any catalogs, at most `LOADED_AT_ONCE` in a request, in the order of `paths`.
+
+    A response has at most some megabytes of metadata, and the objects after them are None.
+    """
+    by_catalog: dict[str, list[tuple[int, Parts]]] = {}
+    for position, path in enumerate(paths):
+        parts = parts_of(path, least=3)
+        by_catalog.setdefault(parts[0], []).append((position, parts))
+    results: dict[int, LoadedMetadata] = {}
+    for catalog, some in by_catalog.items():
+        for requested_objects in _in_requests(some):
+            lines = yield from _load_lines(
+                scope, catalog, requested_objects=requested_objects, kind=kind, snapshots=snapshots
+            )
+            for line, (position, parts) in zip(lines, requested_objects, strict=False):
+                if line.metadata is not None:
+                    results[position] = LoadedMetadata(parts, line.metadata_location, line.metadata)
+    return tuple([results.get(position) for position in range(len(paths))])
+
+
+def _in_requests(objects: Iterable[tuple[int, Parts]]) -> Iterator[list[tuple[int, Parts]]]:
+    """Group objects into requests that the server accepts."""
+    requested_objects: list[tuple[int, Parts]] = []
+    size = 0
+    for each in objects:
+        each_bytes = len(msgspec.json.encode(each[1]))
+        if requested_objects and (len(requested_objects) >= LOADED_AT_ONCE or size + each_bytes > PATHS_BYTES):
+            yield requested_objects
+            requested_objects, size = [], 0
+        requested_objects.append(each)
+        size += each_bytes
+    if requested_objects:
+        yield requested_objects
+
+
+def _load_lines(
+    scope: ClientScope, catalog: str, *, requested_objects: Sequence[tuple[int, Parts]], kind: str, snapshots: str
+) -> Flow[list[_LoadedLine]]:
+    """Request the metadata of objects of one catalog. Returns a line for each of the first of them, at least one.
+
+    Raises UnavailableError if the response ended early.
+    """
+    body = {"paths": [parts[1:] for _, parts in requested_objects], "kind": kind, "snapshots": snapshots}
+    url = f"{OWN}/metalakes{segments(scope.metalake, 'catalogs', catalog, 'load')}"
+    reply = yield request("POST", url, body=body, repeatable=True)
+    if not reply.body.endswith(b"}\n"):
+        raise UnavailableError("the server's answer ended early: load the objects again")
+    *lines, last = [_decode_line(line, reply) for line in reply.body.splitlines()]
+    if not 0 < last.count == len(lines) <= len(requested_objects) or any(
+        at != each.index for at, each in enumerate(lines)
+    ):
+        raise UnavailableError("the server's answer ended early: load the objects again")
+    return lines
+
+
+def _decode_line(line: bytes, reply: Reply) -> _LoadedLine:
+    return decode(Reply(reply.status, line), _LoadedLine)
 
 
 def is_there(url: str) -> Flow[bool]:
@@ -79,6 +164,18 @@ class Tables(Resource[S]):
         return IcebergTableInfo(
             path=parts, metadata_location=answer.metadata_location, metadata=answer.metadata, config=answer.config or {}
         )
+
+    @verb
+    def load_each(
+        self, paths: Sequence[str | Sequence[str]], *, snapshots: str = "refs"
+    ) -> Flow[tuple[IcebergTableInfo | None, ...]]:
+        """Load many tables with few requests, in the order of `paths`.
+
+        Returns None for a table that the server did not return: because it is missing, restricted for the caller, or
+        would make the response too large. Load it by itself, which also states why it cannot be loaded.
+        """
+        each = yield from load_each(self.scope, paths, kind="table", snapshots=snapshots)
+        return tuple([None if one is None else IcebergTableInfo(*one) for one in each])
 
     @verb
     def credentials(self, path: str | Sequence[str]) -> Flow[dict[str, str]]:

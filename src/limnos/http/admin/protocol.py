@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from limnos.http.admin import documentation, pages, service
 from limnos.http.admin.activity import audit, changes, reports, webhooks
 from limnos.http.admin.catalog import (
+    batch_loads,
     bulk,
     children,
     declared_objects,
@@ -55,6 +56,7 @@ _MODULES = (
     filesets,
     declared_objects,
     table_checks,
+    batch_loads,
     trash,
     groups,
     users,

@@ -14,7 +14,6 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.files import is_local
-from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.http.iceberg.pages import join_page, page_request_of
 from limnos.http.iceberg.paths import levels_of, name_of, referencing_views_of, split_path, table_of
 from limnos.http.iceberg.signing import is_signing_requested
@@ -49,7 +48,7 @@ from limnos.services.request.cache_validity import CacheValidity, cache_validity
 from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_of
 from limnos.services.request.context import Context
 from limnos.services.request.name_pages import NamePage
-from limnos.services.request.offloaded_work import REQUEST_BYTES_MAX, is_heavy
+from limnos.services.request.offloaded_work import REQUEST_BYTES_MAX
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.services.storage.checked_files import check_table_for_engine
@@ -203,7 +202,7 @@ async def table_load(request: Request, ctx: Context) -> Response:
         response = Response(304, b"", ((b"etag", etag),))
     else:
         if mode == "refs":
-            whole = msgspec.structs.replace(document, body=await _refs_only(ctx, document))
+            whole = msgspec.structs.replace(document, body=await iceberg_tables.refs_only_body(ctx, document))
         response = load_response(whole, etag, end=end)
     response.validity = None if delegates else _depend_on_file(ctx, document, validity)
     return response
@@ -221,7 +220,7 @@ async def _restricted_response(
         return Response(304, b"", ((b"etag", etag), NO_STORE))
     document = await restricted_tables.document_for_caller(ctx, visible_object)
     if mode == "refs":
-        document = msgspec.structs.replace(document, body=await _refs_only(ctx, document))
+        document = msgspec.structs.replace(document, body=await iceberg_tables.refs_only_body(ctx, document))
     return load_response(document, etag, end=end)
 
 
@@ -236,13 +235,6 @@ def _depend_on_file(ctx: Context, document: MetadataDocument, validity: CacheVal
     if file is None or is_local(file):
         return validity._replace(file=file)
     return None
-
-
-async def _refs_only(ctx: Context, document: MetadataDocument) -> bytes:
-    if is_heavy(document):
-        (reduced,) = await ctx.services.offloader.do("iceberg-refs-only", document.body)
-        return reduced
-    return iceberg_metadata.encode(iceberg_metadata.refs_only(iceberg_metadata.decode(document.body)))
 
 
 async def table_exists(request: Request, ctx: Context) -> Response:

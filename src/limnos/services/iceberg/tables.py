@@ -39,7 +39,7 @@ from limnos.services.catalog.tables import (
 from limnos.services.iceberg.file_directories import check_directories
 from limnos.services.request.catalog_storage import CatalogStorage
 from limnos.services.request.context import Context
-from limnos.services.request.offloaded_work import WorkOffloader
+from limnos.services.request.offloaded_work import WorkOffloader, is_heavy
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import is_sourced
@@ -110,6 +110,14 @@ async def table_verify(ctx: Context, document: MetadataDocument, catalog: Catalo
     )
     if not exists:
         raise MissingFile(f"Failed to open input stream for file: {location}")
+
+
+async def refs_only_body(ctx: Context, document: MetadataDocument) -> bytes:
+    """Return a table's metadata with only the snapshots that references point to."""
+    if is_heavy(document):
+        (reduced,) = await ctx.services.offloader.do("iceberg-refs-only", document.body)
+        return reduced
+    return iceberg_metadata.encode(iceberg_metadata.refs_only(iceberg_metadata.decode(document.body)))
 
 
 async def table_stage(

@@ -13,14 +13,13 @@ from typing import Final
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.access.authentication import known_user
 from limnos.http.admin.bodies import names_of
 from limnos.http.admin.catalog.bulk_item import ItemBody
 from limnos.http.admin.catalog.bulk_items import AnyItem
+from limnos.http.admin.catalog.item_audit import audit_item_error, request_of_item
 from limnos.http.admin.errors import error_fields
 from limnos.http.admin.numbers import number_of
 from limnos.http.request import Request
-from limnos.http.request_audit import audit_response
 from limnos.http.response import Response, begun_stream_response
 from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
@@ -75,30 +74,11 @@ def _placed(line: bytes, *, position: int) -> PlacedItem:
     return PlacedItem(position, line, item)
 
 
-def _request_of_item(request: Request) -> Request:
-    """Return a request with the origin of `request`, which records the decisions and the refusal of one item."""
-    own = Request(
-        method=request.method,
-        path=request.path,
-        params=(),
-        headers=request.headers,
-        query_string=b"",
-        body=b"",
-        request_id=request.id,
-        body_bytes_max=0,
-        peer=request.peer,
-        started=request.started,
-    )
-    own.target, own.credential = request.target, request.credential
-    own.decided = None if request.decided is None else []
-    return own
-
-
 async def _outcomes(
     request: Request, ctx: Context, *, metalake: str, job: str, items: Sequence[PlacedItem]
 ) -> AsyncGenerator[bytes, None]:
     counts = {"made": 0, "same": 0, _REFUSED: 0, "failed": 0}
-    requester = partial(_request_of_item, request)
+    requester = partial(request_of_item, request)
     async for outcomes in bulk_run(ctx, metalake, job=job, items=items, new_requester=requester):
         for each in outcomes:
             counts[each.state] += 1
@@ -111,18 +91,12 @@ def _record(request: Request, ctx: Context, *, outcome: ItemOutcome) -> None:
     """Record a refused item in the audit as a single request. Transactions have recorded the changes."""
     if outcome.requester is None and outcome.error is None:
         return
-    own = outcome.requester or _request_of_item(request)
+    own = outcome.requester or request_of_item(request)
     if not isinstance(own, Request):
         return
     request.has_changed = request.has_changed or own.has_changed
-    audit = ctx.services.audit
-    if outcome.error is None or not audit.is_on:
-        return
-    own.failure = outcome.error
-    user = known_user(ctx.services.view, request.credential)
-    status = int(str(error_fields(outcome.error)["status"]))
-    audit_response(audit, own, status=status, user=user, anonymous=False)
-    own.failure = None
+    if outcome.error is not None:
+        audit_item_error(own, ctx, error=outcome.error)
 
 
 def _encode(outcome: ItemOutcome, request_id: str) -> bytes:
