@@ -147,7 +147,7 @@ def test_run_brings_what_is_new_or_has_changed(fake: FakeServer, limnos: Run, so
     assert done.code == 1
     assert counts == {"ahead": 1, "changed": 1, "diverged": 1, "new": 1, "other": 1}
     assert states == {"a.mine": "ahead", "a.both": "diverged", "a.other": "other"}
-    (sent,) = [request for request in fake.asked if request.method == "POST"]
+    (sent,) = [request for request in fake.asked if "/bulk?" in request.target]
     items = [json.loads(line) for line in sent.body.splitlines()]  # type: ignore[attr-defined]
     assert items == [
         {"do": "register-table", "path": ["main", "a", "new"], "metadata_location": "s3://b/new/metadata/m1"},
@@ -158,6 +158,28 @@ def test_run_brings_what_is_new_or_has_changed(fake: FakeServer, limnos: Run, so
             "exists": "replace",
             "expected": "s3://b/behind/metadata/m1",
         },
+    ]
+
+
+def test_tables_here_are_read_by_one_request(fake: FakeServer, limnos: Run, source: FakeServer) -> None:
+    """The states of the target's tables come from one request; one that it lacks is loaded by itself."""
+    tables(source, same="s3://b/same", new="s3://b/new", behind=table("s3://b/behind", file="m2", log=("m1",)))
+    lines = [
+        {"index": 0, "metadata_location": "s3://b/same/metadata/m1", "metadata": table("s3://b/same")["metadata"]},
+        {"index": 1, "status": 503, "code": "unavailable", "message": "try again"},
+        {"count": 2},
+    ]
+    load = "/api/limnos/v1/metalakes/lake/catalogs/main/load"
+    fake.on("POST", load, "".join([f"{json.dumps(each)}\n" for each in lines]))
+    with here(fake, same={}, behind=table("s3://b/behind")):
+        fake_bulk(fake, 2)
+        done, counts, _ = moved(limnos, source)
+
+    assert (done.code, counts) == (0, {"changed": 1, "new": 1, "same": 1}), done.err
+    (loads,) = [each.body for each in fake.asked if each.target == load]
+    assert loads == {"paths": [["a", "same"], ["a", "behind"]], "kind": "table", "snapshots": "refs"}
+    assert [each for each in fake.calls if each.endswith("?snapshots=refs")] == [
+        f"GET {MINE}/namespaces/a/tables/behind?snapshots=refs"
     ]
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Final, Literal
@@ -20,9 +20,10 @@ from limnos.cli.migration.bulk import send_part
 from limnos.cli.migration.directory import TableDirectory
 from limnos.cli.migration.governance import LEFT_OUT, GravitinoAccess
 from limnos.cli.migration.moves import SAME_ACCESS, Item, Line, Move, encode_item, new_job
-from limnos.cli.migration.states import ObjectError
+from limnos.cli.migration.states import Name, ObjectError, TableState
 from limnos.cli.output import visible
 from limnos.client.activity.bulk import cut_into_parts
+from limnos.client.errors import ClientError
 from limnos.names import display
 
 if TYPE_CHECKING:
@@ -93,6 +94,22 @@ class LimnosTarget:
         self.job = new_job()
         self.sent = 0
 
+    def states(self, paths: Sequence[Name]) -> dict[Name, TableState]:
+        """Load the tables with few requests; none if the server has no such request."""
+        states: dict[Name, TableState] = {}
+        try:
+            tables = self.client.tables.load_each([(self.name, *path) for path in paths])
+        except ClientError as error:
+            if error.status == 0:
+                raise
+            return states
+        for path, table in zip(paths, tables, strict=True):
+            if table is not None:
+                with suppress(ObjectError):
+                    answer = {"metadata": table.metadata, "metadata-location": table.metadata_location}
+                    states[path] = TableState.of(answer)
+        return states
+
     def send(self, items: Sequence[Item]) -> Iterator[tuple[Item, str, str]]:
         """Make changes as items of a bulk job."""
         lines = [encode_item(self.name, each) for each in items]
@@ -108,6 +125,11 @@ class RestTarget:
 
     def __init__(self, catalog: RestCatalog) -> None:
         self.catalog = catalog
+
+    def states(self, paths: Sequence[Name]) -> dict[Name, TableState]:
+        """Return nothing: Iceberg REST loads one table at a time."""
+        del paths
+        return {}
 
     def send(self, items: Sequence[Item]) -> Iterator[tuple[Item, str, str]]:
         """Make changes by Iceberg REST."""

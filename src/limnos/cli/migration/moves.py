@@ -98,6 +98,9 @@ class Target(Protocol):
 
     catalog: RestCatalog
 
+    def states(self, paths: Sequence[Name]) -> Mapping[Name, TableState]:
+        """Return the tables that few requests load together; each of the others is loaded by itself."""
+
     def send(self, items: Sequence[Item]) -> Iterator[tuple[Item, str, str]]:
         """Make changes. Yields each with its outcome (`made`, `same`, `refused`, `failed`) and the message."""
 
@@ -284,16 +287,21 @@ class Move:
                 return
             names, target_names = _or_none(lambda: list(self.source.tables(namespace))), set()
 
+        known: Mapping[Name, TableState] = {}
+
         def load(name: str) -> tuple[Name, TableState | ObjectError, TableState | ObjectError | None]:
             source = _try(lambda: self.source.table((*namespace, name)))
             if name.endswith(MOVED_SUFFIX) and isinstance(source, TableState) and source.moved_to:
                 name, source = name.removesuffix(MOVED_SUFFIX), replace(source, is_renamed=True)
             path = (*namespace, name)
-            return path, source, _try(lambda: self.target.catalog.table(path)) if name in target_names else None
+            if name not in target_names:
+                return path, source, None
+            return path, source, known.get(path) or _try(lambda: self.target.catalog.table(path))
 
         build_struct_types()
         with ThreadPoolExecutor(READERS) as pool:
             for some in _chunks(names, CHUNK):
+                known = self.target.states([(*namespace, each) for each in some if each in target_names])
                 yield from pool.map(load, some)
 
     def _send(self, items: Sequence[Item], *, plans: bool) -> None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statistics of the columns of tables in a task: loads each table from the server, adds up its manifests, and yields
-rows in Arrow.
+"""Statistics of the columns of tables in a task: loads tables from the server, adds up their manifests, and yields rows
+in Arrow.
 
 A table that cannot be read has a row with the problem, and the others are still read. What is read of a table is
 bounded: metadata may be hostile. Must not know Spark's sessions.
@@ -8,19 +8,22 @@ bounded: metadata may be hostile. Must not know Spark's sessions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
 
+from limnos.client.catalog.tables import LOADED_AT_ONCE
 from limnos.client.errors import ClientError, NotFoundError, UnavailableError
 from limnos.formats.avro import BadAvro, values_of
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.formats.iceberg.file_lists import read_manifest_list, snapshots_of
 from limnos.formats.iceberg.schema import columns as columns_of
 from limnos.model.errors import InvalidTable, LimnosError, TooLarge
+from limnos.spark.batch_loads import load_batch
 from limnos.spark.statistics.bounds import BoundValue, bound_of, bound_text
 from limnos.spark.verification.findings import in_parts
 from limnos.spark.verification.storage import TableStorage, files_for, location_key
@@ -28,7 +31,7 @@ from limnos.spark.verification.tables import FILES_MAX, MANIFEST_BYTES_MAX, MANI
 
 if TYPE_CHECKING:
     from limnos.client import Client
-    from limnos.client.values import Json
+    from limnos.client.values import IcebergTableInfo, Json
     from limnos.spark.lance.server_access import ServerAccess
 
 ROWS_AT_ONCE: Final = 1_000
@@ -204,26 +207,30 @@ class StatisticsTask:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Measure tables, and yield their rows. Raises UnavailableError if the server is not reachable."""
         with self.home.client() as client:
-            tables = (row for batch in batches for row in batch.to_pylist())
-            rows = chain.from_iterable(_rows_of(client, each) for each in tables)
+            tables = (row for batch in batches for row in batch.to_pylist() if row["format"] == _ICEBERG)
+            rows = chain.from_iterable(_rows_of_tables(client, some) for some in in_parts(tables, LOADED_AT_ONCE))
             for some in in_parts(rows, ROWS_AT_ONCE):
                 yield pa.RecordBatch.from_pylist(some, schema=SCHEMA)
 
 
-def _rows_of(client: Client, row: Mapping[str, object]) -> Iterator[dict[str, object]]:
-    """Return the rows of a table; none for a dropped one, and for one of another format."""
-    table = MeasuredTable(int(str(row["id"])), str(row["path"]))
-    if row["format"] != _ICEBERG:
-        return iter(())
-    if row["restricted"]:
-        return _problem(table, "your reads of it are restricted, so you get no files")
+def _rows_of_tables(client: Client, rows: Sequence[Mapping[str, object]]) -> Iterator[dict[str, object]]:
+    """Yield the rows of some tables, whose metadata is loaded by one request as far as possible."""
+    loaded = load_batch(client.tables.load_each, [str(row["path"]) for row in rows if not row["restricted"]])
+    for row in rows:
+        table = MeasuredTable(int(str(row["id"])), str(row["path"]))
+        if row["restricted"]:
+            yield from _problem(table, "your reads of it are restricted, so you get no files")
+        else:
+            yield from _rows_of(client, table, loaded=loaded.pop(table.path, None))
+
+
+def _rows_of(client: Client, table: MeasuredTable, *, loaded: IcebergTableInfo | None) -> Iterator[dict[str, object]]:
+    """Return the rows of a table; none for a dropped one."""
+    if loaded is not None:
+        with suppress(ClientError, LimnosError, OSError):  # its files may be gone after a commit: it is loaded again
+            return _measured(client, table, metadata=loaded.metadata).rows(table)
     try:
-        metadata = client.tables.load(table.path, snapshots="refs").metadata
-        statistics = TableStatistics(metadata)
-        if statistics.snapshot_id is not None:
-            roots = places_of(metadata)
-            is_local = location_key(roots[0]).startswith("file:")
-            statistics.read(files_for(roots, {} if is_local else client.tables.credentials(table.path)))
+        statistics = _measured(client, table, metadata=client.tables.load(table.path, snapshots="refs").metadata)
     except NotFoundError as error:
         return iter(()) if error.code != "missing-file" else _problem(table, error.message)
     except UnavailableError as error:
@@ -235,6 +242,16 @@ def _rows_of(client: Client, row: Mapping[str, object]) -> Iterator[dict[str, ob
     except Exception as error:  # noqa: BLE001 - whatever a library raises about hostile files concerns this table alone
         return _problem(table, f"{type(error).__name__}: {error}")
     return statistics.rows(table)
+
+
+def _measured(client: Client, table: MeasuredTable, *, metadata: Json) -> TableStatistics:
+    """Return the sums over a table's manifests. Raises ClientError, LimnosError, and what a library raises."""
+    statistics = TableStatistics(metadata)
+    if statistics.snapshot_id is not None:
+        roots = places_of(metadata)
+        is_local = location_key(roots[0]).startswith("file:")
+        statistics.read(files_for(roots, {} if is_local else client.tables.credentials(table.path)))
+    return statistics
 
 
 def _problem(table: MeasuredTable, problem: str) -> Iterator[dict[str, object]]:

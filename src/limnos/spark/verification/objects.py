@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Verification of objects in a task: loads each from the server, checks its files, and yields rows in Arrow.
+"""Verification of objects in a task: loads them from the server, checks their files, and yields rows in Arrow.
 
 An object that cannot be read is a finding, and the others are still checked. Must not know Spark's sessions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
+from limnos.client.catalog.tables import LOADED_AT_ONCE
 from limnos.client.errors import ClientError, ConflictError, NotFoundError, UnavailableError
 from limnos.model.errors import LimnosError, UnsupportedOperation
+from limnos.spark.batch_loads import load_batch
 from limnos.spark.verification.findings import (
     NOT_CHECKED,
     NOTE,
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
     from limnos.client import Client
     from limnos.client.values import IcebergTableInfo, IcebergViewInfo, TableFinding
     from limnos.spark.lance.server_access import ServerAccess
+
+    IcebergInfo = IcebergTableInfo | IcebergViewInfo
 
 ROWS_AT_ONCE: Final = 1_000
 COLUMNS: Final = ("id", "path", "kind", "format", "restricted", "metadata_location")
@@ -60,7 +64,7 @@ class VerificationTask:
         with self.home.client() as client:
             verifier = ObjectVerifier(client, footers=self.footers)
             objects = (_object_of(row) for batch in batches for row in batch.to_pylist())
-            rows = chain.from_iterable(map(verifier.rows, objects))
+            rows = chain.from_iterable(map(verifier.rows_of_objects, in_parts(objects, LOADED_AT_ONCE)))
             for some in in_parts(rows, ROWS_AT_ONCE):
                 yield batch_of(some)
 
@@ -84,14 +88,23 @@ class ObjectVerifier:
     def __init__(self, client: Client, *, footers: bool = False) -> None:
         self._client, self._footers = client, footers
 
-    def rows(self, target: VerifiedObject) -> Iterator[ResultRow]:
+    def rows_of_objects(self, targets: Sequence[VerifiedObject]) -> Iterator[ResultRow]:
+        """Yield the rows of some objects, which are loaded by one request for each kind as far as possible."""
+        some = [each for each in targets if _is_loaded(each)]
+        tables = load_batch(self._client.tables.load_each, [each.path for each in some if not _is_view(each)])
+        views = load_batch(self._client.views.load_each, [each.path for each in some if _is_view(each)])
+        for each in targets:
+            loaded = views.pop(each.path, None) if _is_view(each) else tables.pop(each.path, None)
+            yield from self.rows(each, loaded)
+
+    def rows(self, target: VerifiedObject, loaded: IcebergInfo | None = None) -> Iterator[ResultRow]:
         """Yield the rows of an object: its current files, findings, and itself. A dropped object has no rows.
 
-        Raises UnavailableError if the server is not reachable.
+        `loaded` is the object as it was a moment ago. Raises UnavailableError if the server is not reachable.
         """
         findings: list[StorageFinding] = []
         try:
-            count = yield from self._checked(target, findings)
+            count = yield from self._checked(target, findings, loaded=loaded)
         except NotFoundError as error:
             if error.code != _MISSING_FILE:
                 return
@@ -112,7 +125,7 @@ class ObjectVerifier:
         findings.append(StorageFinding(finding=NOT_CHECKED, actual=reason, severity=WARNING))
 
     def _checked(
-        self, target: VerifiedObject, findings: list[StorageFinding]
+        self, target: VerifiedObject, findings: list[StorageFinding], *, loaded: IcebergInfo | None
     ) -> Generator[ResultRow, None, int | None]:
         """Check an object, add its findings, and return the number of checked files; None if it was not checked."""
         if target.restricted:
@@ -121,7 +134,7 @@ class ObjectVerifier:
             return None
         if target.format == _LANCE:
             return self._lance_table(target, findings)
-        return (yield from self._iceberg_object(target, findings))
+        return (yield from self._iceberg_object(target, findings, loaded=loaded))
 
     def _lance_table(self, target: VerifiedObject, findings: list[StorageFinding]) -> int:
         from limnos.spark.verification.lance_tables import LanceCheck  # noqa: PLC0415 - it needs Lance's library
@@ -136,12 +149,12 @@ class ObjectVerifier:
         return check.files
 
     def _iceberg_object(
-        self, target: VerifiedObject, findings: list[StorageFinding]
+        self, target: VerifiedObject, findings: list[StorageFinding], *, loaded: IcebergInfo | None
     ) -> Generator[ResultRow, None, int | None]:
         """Check an Iceberg table or view, again if it has findings and was changed meanwhile."""
-        is_view = target.kind == "view"
+        is_view = _is_view(target)
         load = self._client.views.load if is_view else partial(self._client.tables.load, snapshots="refs")
-        info = load(target.path)
+        info = load(target.path) if loaded is None else loaded
         for _ in range(_READS_MAX):
             try:
                 check = self._check_of(info, is_view=is_view)
@@ -160,7 +173,7 @@ class ObjectVerifier:
         findings += check.findings
         return check.files
 
-    def _check_of(self, info: IcebergTableInfo | IcebergViewInfo, *, is_view: bool) -> MetadataCheck:
+    def _check_of(self, info: IcebergInfo, *, is_view: bool) -> MetadataCheck:
         """Return the check of a loaded object. Raises UnsupportedOperation if its files cannot be read here."""
         roots = places_of(info.metadata)
         is_local = location_key(roots[0]).startswith("file:")
@@ -178,6 +191,15 @@ class ObjectVerifier:
         result = self._client.table_checks.check(target.path)
         findings += map(_of_server, result.findings[:FINDINGS_MAX])
         return result.files
+
+
+def _is_view(target: VerifiedObject) -> bool:
+    return target.kind == "view"
+
+
+def _is_loaded(target: VerifiedObject) -> bool:
+    """Return whether the metadata of an object is checked."""
+    return not target.restricted and target.format != _LANCE
 
 
 def _of_server(each: TableFinding) -> StorageFinding:
