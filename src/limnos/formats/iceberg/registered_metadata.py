@@ -7,6 +7,7 @@ one of them cannot read is refused.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
@@ -64,6 +65,7 @@ _REPLACEMENTS: Final = {
     "spec": ("default-spec-id", "make it the default (add-spec, set-default-spec -1)", "remove-partition-specs"),
 }
 """For schemas and specs: the key of the one in use, how another one is put in use, and the update that removes one."""
+_CANONICAL_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 _ORDER_REMEDY: Final = "add another sort order and make it the default (add-sort-order, set-default-sort-order -1)"
 
 
@@ -76,7 +78,8 @@ class ReaderProblem(NamedTuple):
 
 class _Part(NamedTuple):
     check: Callable[[], None]
-    remedy: str = _BY_FILE
+    remedy: str | Callable[[], str] = _BY_FILE
+    """How to remove a fault, or the function that tells: nearly all documents have none."""
 
 
 def check_registrable(metadata: Json, *, latest_ms: int | None = None) -> None:
@@ -105,7 +108,8 @@ def find_reader_problems(metadata: Json) -> list[ReaderProblem]:
             try:
                 part.check()
             except BadRequest as error:
-                problems.setdefault(error.message, part.remedy)
+                remedy = part.remedy if isinstance(part.remedy, str) else part.remedy()
+                problems.setdefault(error.message, remedy)
     except BadRequest as error:  # a list that has no objects
         problems.setdefault(error.message, _BY_FILE)
     return [ReaderProblem(*problem) for problem in problems.items()]
@@ -175,6 +179,8 @@ def _check_times(metadata: Json, latest_ms: int) -> None:
 
 
 def _check_uuid(text: str) -> None:
+    if _CANONICAL_UUID.fullmatch(text):
+        return
     try:
         UUID(text)
     except ValueError:
@@ -200,7 +206,7 @@ def _layout_parts(metadata: Json, schemas: _CheckedSchemas) -> Iterator[_Part]:
     for key, id_key, default in _DEFAULTS:
         yield _Part(partial(_check_default, metadata, key, id_key=id_key, default=default))
     for schema in objects_at(metadata, "schemas", where=HERE):
-        yield _Part(partial(_check_schema, schema, schemas), _removal("schema", schema, metadata=metadata))
+        yield _Part(partial(_check_schema, schema, schemas), partial(_removal, "schema", schema, metadata=metadata))
 
     def current() -> SchemaColumns:
         return schemas.columns(current_schema(metadata))
@@ -208,9 +214,10 @@ def _layout_parts(metadata: Json, schemas: _CheckedSchemas) -> Iterator[_Part]:
     rename = "rename the column (add-schema with its other name, set-current-schema -1)"
     yield _Part(lambda: check_column_names(current()), rename)
     for spec in objects_at(metadata, "partition-specs", where=HERE):
-        removal = _removal("spec", spec, metadata=metadata)
+        removal = partial(_removal, "spec", spec, metadata=metadata)
         yield _Part(partial(_check_spec, spec), removal)
-        yield _Part(partial(_check_spec_columns, spec, metadata, current=current), f"{rename}, or {removal}")
+        either = partial(_either, rename, removal)
+        yield _Part(partial(_check_spec_columns, spec, metadata, current=current), either)
     yield _Part(partial(_check_last_partition_id, metadata))
     for order in objects_at(metadata, "sort-orders", where=HERE):
         yield _Part(partial(_check_order, order, metadata, current=current), _ORDER_REMEDY)
@@ -222,6 +229,10 @@ def _removal(kind: Literal["schema", "spec"], row: Json, *, metadata: Json) -> s
     chosen, use, removal = _REPLACEMENTS[kind]
     first = f"add a {kind} without the fault and {use}, then " if number == metadata.get(chosen) else ""
     return f"{first}remove {kind} {number} ({removal})"
+
+
+def _either(remedy: str, other: Callable[[], str]) -> str:
+    return f"{remedy}, or {other()}"
 
 
 def _check_last_partition_id(metadata: Json) -> None:

@@ -118,7 +118,8 @@ class CatalogStorage(NamedTuple):
 
         Raises OutsideRoots if not, and BadRequest for a location in the directory of restricted reads.
         """
-        if RESTRICTED_READS_DIRECTORY in place_key(location).split("/"):
+        may_be_reserved = RESTRICTED_READS_DIRECTORY in location.lower() or "%" in location  # only these need the key
+        if may_be_reserved and RESTRICTED_READS_DIRECTORY in place_key(location).split("/"):
             raise BadRequest(
                 f"Location {location} is reserved for rewritten files of restricted tables: choose another"
             )
