@@ -579,6 +579,7 @@ def test_schema_and_loader_agree_on_random_files(tmp_path: Path) -> None:
         ),
         ("system: audit, last_days: 2", "days: int", "text is expected, not '2'"),
         ("system: nodes, last_days: days", "days: int", "'last_days' needs a table with the column occurred_at"),
+        ("system: nodes, columns: [id, size]", "days: int", "'columns' has 'size', which is not one of the columns id"),
         (
             "storage: findings, footers: deep",
             "days: int",

@@ -226,18 +226,21 @@ class Kafka:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemTableSource:
-    """A system table of the metalake, with the rows that the run's user may see; `where` are values that columns must
-    have. `last_days` is the parameter with the number of whole days before the run's day, of which rows are read.
+    """A system table of the metalake, with the rows that the run's user may see; `columns` are those to read, without
+    them all. `where` are values that columns must have. `last_days` is the parameter with the number of whole days
+    before the run's day, of which rows are read.
     """
 
     table: str
+    columns: tuple[str, ...] = ()
     where: Mapping[str, str] = field(default_factory=dict)
     last_days: str | None = None
 
     @property
     def schema(self) -> str:
-        """Spark's column list of the table."""
-        return ", ".join(f"`{each.name}` {_SYSTEM_TYPES[each.type]}" for each in SYSTEM_TABLES[self.table].columns)
+        """Spark's list of the columns to read."""
+        types = {each.name: _SYSTEM_TYPES[each.type] for each in SYSTEM_TABLES[self.table].columns}
+        return ", ".join(f"`{name}` {types[name]}" for name in self.columns or types)
 
 
 STORAGE_FINDINGS: Final = "findings"

@@ -24,7 +24,7 @@ from limnos.pipeline.declaration import (
     SystemTableSource,
     TableSource,
 )
-from limnos.pipeline.keys.shared import ENVIRONMENT, FUNCTION, OPTIONS, SQL, TEXT, pairs, require_function
+from limnos.pipeline.keys.shared import COLUMNS, ENVIRONMENT, FUNCTION, OPTIONS, SQL, TEXT, pairs, require_function
 from limnos.pipeline.keys.topics import topic_record
 from limnos.pipeline.node_schemas import Choice, NodeSite, TableName, Text, Values, WholeNumber
 from limnos.pipeline.reader_options import option_problem
@@ -127,10 +127,16 @@ def _system_table(values: Values, site: NodeSite) -> SystemTableSource:
         if name not in texts:
             words = f"'where' has texts that columns must have: '{name}' is not one of the columns {', '.join(texts)}"
             site.notes.add(words, at)
+    columns: tuple[str, ...] = values.get("columns", ())
+    names = [each.name for each in table.columns]
+    for name in columns:
+        if name not in names:
+            raise site.bad(f"'columns' has '{name}', which is not one of the columns {', '.join(names)}")
     last_days = values.get("last_days")
     if last_days is not None and all(each.name != OCCURRED_AT for each in table.columns):
         raise site.bad(f"'last_days' needs a table with the column {OCCURRED_AT}: changes or audit")
-    return SystemTableSource(table=table.name, where=dict(pairs(values.get("where", ()))), last_days=last_days)
+    where = dict(pairs(values.get("where", ())))
+    return SystemTableSource(table=table.name, columns=columns, where=where, last_days=last_days)
 
 
 _COMMENT = RecordKey(
@@ -304,6 +310,11 @@ SOURCE_CASES: Mapping[str, Record] = {
                 ),
                 example="system: effective_access",
                 required=True,
+            ),
+            "columns": RecordKey(
+                value_schema=COLUMNS,
+                description="The columns to read; by default all. Fewer columns need less time and memory.",
+                example="columns: [id, path, owner]",
             ),
             "where": RecordKey(
                 value_schema=OPTIONS,

@@ -27,12 +27,16 @@ _WHOLE_BECAUSE = "a system table is read as it is"
 def system_table_frame(request: SourceReadRequest, kind: SystemTableSource) -> SourceRead:
     """Read a system table at one revision. Raises SourceFailed if the server refuses, or the revision ends."""
     try:
-        frame = request.spark.read.format(SOURCE).option("table", kind.table).load()
+        reader = request.spark.read.format(SOURCE).option("table", kind.table)
+        if kind.columns:
+            conditions = [*kind.where, *([] if kind.last_days is None else [OCCURRED_AT])]
+            reader = reader.option("columns", ",".join(dict.fromkeys((*kind.columns, *conditions))))
+        frame = reader.load()
         for column, value in kind.where.items():
             frame = frame.where(col(column) == value)
         if kind.last_days is not None:
             frame = frame.where(col(OCCURRED_AT) >= lit(_first_moment(request, kind.last_days)))
-        staged = stage(frame)
+        staged = stage(frame.select(*kind.columns) if kind.columns else frame)
     except (PySparkException, Py4JJavaError) as error:
         raise request.failed(f"the system table {kind.table} could not be read: {first_line(error)}") from error
     pin = ReadPin(name=request.source.name, whole_because=_WHOLE_BECAUSE)
