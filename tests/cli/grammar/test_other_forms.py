@@ -18,7 +18,7 @@ from limnos.cli.grammar.other_forms import other_form
         ("server start --host 0.0.0.0 --port 8000", "server start --listen 0.0.0.0:8000"),
         ("psql -h 10.0.0.1 -p 5432", "sql"),
         ("tag -a v1 -m text main.raw.t", "set tag v1 main.raw.t"),
-        ("describe table/trips", "find trips"),
+        pytest.param("describe table/trips", "find trips", marks=pytest.mark.room("search")),
         ("get user/ana", "show user ana"),
         ("delete table/main.raw.t --dry-run", "delete table main.raw.t --dry-run"),
     ],
