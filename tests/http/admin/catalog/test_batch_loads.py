@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from limnos.config.audit import AuditSection
+from limnos.http.admin.catalog.batch_loads import _line
 from limnos.services.iceberg import batch_loads
+from limnos.services.iceberg.batch_loads import LoadedObject
 from limnos.services.request.context import Context
 from tests.http.driver import API, OWN, DriverAnswer, DriverNode, grant
 from tests.http.iceberg import wire
@@ -59,6 +61,14 @@ def lines_of(answer: DriverAnswer) -> list[dict[str, Any]]:
     assert last == {"count": len(lines)}
     assert [each["index"] for each in lines] == list(range(len(lines)))
     return lines
+
+
+def test_metadata_with_line_breaks_is_one_line() -> None:
+    """Metadata that a client has written with line breaks of any system is one line of the answer."""
+    line = _line(LoadedObject(3, "file:/m.json", b'{\r\n"a":\r1,\n"b": "x\\n"}'), "request")
+
+    assert line.splitlines() == [line[:-1]]
+    assert json.loads(line)["metadata"] == {"a": 1, "b": "x\n"}
 
 
 TABLES = (("a", "t"), ("a", "u"), ("b", "c", "deep"), ("a", "gone"), ("a", "none"), ("none", "t"), ("a", "v"), ("a",))

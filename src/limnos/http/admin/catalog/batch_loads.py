@@ -30,6 +30,7 @@ from limnos.services.iceberg.reports import catalog_require
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 
+_LINE_BREAKS = bytes.maketrans(b"\r\n", b"  ")
 _HEADERS = ((b"content-type", b"application/x-ndjson"), NO_STORE)
 
 
@@ -78,7 +79,7 @@ def _line(each: LoadedObject, request_id: str) -> bytes:
         return msgspec.json.encode(fields) + b"\n"
     location = msgspec.json.encode(each.metadata_location)
     # line breaks in JSON are only between its tokens
-    metadata = each.body.replace(b"\n", b" ")
+    metadata = each.body.translate(_LINE_BREAKS)
     return b'{"index":%d,"metadata_location":%b,"metadata":%b}\n' % (each.position, location, metadata)
 
 
