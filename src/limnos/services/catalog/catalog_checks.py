@@ -172,7 +172,9 @@ async def catalog_test(
     check_backend(record.provider, record.properties)
     if kinds.is_source_provider(record.provider):
         SOURCES.of(ctx.services).check(record.provider, record.properties)
-        await SOURCES.of(ctx.services).check_connection(record.provider, record.properties, hops=await next_hops(ctx))
+        await SOURCES.of(ctx.services).check_connection(
+            record.provider, record.properties, catalog=name, hops=await next_hops(ctx)
+        )
     else:
         await _probe_warehouse(ctx, record.properties)
 
@@ -199,7 +201,9 @@ async def catalog_test_edited(ctx: Context, *, metalake: str, name: str, edits: 
     if kinds.is_source_provider(record.provider):
         _refuse_other_address(record, properties, edits=edits)
         SOURCES.of(ctx.services).check(record.provider, properties)
-        await SOURCES.of(ctx.services).check_connection(record.provider, properties, hops=await next_hops(ctx))
+        await SOURCES.of(ctx.services).check_connection(
+            record.provider, properties, catalog=name, hops=await next_hops(ctx)
+        )
         return
     check_edited_backend(record.provider, properties, edited=edits.sets)
     label = await metalake_label(ctx, metalake)

@@ -9,6 +9,7 @@ cached. Decision record 0078.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Final, NamedTuple, NoReturn, TypeVar
 
@@ -24,6 +25,7 @@ from limnos.model.errors import (
     StateUnknown,
     UnsupportedOperation,
 )
+from limnos.services.federation.connector_calls import ConnectorCall
 from limnos.services.request.context import Context
 from limnos.services.request.node_services import OWN_NODE, ComponentKey
 from limnos.services.request.request_scope import RequestScope
@@ -56,8 +58,14 @@ class CatalogSource(NamedTuple):
 
 
 class _OpenConnector(NamedTuple):
+    provider: str
     properties: Mapping[str, str]
     connector: BaseCatalog
+
+    def close(self) -> None:
+        """Close the connections. A failure is logged: whoever closes a connector needs another one, or none."""
+        with suppress(LimnosError):
+            ConnectorCall(self.provider).run(self.connector.close)
 
 
 def catalog_source_of(request_view: RequestView) -> CatalogSource:
@@ -87,7 +95,7 @@ class SourceConnectors:
 
     def check(self, provider: str, properties: Mapping[str, str]) -> None:
         """Raise BadRequest for properties that are invalid or name a source to which the server may not connect."""
-        self._check_source(provider, properties, limits=self.limits)
+        ConnectorCall(provider).run(lambda: self._check_source(provider, properties, limits=self.limits))
 
     async def ask(
         self,
@@ -113,7 +121,8 @@ class SourceConnectors:
             StateUnknown: With `changes`, the source did not respond before the deadline, so the change may still be
                 made.
         """
-        connector = of(self._connector(origin))
+        connector_call = ConnectorCall(origin.provider, str(origin.catalog.name))
+        connector = connector_call.run(lambda: of(self._connector(origin)))
         if connector is None:
             raise UnsupportedOperation(
                 f"Catalog {origin.catalog.name} of provider {origin.provider} has no objects of that kind: choose"
@@ -125,16 +134,19 @@ class SourceConnectors:
                 return question(connector)
 
         try:
-            return await self._shares.run(origin.catalog.id, call)
+            return await self._shares.run(origin.catalog.id, lambda: connector_call.run(call, changes=changes))
         except _SourceTimeout:
-            raise (_unknown_outcome_error() if changes else SourceFailed(_timeout_error().message)) from None
+            raise _late_error(origin.catalog.name, changes=changes) from None
 
-    async def check_connection(self, provider: str, properties: Mapping[str, str], *, hops: tuple[str, ...]) -> None:
-        """Test the connection to a source with a temporary connector. `hops` are as for `ask`. Raises BadRequest for
-        invalid properties, SourceFailed if the source does not respond, UnsupportedOperation if the connector's library
-        is not installed.
+    async def check_connection(
+        self, provider: str, properties: Mapping[str, str], *, catalog: str, hops: tuple[str, ...]
+    ) -> None:
+        """Test the connection to a source with a temporary connector. `catalog` is the name in messages, `hops` are as
+        for `ask`. Raises BadRequest for invalid properties, SourceFailed if the source does not respond,
+        UnsupportedOperation if the connector's library is not installed.
         """
-        connector = self._open_source(provider, properties, limits=self.limits)
+        connector_call = ConnectorCall(provider, catalog)
+        connector = connector_call.run(lambda: self._open_source(provider, properties, limits=self.limits))
 
         def reach() -> None:
             try:
@@ -144,29 +156,31 @@ class SourceConnectors:
                 connector.close()
 
         try:
-            await self._shares.run((provider, "tried"), reach)
-        except _SourceTimeout as error:
-            raise SourceFailed(error.message) from None
+            await self._shares.run((provider, "tried"), lambda: connector_call.run(reach))
+        except _SourceTimeout:
+            raise _late_error(catalog, changes=False) from None
 
     def _connector(self, origin: CatalogSource) -> BaseCatalog:
         connector = self._open.pop(origin.catalog.id, None)
         if connector is not None and connector.properties != origin.properties:
-            connector.connector.close()
+            connector.close()
             connector = None
         if connector is None:
             check_usable(origin.properties)
             connector = _OpenConnector(
-                dict(origin.properties), self._open_source(origin.provider, origin.properties, limits=self.limits)
+                origin.provider,
+                dict(origin.properties),
+                self._open_source(origin.provider, origin.properties, limits=self.limits),
             )
         self._open[origin.catalog.id] = connector  # the end of the dictionary is the most recently used
         if len(self._open) > OPEN_MAX:
-            self._open.pop(next(iter(self._open))).connector.close()
+            self._open.pop(next(iter(self._open))).close()
         return connector.connector
 
     def close(self) -> None:
         """Close the connections to all external systems."""
         while self._open:
-            self._open.popitem()[1].connector.close()
+            self._open.popitem()[1].close()
 
 
 class NoSources(SourceConnectors):
@@ -194,10 +208,13 @@ def _timeout_error() -> LimnosError:
     return _SourceTimeout("The source does not answer in time: try again, or check that system")
 
 
-def _unknown_outcome_error() -> StateUnknown:
-    return StateUnknown(
-        "The source did not answer in time, and may still complete the request: check before you repeat it"
-    )
+def _late_error(catalog: str, *, changes: bool) -> LimnosError:
+    if changes:
+        return StateUnknown(
+            f"Catalog {catalog}: The source did not answer in time, and may still complete the request: check before"
+            " you repeat it"
+        )
+    return SourceFailed(f"Catalog {catalog}: {_timeout_error().message}")
 
 
 async def ask_source(
