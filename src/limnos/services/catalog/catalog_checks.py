@@ -20,7 +20,7 @@ from limnos.names.path import check_catalog_name
 from limnos.services.catalog.catalog_backends import check_backend, check_edited_backend
 from limnos.services.catalog.scan_modes import check_scan_mode
 from limnos.services.federation.sources import SOURCES, next_hops
-from limnos.services.request.catalog_properties import check_unmasked, is_secret
+from limnos.services.request.catalog_properties import check_unmasked, is_secret, mask_passwords
 from limnos.services.request.catalog_storage import WAREHOUSE, check_locations, check_server_location, stated_locations
 from limnos.services.request.catalog_traits import check_nested
 from limnos.services.request.context import Context
@@ -215,13 +215,20 @@ def _refuse_other_address(record: CatalogRecord, properties: Mapping[str, str], 
     """Refuse an edit that would send a stored secret to a new endpoint.
 
     A caller who changes a property with an endpoint must send the secrets again, which proves that the caller knows
-    them. Raises BadRequest otherwise.
+    them. Of a connector of another package, every property may name an endpoint. Raises BadRequest otherwise.
     """
-    moved = sorted(key for key in _ADDRESSES if properties.get(key) != record.properties.get(key))
-    names = sorted(key for key in properties if is_secret(key) and key not in edits.sets)
+    is_further = record.provider.startswith(kinds.FURTHER_PROVIDER)
+    checked = properties.keys() | record.properties.keys() if is_further else _ADDRESSES
+    moved = sorted(key for key in checked if properties.get(key) != record.properties.get(key))
+    names = sorted(
+        key
+        for key, value in properties.items()
+        if key not in edits.sets and (is_secret(key) or (is_further and mask_passwords(value) != value))
+    )
     if moved and names:
+        verb = "may decide" if is_further else "decides"
         raise BadRequest(
-            f"Property {moved[0]} decides which system receives {', '.join(names)}: change both together, and send the"
+            f"Property {moved[0]} {verb} which system receives {', '.join(names)}: change both together, and send the"
             " secret again"
         )
 
