@@ -7,11 +7,25 @@ from limnos.config.settings import Settings
 from limnos.rooms.connectors.sources.registry import check_source, open_source
 from limnos.services.federation.sources import SOURCES, SourceConnectors
 from limnos.services.request.node_services import NodeServices
+from limnos.sources.connectors.further import broken_connectors
 from limnos.sources.connectors.opening import SourceLimits
+from limnos.telemetry.logs import get_logger
+
+log = get_logger("limnos.connectors")
+
+
+def notes(settings: Settings) -> list[str]:
+    """Return notes for `server check` about entry points of connectors that cannot be used."""
+    del settings
+    return [
+        f"the connector {each.name} of another package cannot be used: {each.reason}" for each in broken_connectors()
+    ]
 
 
 def register_sources(services: NodeServices, settings: Settings) -> None:
-    """Register the connectors. None connects before the first request."""
+    """Register the connectors. None connects before the first request. Those that cannot be used are logged."""
+    for each in broken_connectors():
+        log.error("connector cannot be used", provider=each.name, entry_point=each.value, reason=each.reason)
     limits = SourceLimits(settings.sources.allowed_addresses, timeout_s=settings.sources.timeout_s)
     SOURCES.put(services, SourceConnectors(limits, check_source=check_source, open_source=open_source))
 

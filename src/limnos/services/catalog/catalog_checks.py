@@ -29,7 +29,7 @@ from limnos.services.request.named_storages import MetalakeLabel
 from limnos.services.request.property_edits import PropertyEdits
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
-from limnos.sources.connectors.further import further_providers
+from limnos.sources.connectors.further import broken_reason, further_providers
 from limnos.sources.vending import check_credential_issuers
 from limnos.store.objects.setting_names import setting_name_read
 from limnos.store.objects.successors import check_successors
@@ -86,6 +86,8 @@ def catalog_check(
     known = PROVIDERS | further_providers()
     if provider is None or provider not in known:
         what = "needs a provider" if provider is None else f"cannot have the provider {provider}"
+        if provider is not None and (reason := broken_reason(provider)):
+            raise BadRequest(f"Catalog {name} {what}: {reason}")
         raise BadRequest(
             f"Catalog {name} {what}: use one of {', '.join(known)}; Lance tables are in catalogs of lakehouse-generic"
         )

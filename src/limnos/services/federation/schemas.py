@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from limnos.access.actions import Action
 from limnos.model.entities import Node
-from limnos.model.kinds import Kind
+from limnos.model.errors import UnsupportedOperation
+from limnos.model.kinds import FURTHER_PROVIDER, Kind
 from limnos.names.path import Levels
 from limnos.services.federation import source_objects
 from limnos.services.federation.placeholder_nodes import SourceLookup, find_source_object, placeholder_find
@@ -46,7 +47,13 @@ def schemas_visible(request_view: RequestView, parent: Levels = ()) -> source_ob
 
 
 async def schemas_list(ctx: Context, seen: source_objects.VisibleSourceNames) -> list[str]:
-    """List the schemas in the source, and return the names that are visible to the caller."""
+    """List the schemas in the source, and return the names that are visible to the caller.
+
+    Raises UnsupportedOperation for the schemas in a schema of another package's connector: only catalogs of another
+    Iceberg catalog nest, and names that no request could use would be listed.
+    """
+    if seen.path and seen.origin.provider.startswith(FURTHER_PROVIDER):
+        raise UnsupportedOperation(f"Schemas of catalog {seen.origin.catalog.name} contain no schemas")
     return await source_objects.names_in_source(
         ctx, seen, visible=schemas_visible, of=with_schemas, question=lambda catalog: catalog.schema_names(seen.path)
     )

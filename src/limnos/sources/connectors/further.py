@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Connectors of other packages, by the entry point `limnos.connectors`: the name is the provider, the value the class.
 
-A class is imported when a catalog of its provider is created or used.
+All classes are imported when the server starts, so that its log names the entry points that cannot be used.
 """
 
 from __future__ import annotations
@@ -9,38 +9,64 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
+from typing import Final
 
-from limnos.manifests.installed import CONNECTORS, entry_points
+from limnos.manifests.installed import CONNECTORS, BrokenEntry, entry_points
 from limnos.manifests.manifest import load
 from limnos.model.errors import UnsupportedOperation
 from limnos.model.kinds import FURTHER_PROVIDER
 from limnos.sources.connectors.base import Connector
 
+CATALOG_TYPES: Final = MappingProxyType({"RELATIONAL": "RELATIONAL", "STREAM": "STREAM", "MESSAGING": "STREAM"})
+"""The values of `Connector.catalog_type`, each with the stored type of catalogs."""
+
 
 @cache
 def _references() -> Mapping[str, str]:
-    """Return the references of the installed connectors by provider; those with another name than `x-…` do not
-    count.
-    """
-    points = entry_points(CONNECTORS)
-    return MappingProxyType({each.name: each.value for each in points if each.name.startswith(FURTHER_PROVIDER)})
+    """Return the references of the installed connectors by provider, also those with a name that no provider has."""
+    return MappingProxyType({each.name: each.value for each in entry_points(CONNECTORS)})
 
 
 @cache
 def further_connector(provider: str) -> type[Connector]:
-    """Return the class of a provider's connector. Raises UnsupportedOperation if it is not installed, or cannot be
-    imported.
+    """Return the class of a provider's connector. Raises UnsupportedOperation if it is not installed or cannot be used,
+    with the reason.
     """
     reference = _references().get(provider)
     if reference is None:
         raise UnsupportedOperation(f"The connector of provider {provider} is not installed on this server")
+    loaded = _loaded(provider, reference)
+    if isinstance(loaded, str):
+        raise UnsupportedOperation(f"The connector of provider {provider} cannot be used on this server: {loaded}")
+    return loaded
+
+
+def _loaded(provider: str, reference: str) -> type[Connector] | str:
+    """Return the class of an entry point, or the reason why it cannot be used."""
+    if not provider.startswith(FURTHER_PROVIDER):
+        return f"the name of an entry point of {CONNECTORS} begins with {FURTHER_PROVIDER}"
     try:
         connector = load(reference)
-    except Exception as error:
-        raise UnsupportedOperation(f"The connector of provider {provider} cannot be loaded on this server") from error
+    except BaseException as error:  # noqa: BLE001 - a module of another package may even raise SystemExit
+        return f"{reference} cannot be imported: {type(error).__name__}: {error}"
     if not (isinstance(connector, type) and issubclass(connector, Connector)):
-        raise UnsupportedOperation(f"{reference}, of provider {provider}, is no Connector")
+        return f"{reference} is no subclass of limnos.sources.connectors.base.Connector"
+    if connector.catalog_type not in CATALOG_TYPES:
+        return f"catalog_type of {reference} is {connector.catalog_type!r}: use one of {', '.join(CATALOG_TYPES)}"
     return connector
+
+
+def broken_connectors() -> tuple[BrokenEntry, ...]:
+    """Return the entry points of connectors that cannot be used, with the reasons."""
+    loaded = {name: (value, _loaded(name, value)) for name, value in _references().items()}
+    return tuple(
+        BrokenEntry(name, value, reason) for name, (value, reason) in loaded.items() if isinstance(reason, str)
+    )
+
+
+def broken_reason(provider: str) -> str:
+    """Return why an installed connector cannot be used; empty if it can be, or is not installed."""
+    return next((each.reason for each in broken_connectors() if each.name == provider), "")
 
 
 def further_providers() -> dict[str, str]:
@@ -48,7 +74,7 @@ def further_providers() -> dict[str, str]:
     types: dict[str, str] = {}
     for provider in _references():
         try:
-            types[provider] = further_connector(provider).catalog_type
+            types[provider] = CATALOG_TYPES[further_connector(provider).catalog_type]
         except UnsupportedOperation:
             continue
     return types
