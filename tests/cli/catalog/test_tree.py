@@ -134,6 +134,35 @@ def test_describe_refuses_unsupported_kinds(fake: FakeServer, limnos: Run) -> No
 CHILDREN = "/api/limnos/v1/metalakes/lake/catalogs/main/children"
 
 
+@pytest.mark.parametrize("command", [("list", "tables"), ("list", "-r"), ("tree",)])
+@pytest.mark.parametrize("output", ["json", "table"])
+def test_walk_over_all_catalogs_goes_on_after_one_that_does_not_answer(
+    fake: FakeServer, limnos: Run, command: tuple[str, ...], output: str
+) -> None:
+    """The other catalogs are listed; the error names the catalog that did not answer, and the exit code says that the
+    list is not whole. A walk of that catalog alone only fails.
+    """
+    names = ["a", "broken", "main"]
+    catalogs = [
+        {"name": name, "type": "relational", "provider": "x-own", "properties": {}, "audit": {}} for name in names
+    ]
+    fake.on("GET", "/api/metalakes/lake/catalogs?details=true", {"catalogs": catalogs})
+    fake.on("GET", "/api/metalakes/lake/catalogs", {"identifiers": [{"namespace": ["lake"], "name": n} for n in names]})
+    for name in ("a", "main"):
+        children = [{"kind": "table", "name": "t", "path": [name, "raw", "t"]}]
+        fake.on("GET", CHILDREN.replace("main", name) + "?limit=500", {"children": children, "after": None})
+    failure = {"error": {"code": "source-failed", "message": "Catalog broken: The directory cannot be listed"}}
+    fake.on("GET", CHILDREN.replace("main", "broken") + "?limit=500", failure, status=502)
+
+    done = limnos(*command, "--output", output)
+    alone = limnos(*command, "broken", "--output", output)
+
+    assert (done.code, alone.code) == (6, 6)
+    assert done.out.count("raw") + done.out.count("t  (table)") >= 2
+    assert "catalog broken (Catalog broken: The directory cannot be listed)" in done.err
+    assert alone.out == ""
+
+
 @pytest.mark.parametrize("flag", ["--kind", "--only"])
 def test_kind_without_content_selects_what_is_listed(fake: FakeServer, limnos: Run, flag: str) -> None:
     """A table has no content, so that `--kind table` of a list, as `--only table`, lists the tables below the path."""

@@ -67,21 +67,24 @@ def ls(
     if kind not in {None, "metalake", "catalog", "namespace", "job_template"}:
         hint = "'limnos list tags'" if kind == "tag" else "--kind is the kind of PATH: give a catalog or namespace"
         raise UsageError(f"a {kind} has no content to list", hint=hint)
+    below = Walk()
     with common.client() as client:
         if kind == "metalake" or not (long or recursive or only):
             rows = _children(client, path, kind)
         else:
             depth = None if recursive or only else 1
-            below = walk(client, display.parse(path) if path else (), depth=depth)
+            below = walk(client, display.parse(path) if path else (), depth=depth, skips_failures=True)
             rows = _long_rows(client, [each for each in below.objects if only in {None, each.kind}], is_long=long)
             _remark_incomplete(below)
     if long:
         columns = ["rows", "size", "changed_at", "owner", "format", "comment"]
         known = [key for key in columns if any(row.get(key) is not None for row in rows)]
         show_rows(rows, ["name", "kind", *known], output_format=common.output_format)
+        _report_failures(below)
         return
     further = [key for key in ("provider", "comment") if any(row.get(key) for row in rows)]
     show_rows(rows, ["name", "kind", *further], output_format=common.output_format)
+    _report_failures(below)
 
 
 def tree(
@@ -100,15 +103,30 @@ def tree(
     """
     parts = display.parse(path) if path else ()
     with common.client() as client:
-        below = walk(client, parts, depth=depth)
+        below = walk(client, parts, depth=depth, skips_failures=True)
     if common.output_format != "table":
         rows = [{"name": display.render(each.path), "kind": each.kind, "path": each.path} for each in below.objects]
         show_rows(rows, ["name", "kind"], output_format=common.output_format)
+        _report_failures(below)
         return
     print(visible(path or common.metalake))
     for line in tree_lines(below.objects, above=len(parts), is_ascii=drawable("├──", "") == ""):
         print(visible(line))
     _remark_incomplete(below)
+    _report_failures(below)
+
+
+def _report_failures(below: Walk) -> None:
+    """Raise StoppedError if catalogs of a walk could not be read, after the rest is printed: the list is not whole."""
+    if not below.failures:
+        return
+    texts = [f"{name} ({error.message})" for name, error in below.failures.items()]
+    what = "catalog" if len(texts) == 1 else "catalogs"
+    raise StoppedError(
+        f"the list is without all or a part of {what} {', '.join(texts)}",
+        code=next(iter(below.failures.values())).kind,
+        hint="the others are listed; the server's log says more about a source that does not answer",
+    )
 
 
 def _remark_incomplete(below: Walk) -> None:

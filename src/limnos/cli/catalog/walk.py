@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from limnos.client import ClientError, NotFoundError
+from limnos.client import ClientError, DeniedError, NotFoundError, UnauthenticatedError
 from limnos.client.catalog.children import ChildInfo
 from limnos.client.values import Catalog, Parts
 from limnos.names import display
@@ -28,12 +28,43 @@ class Walk:
 
     objects: list[ChildInfo] = field(default_factory=list)
     is_complete: bool = True
+    failures: dict[str, ClientError] = field(default_factory=dict)
+    """The catalogs of which something could not be read, with the first error of each."""
 
 
-def walk(client: Client, path: Sequence[str], *, depth: int | None = None, objects_max: int = OBJECTS_MAX) -> Walk:
-    """Read what is below a catalog or namespace; without a path all catalogs. `depth` limits the levels."""
+def walk(
+    client: Client,
+    path: Sequence[str],
+    *,
+    depth: int | None = None,
+    objects_max: int = OBJECTS_MAX,
+    skips_failures: bool = False,
+) -> Walk:
+    """Read what is below a catalog or namespace; without a path all catalogs. `depth` limits the levels.
+
+    With `skips_failures`, a walk over all catalogs goes on after an error that the server answered for one of them,
+    such as that of a broken external system. Without it, raises that error.
+    """
     done = Walk()
-    _walk_into(client, tuple(path), done=done, depth=depth, objects_max=objects_max)
+    if path or not skips_failures:
+        _walk_into(client, tuple(path), done=done, depth=depth, objects_max=objects_max)
+        return done
+    below = None if depth is None else depth - 1
+    for catalog in children(client, ()):
+        if len(done.objects) >= objects_max:
+            done.is_complete = False
+            break
+        done.objects.append(catalog)
+        if below == 0:
+            continue
+        try:
+            _walk_into(client, catalog.path, done=done, depth=below, objects_max=objects_max)
+        except (UnauthenticatedError, DeniedError):
+            raise
+        except ClientError as error:
+            if not error.status:  # the server itself does not answer
+                raise
+            done.failures[catalog.name] = error
     return done
 
 

@@ -15,7 +15,7 @@ from limnos.client.flow import ClientScope, Flow, Resource, S, call, verb
 from limnos.client.paths import metalake_url, parts_of, schema_object_parts, shaped_parts
 from limnos.client.values import Catalog, Json, Parts, SourceTable
 from limnos.model.kind_table import ONLY_KINDS
-from limnos.model.kinds import REST_PROVIDERS, SOURCE_PROVIDERS, is_source_provider
+from limnos.model.kinds import REST_PROVIDERS, is_source_provider
 
 
 class Identifier(msgspec.Struct):
@@ -37,16 +37,17 @@ def find_schema_content(scope: ClientScope, catalog: str) -> Flow[str]:
     """
     try:
         url = metalake_url(scope.metalake, "catalogs", catalog)
-        provider = (yield from call("GET", url, answer=Catalog, field="catalog")).provider
+        information = yield from call("GET", url, answer=Catalog, field="catalog")
     except (NotFoundError, DeniedError):
         return ""
+    provider = information.provider
     kind = ONLY_KINDS.get(provider or "")
     if kind is not None:
         return kind.word
     # Tables of REST providers are Iceberg tables, like the server's own.
     if provider is None or not is_source_provider(provider) or provider in REST_PROVIDERS:
         return ""
-    return "topic" if SOURCE_PROVIDERS.get(provider) == "STREAM" else "table"
+    return "topic" if information.type.lower() == "messaging" else "table"
 
 
 class Schemas(Resource[S]):
