@@ -6,7 +6,7 @@ are served.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -14,11 +14,11 @@ import deltalake
 import pyarrow as pa
 import pytest
 
-from limnos.model.errors import NotFound, SourceFailed, UnsupportedOperation
+from limnos.model.errors import InvalidTable, NotFound, SourceFailed, UnsupportedOperation
 from limnos.sources.connectors import further
 from limnos.sources.connectors.base import Connector, ReadOnlyTables
 from limnos.sources.connectors.capabilities import SourceSchemaInfo, SourceTableInfo
-from limnos.testing.connector import check_connector
+from limnos.testing.connector import UnreadableTableWarning, check_connector
 from tests.http.conftest import empty_database, fresh  # noqa: F401 - fixtures
 from tests.http.driver import API, node_at
 
@@ -137,9 +137,24 @@ class Wrong(ReadOnlyTables):
     def check_properties(cls, properties: object, *, addresses: object) -> None:
         """Accept everything."""
 
+    def close(self) -> None:
+        """Close once, or fail."""
+        if self.fault == "second close" and "closed" in vars(self):
+            raise RuntimeError("closed")
+        self.closed = True
+
     def schema_names(self, parent: object) -> list[str]:
         """Return two schemas."""
+        if parent and self.fault != "parent":
+            raise NotFound("no", kind="namespace")
+        if self.fault == "no texts":
+            return [1, 2]  # type: ignore[list-item]
         return ["b", "a"] if self.fault == "order" else ["a", "b"]
+
+    def schema_drop(self, schema: object) -> None:
+        """Refuse, or claim a success."""
+        if self.fault != "drop":
+            super().schema_drop(())
 
     def schema_exists(self, schema: tuple[str, ...]) -> bool:
         """Return whether it is one of the two."""
@@ -148,24 +163,50 @@ class Wrong(ReadOnlyTables):
     def schema_load(self, schema: tuple[str, ...]) -> SourceSchemaInfo:
         """Return a schema."""
         if not self.schema_exists(schema):
-            raise (SourceFailed("no") if self.fault == "other error" else NotFound("no", kind="namespace"))
+            kind = "table" if self.fault == "kind" else "namespace"
+            raise (SourceFailed("no") if self.fault == "other error" else NotFound("no", kind=kind))
         return SourceSchemaInfo(None, {})
 
     def table_names(self, schema: tuple[str, ...]) -> list[str]:
         """Return a table."""
         self.schema_load(schema)
-        return [] if self.fault == "no table" else ["t"]
+        return [] if self.fault == "no table" else ["t", "u"] if self.fault.startswith("unreadable") else ["t"]
 
     def table_exists(self, schema: tuple[str, ...], table: str) -> bool:
         """Return whether it is that table."""
-        return table == "t" and self.fault != "denied"
+        if self.fault == "bug" and table == "t":
+            raise KeyError(table)
+        return table in ("t", "u") and self.fault != "denied"
 
     def table_load(self, schema: tuple[str, ...], table: str) -> SourceTableInfo:
         """Return a table."""
+        if table == "u" or self.fault == "all unreadable":
+            raise InvalidTable("The log is damaged")
         if table != "t":
-            raise NotFound("no", kind="table")
+            raise NotFound("no", kind="namespace" if self.fault == "kind of tables" else "table")
         columns = [{"name": "a"}] if self.fault == "no type" else [{"name": "a", "type": "long"}]
-        return SourceTableInfo(comment=None, columns=columns, indexes=[], properties={})
+        info = SourceTableInfo(comment=None, columns=columns, indexes=[], properties={})
+        return info._replace(**SHAPES.get(self.fault, {}))
+
+
+SHAPES: dict[str, dict] = {
+    "wibble": {"columns": [{"name": "a", "type": "wibble"}]},
+    "nested": {"columns": [{"name": "a", "type": {"type": "list", "elementType": {"type": "array"}}}]},
+    "struct": {"columns": [{"name": "a", "type": {"type": "struct", "fields": [{"type": "long"}]}}]},
+    "external": {"columns": [{"name": "a", "type": {"type": "external"}}]},
+    "nullable": {"columns": [{"name": "a", "type": "long", "nullable": "yes"}]},
+    "key": {"columns": [{"name": "a", "type": "long", "required": True}]},
+    "layout": {"layout": {"x": 1}},
+    "strategy": {"layout": {"partitioning": [{"strategy": "by"}]}},
+    "field": {"layout": {"partitioning": [{"strategy": "identity", "fieldName": ["b"]}]}},
+    "fields": {"layout": {"partitioning": [{"strategy": "identity", "fieldName": []}]}},
+    "sort": {"layout": {"sortOrders": [{"column": "a"}]}},
+    "distribution": {"layout": {"distribution": {"strategy": "hash"}}},
+    "comment": {"comment": 5},
+    "index": {"indexes": [{"name": "pk"}]},
+    "properties": {"properties": {"rows": 5}},
+}
+"""Fields of a table with a planted fault each."""
 
 
 @pytest.mark.parametrize(
@@ -177,6 +218,28 @@ class Wrong(ReadOnlyTables):
         ("no table", "the source has no table"),
         ("denied", "denies the listed table"),
         ("no type", "has no name or no type"),
+        ("second close", "the second close() raises an unexpected RuntimeError: closed"),
+        ("parent", "it ignores its parent"),
+        ("no texts", "and not a list of texts"),
+        ("drop", "schema_drop of a missing schema succeeds"),
+        ("kind", "loading the missing schema 'no_such_name_7f3a' raises NotFound of kind 'table'"),
+        ("kind of tables", "raises NotFound of kind 'namespace': kind is 'table' there"),
+        ("bug", "table_exists(('b',), 't') raises an unexpected KeyError: 't'"),
+        ("wibble", "the type of column a of table a.t is 'wibble', which Gravitino lacks"),
+        ("nested", "the type of elementType in column a of table a.t is {'type': 'array'}"),
+        ("struct", "a field in column a of table a.t has no name or no type"),
+        ("external", "the type external of column a of table a.t has no catalogString"),
+        ("nullable", "nullable of column a of table a.t is 'yes'"),
+        ("key", "has the keys required"),
+        ("layout", "the layout of table a.t is {'x': 1}"),
+        ("strategy", "partitioning of table a.t has {'strategy': 'by'}"),
+        ("field", "partitioning of table a.t names ['b']"),
+        ("fields", "partitioning of table a.t names []"),
+        ("sort", "a sort order of table a.t lacks"),
+        ("distribution", "the distribution of table a.t lacks"),
+        ("comment", "the comment of table a.t is 5"),
+        ("index", "an index of table a.t lacks"),
+        ("properties", "properties of table a.t are not texts"),
     ],
 )
 def test_the_suite_finds_planted_faults(fault: str, words: str) -> None:
@@ -187,6 +250,51 @@ def test_the_suite_finds_planted_faults(fault: str, words: str) -> None:
 
     assert any(words in problem for problem in problems), problems
     assert check_connector(Wrong, {}) == ["check_properties accepts a catalog without properties"]
+
+
+def test_a_source_with_an_unreadable_table_passes() -> None:
+    """A table that raises InvalidTable is named by a warning. A source needs one that does not."""
+    kind = type("Planted", (Wrong,), {"fault": "unreadable"})
+    none = type("Planted", (Wrong,), {"fault": "all unreadable"})
+
+    with pytest.warns(UnreadableTableWarning) as notes:
+        problems = check_connector(kind, {})
+    with pytest.warns(UnreadableTableWarning):
+        alone = check_connector(none, {})
+
+    assert problems == ["check_properties accepts a catalog without properties"]
+    assert [str(each.message) for each in notes] == [
+        f"table {schema}.u cannot be read: The log is damaged" for schema in ("a", "b")
+    ]
+    assert "the source has no table that can be read" in alone[-1]
+
+
+class FailingConnector(Wrong):
+    """A connector whose constructor or check of properties fails."""
+
+    def __init__(self, properties: Mapping[str, str], *, timeout_s: float) -> None:
+        super().__init__(properties, timeout_s=timeout_s)
+        raise SystemExit(3)
+
+
+class UncheckedConnector(Wrong):
+    """A connector whose check of properties fails."""
+
+    @classmethod
+    def check_properties(cls, properties: object, *, addresses: object) -> None:
+        """Fail."""
+        raise TypeError("no")
+
+
+def test_the_suite_raises_no_exception_of_the_connector() -> None:
+    """An exception of the constructor or of check_properties is a problem that names the call."""
+    constructed, checked = check_connector(FailingConnector, {}), check_connector(UncheckedConnector, {})
+
+    assert constructed[-1] == "the constructor raises an unexpected SystemExit: 3"
+    assert checked == [
+        "check_properties of the given properties raises an unexpected TypeError: no",
+        "check_properties of no properties raises an unexpected TypeError: no",
+    ]
 
 
 def test_a_connector_without_a_check_of_properties_serves_no_catalog() -> None:
