@@ -34,7 +34,7 @@ _FORMAT_ADVICE: Final = {
 _FORMAT_DESCRIPTIONS: Final = {
     ICEBERG: "Iceberg tables, which are created over Iceberg REST",
     LANCE: "Lance tables, which are created over Lance REST",
-    SOURCE: "tables of another system, which are created there or over Gravitino REST",
+    SOURCE: "tables of another system, which are served over Gravitino REST",
 }
 
 
@@ -171,8 +171,8 @@ def refuse_create(request_view: RequestView) -> None:
         raise _external_catalog_error(request_view)
     if traits.is_sourced:
         raise UnsupportedOperation(
-            f"Catalog {request_view.catalog.name} connects to another system, whose schemas and tables are created"
-            " there or over Gravitino REST: choose another catalog for this"
+            f"Catalog {request_view.catalog.name} connects to another system, whose schemas and tables are served"
+            " over Gravitino REST: choose another catalog for this"
         )
     if traits.shows_directory:
         raise UnsupportedOperation(
