@@ -35,6 +35,7 @@ from limnos.services.identity.access_subtrees import SubtreeFacts
 from limnos.services.identity.explain import scope_of
 from limnos.services.identity.grants import (
     PrivilegeRequest,
+    check_opposite,
     check_privilege_requests,
     grant_scope,
     roles_decide,
@@ -45,6 +46,7 @@ from limnos.services.identity.presets.access_presets import (
     PresetRequest,
     preset_decide,
     preset_scope,
+    require_own_role,
     revoked_grants,
 )
 from limnos.services.request.context import Context
@@ -53,7 +55,7 @@ from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.store.ancestry import Ancestry
 from limnos.store.identity.access_facts import RuleRow, UserRange, UserRow, users_read
-from limnos.store.identity.roles import role_part_read
+from limnos.store.identity.roles import role_holding_read, role_part_read
 from limnos.view.cache_miss import for_each
 
 USERS_MAX: Final = 20_000
@@ -217,12 +219,20 @@ async def rules_consequence(ctx: Context, question: RulesQuestion) -> Consequenc
         scope, read, work=facts_read, identity=lambda decided: ([link.id for link in decided.chain], decided.role.id)
     )
     changed_id = change.chain[0].id
+    if question.grants_them:
+        _check_opposite(facts, change.role, grants=change.grants)
     own = facts.rules.get(changed_id, [])
     after = _rules_after(own, change.role, grants=change.grants, grants_them=question.grants_them)
     consequence = await _compare_levels(
         facts, users, changed_rules={changed_id: after} if after != own else {}, is_enforced=change.is_enforced
     )
     return await _hide_names(ctx, scope, consequence=consequence, users=users)
+
+
+def _check_opposite(facts: SubtreeFacts, role: RoleEntity, *, grants: tuple[Grant, ...]) -> None:
+    """Raise IllegalPrivilege, as the change would, if a role has the opposite of grants on an object."""
+    own = [row for row in facts.rules.get(grants[0].object_id, ()) if row.role_id == role.id] if grants else []
+    check_opposite(role, grants=grants, stored_privileges={row.privilege: row.allowed for row in own})
 
 
 def _rules_after(
@@ -275,7 +285,7 @@ async def roles_consequence(ctx: Context, question: RolesQuestion) -> Consequenc
 
 
 async def preset_consequence(ctx: Context, request: PresetRequest) -> Consequence:
-    """Return the consequence of granting or revoking a preset. Raises as `preset_change`, except InUse."""
+    """Return the consequence of granting or revoking a preset. Raises as `preset_change`."""
 
     def read(request_view: RequestView) -> _PresetPreview:
         return _PresetPreview(preset_decide(request_view, request)[0], request_view.rules.access_enabled)
@@ -295,6 +305,9 @@ async def preset_consequence(ctx: Context, request: PresetRequest) -> Consequenc
         )
         if principal is not None:
             users.change({role.id}, gives=True, group=principal.name if principal.kind is Kind.GROUP else None)
+        if principal is not None and command.role is not None and command.grants_them:
+            has_role, has_others = await ctx.look_up(partial(role_holding_read, role.id, principal.id))
+            require_own_role(role, principal, has_role=has_role, has_others=has_others)
         grants, nodes, goes_on = await ctx.look_up(partial(role_part_read, role.id, 0))
         return facts, users, RoleWithRules(role, grants, nodes, in_parts=goes_on)
 
@@ -313,6 +326,8 @@ async def preset_consequence(ctx: Context, request: PresetRequest) -> Consequenc
         changed = revoked_grants(changed, stored_privileges=stored_privileges, rules=rules)
     after: dict[int, list[RuleRow]] = {}
     for each in changed:
+        if command.grants_them:
+            _check_opposite(facts, rules.role, grants=(each,))
         own = after.get(each.object_id, facts.rules.get(each.object_id, []))
         after[each.object_id] = _rules_after(own, rules.role, grants=(each,), grants_them=command.grants_them)
     consequence = await _compare_levels(facts, users, changed_rules=after, is_enforced=preview.is_enforced)

@@ -7,7 +7,7 @@ a catalog.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import NamedTuple, TypeVar
 
@@ -272,7 +272,14 @@ def refuse_opposite(tx: Tx, role: RoleEntity, *, grants: tuple[Grant, ...]) -> N
 
     Reads only the role's grants on that object. Raises IllegalPrivilege.
     """
-    stored_privileges = tx.roles.privileges_on(role, grants[0].object_id)
+    check_opposite(role, grants=grants, stored_privileges=tx.roles.privileges_on(role, grants[0].object_id))
+
+
+def check_opposite(role: RoleEntity, *, grants: Iterable[Grant], stored_privileges: Mapping[int, bool]) -> None:
+    """Raise IllegalPrivilege if a role has the opposite of one of some grants on an object.
+
+    `stored_privileges` are the codes of its privileges there, each with whether it is allowed.
+    """
     for grant in grants:
         if stored_privileges.get(grant.privilege, grant.allowed) != grant.allowed:
             word = "denied" if grant.allowed else "allowed"

@@ -257,6 +257,13 @@ def role_part_read(role_id: int, after: int) -> Load[tuple[tuple[Grant, ...], An
     return tuple(_grant_of(row) for row in rows), ancestry_of(results), goes_on
 
 
+def role_holding_read(role_id: int, principal_id: int) -> Load[tuple[bool, bool]]:
+    """Read whether a user or group has a role directly, and whether others have it."""
+    own = yield ROLES_OF, {"id": principal_id}
+    others = yield OTHER_HOLDER, {"role": role_id, "principal": principal_id}
+    return any(row[0] == role_id for row in own), bool(others)
+
+
 def role_objects_read(role_id: int) -> Load[Ancestry]:
     """Read the ancestry of the live objects on which a role has grants or denials."""
     rows = yield OBJECTS, {"id": role_id}

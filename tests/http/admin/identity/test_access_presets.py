@@ -125,9 +125,11 @@ def test_own_role_that_others_hold_is_refused(lake: DriverNode) -> None:
     lake.done("POST", PRESETS, {**READER, "user": "ana"})
     lake.done("PUT", f"{API}/lake/permissions/users/ben/grant", {"roleNames": ["user:ana"]})
 
-    refused = lake.post(PRESETS, {**READER, "path": ["main", "raw", "u"], "user": "ana"})
+    request = {**READER, "path": ["main", "raw", "u"], "user": "ana"}
+    preview, refused = (lake.post(url, request) for url in (f"{ACCESS}/what-if", PRESETS))
 
-    assert refused.status == 409
+    assert preview.status == refused.status == 409
+    assert preview.json()["error"]["message"] == refused.json()["error"]["message"]
     assert "others have it, too" in refused.json()["error"]["message"]
     assert not may(lake, "table_read", ["main", "raw", "u"], "ben")
 
@@ -135,7 +137,7 @@ def test_own_role_that_others_hold_is_refused(lake: DriverNode) -> None:
 @pytest.mark.parametrize("kind", ["user", "group"])
 def test_role_of_a_former_holder_is_not_given_to_the_next_one_of_the_name(lake: DriverNode, kind: str) -> None:
     """After a user or group was removed, and one of the same name was made, a preset does not give them the grants of
-    the former one; it is refused until the role is deleted.
+    the former one; it is refused until the role is deleted, and so is its preview.
     """
     lake.done("POST", f"{API}/lake/{kind}s", {"name": "zoe"})
     lake.done("POST", PRESETS, {**READER, "preset": "admin", "kind": "namespace", "path": ["main", "raw"], kind: "zoe"})
@@ -143,11 +145,12 @@ def test_role_of_a_former_holder_is_not_given_to_the_next_one_of_the_name(lake: 
     lake.done("POST", f"{API}/lake/{kind}s", {"name": "zoe"})
     request = {**READER, "path": ["main", "other", "t"], kind: "zoe"}
 
-    refused = lake.post(PRESETS, request)
+    preview, refused = (lake.post(url, request) for url in (f"{ACCESS}/what-if", PRESETS))
     lake.done("DELETE", f"{API}/lake/roles/{kind}:zoe")
     answer = lake.done("POST", PRESETS, request)
 
-    assert refused.status == 409
+    assert preview.status == refused.status == 409
+    assert preview.json()["error"]["message"] == refused.json()["error"]["message"]
     assert f"{kind} zoe does not have it" in refused.json()["error"]["message"]
     assert answer["created"]
     assert words(answer) == ["SELECT_TABLE on main.other.t", "USE_SCHEMA on main.other", "USE_CATALOG on main"]
@@ -274,6 +277,23 @@ def test_revoked_preset_of_a_catalog_leaves_nothing(lake: DriverNode) -> None:
     lake.done("POST", PRESETS, {"change": "revoke", **body})
 
     assert lake.done("GET", f"{API}/lake/roles/user:ana")["role"]["securableObjects"] == []
+
+
+def test_preview_shows_the_refusal_of_a_denied_privilege(lake: DriverNode) -> None:
+    """A role that denies a privilege is not granted it, and both previews of the change say so."""
+    lake.done("POST", f"{API}/lake/roles", {"name": "r", "properties": {}, "securableObjects": []})
+    denial = {"privileges": [{"name": "SELECT_TABLE", "condition": "DENY"}]}
+    lake.done("PUT", f"{API}/lake/permissions/roles/r/table/main.raw.t/grant", denial)
+
+    on = {"kind": "table", "path": ["main", "raw", "t"]}
+    rules = {**on, "role": "r", "privileges": [{"name": "SELECT_TABLE", "condition": "ALLOW"}], "change": "grant"}
+    answers = [lake.post(f"{ACCESS}/what-if", body) for body in ({**READER, **on, "role": "r"}, rules)]
+    refused = lake.post(PRESETS, {**READER, **on, "role": "r"})
+
+    assert [each.status for each in (*answers, refused)] == [400, 400, 400]
+    assert {each.json()["error"]["message"] for each in (*answers, refused)} == {
+        "Role r has SELECT_TABLE denied on this object: revoke that first"
+    }
 
 
 def test_preview_counts_users_of_a_role_without_grants(lake: DriverNode) -> None:

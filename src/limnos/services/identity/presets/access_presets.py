@@ -283,23 +283,11 @@ def _grant(tx: Tx, command: PresetChange) -> PresetOutcome:
     principal = command.principal
     if principal is not None:
         principal = tx.principals.by_id(principal.id) or tx.stale()
-        if tx.roles.is_held_by_others(role, principal):
-            raise InUse(
-                f"Role {escape_percent(role.name)} is not {principal.kind.word} {escape_percent(principal.name)}'s own:"
-                " others have it, too. Grant the preset to another role, and that role to the"
-                f" {principal.kind.word}",
-                kind="role",
-            )
+        has_others = tx.roles.is_held_by_others(role, principal)
         has_role = is_created or role.name in tx.roles.held_by(principal)
-        if command.is_assigned and not has_role:
+        if command.is_assigned and not has_role and not has_others:
             tx.stale()
-        if not has_role:  # also one without grants: it may be excepted from restrictions, or regain those in the trash
-            raise InUse(
-                f"Role {escape_percent(role.name)} exists, and {principal.kind.word} {escape_percent(principal.name)}"
-                f" does not have it: it may be of a former {principal.kind.word} of this name, with its grants. Delete"
-                " the role, or assign it first if all that it has is meant",
-                kind="role",
-            )
+        require_own_role(role, principal, has_role=has_role, has_others=has_others)
     changed: list[Grant] = []
     unchanged = list(command.kept)
     for grants in _by_object(command.grants):
@@ -315,6 +303,26 @@ def _grant(tx: Tx, command: PresetChange) -> PresetOutcome:
     return PresetOutcome(
         role=role.name, is_created=is_created, changed=tuple(changed), unchanged=tuple(unchanged), chain=command.chain
     )
+
+
+def require_own_role(role: RoleEntity, principal: Principal, *, has_role: bool, has_others: bool) -> None:
+    """Raise InUse for a role that is not the own one of a user or group: others have it, or the user or group has not.
+
+    So is one without grants: it may be excepted from restrictions, or regain those in the trash.
+    """
+    if has_others:
+        raise InUse(
+            f"Role {escape_percent(role.name)} is not {principal.kind.word} {escape_percent(principal.name)}'s own:"
+            f" others have it, too. Grant the preset to another role, and that role to the {principal.kind.word}",
+            kind="role",
+        )
+    if not has_role:
+        raise InUse(
+            f"Role {escape_percent(role.name)} exists, and {principal.kind.word} {escape_percent(principal.name)}"
+            f" does not have it: it may be of a former {principal.kind.word} of this name, with its grants. Delete"
+            " the role, or assign it first if all that it has is meant",
+            kind="role",
+        )
 
 
 def _revoke(tx: Tx, command: PresetChange) -> PresetOutcome:
