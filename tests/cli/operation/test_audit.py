@@ -198,3 +198,39 @@ def test_records_since_yesterday_are_requested_by_the_day(fake: FakeServer, limn
     done = limnos("audit", "--since", "yesterday")
 
     assert (done.code, fake.calls) == (0, [f"GET {AUDIT.removesuffix('limit=51')}since={day}&limit=51"])
+
+
+def test_grants_on_containers_count_for_an_object(fake: FakeServer, limnos: Run) -> None:
+    """The grants of a path have those on its metalake, catalog and namespace, but not those on other objects, and none
+    that only lets objects be created. A note says how many they are.
+    """
+
+    def grant(number: int, kind: str, *, path: str, detail: str) -> dict[str, object]:
+        about = {"id": number, "kind": kind, "path": path}
+        at = f"2026-11-28T12:00:0{number}Z"
+        return {"id": number, "at": at, "outcome": "done", "change": "grant", "object": about, "detail": detail}
+
+    own = grant(1, "table", path="main.raw.t", detail="role a: allow SELECT_TABLE on table main.raw.t")
+    lines = [
+        own,
+        grant(2, "metalake", path="lake", detail="role b: allow CREATE_CATALOG on metalake lake"),
+        grant(3, "metalake", path="lake", detail="role c: allow USE_CATALOG on metalake lake"),
+        grant(
+            4,
+            "catalog",
+            path="main",
+            detail="role d: allow CREATE_SCHEMA on catalog main, allow SELECT_TABLE on catalog main",
+        ),
+        grant(5, "namespace", path="main.raw", detail="role e: deny SELECT_TABLE on namespace main.raw"),
+        grant(6, "namespace", path="main.other", detail="role f: allow SELECT_TABLE on namespace main.other"),
+        grant(7, "user", path="main", detail="role g"),
+    ]
+    page = {"next": None, "more": False}
+    fake.on("GET", f"{AUDIT.partition('?')[0]}?path=main.raw.t&action=grant&limit=51", {"lines": [own], **page})
+    fake.on("GET", f"{AUDIT.partition('?')[0]}?action=grant&limit=1000", {"lines": lines, **page})
+    fake.on("GET", "/api/limnos/v1/metalakes/lake/search?q=t&limit=50", {"hits": [], "more": False})
+
+    done = limnos("audit", "--path", "main.raw.t", "--action", "grant", "--output", "table", "--columns", "receiver")
+
+    assert [line.strip() for line in done.out.splitlines()[1:]] == ["role e", "role d", "role c", "role a"]
+    assert "note: 3 of them are on objects above main.raw.t, and count for it" in done.err

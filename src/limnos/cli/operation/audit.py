@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -37,6 +37,10 @@ _ROLE = re.compile(
 )
 """The detail of a grant: the role and its privileges. Records of earlier releases have the role at the end."""
 _PRIVILEGE = re.compile(r"(?:no longer )?(?:allow |(deny ))([A-Z_]+) on .+")
+_ABOVE = frozenset({"grant", "revoke", "access", "privilege_grant"})
+"""Actions on an object that count for all objects below it."""
+_SCANNED = 5_000
+"""The number of newest records among which those about containers are searched."""
 _GRANT_FIRST = ("at", "receiver", "privileges", "path", "user", "change")
 _DAYS_MAX = 36_500
 _AGO = re.compile(r"([0-9]{1,6})([smhd])")
@@ -70,7 +74,7 @@ def audit(
         Only actions of this user.
     what
         Only actions on this path, as it was at the time, and below it: `main.raw`. Grants and restrictions count, and a
-        rename of the object that is there now.
+        rename of the object that is there now. With `--action grant`, grants on the objects above it count, too.
     id
         Only actions on the object with this id, under all of its names.
     since
@@ -108,13 +112,17 @@ def audit(
         if len(newest) > limit:
             newest, page = _lines(client, expected, limit=limit + 1 + _LATE)
         moves = _moves_into(client, what, expected=expected) if what is not None and id is None else []
+        above = _grants_above(client, what, expected=expected) if what is not None and action in _ABOVE else []
     known = {line.id for line in newest}
-    newest += [line for line in moves if line.id not in known]
+    newest += [line for line in (*moves, *above) if line.id not in known]
     newest.sort(key=lambda line: line.at, reverse=True)  # refusals are recorded before changes
     if moves and common.output_format == "table":
         former = moves[0].object
         print(f"note: it had other names: 'limnos audit --id {former.id if former else 0}' has all", file=sys.stderr)
     if common.output_format == "table":
+        if above:
+            are = "1 of them is" if len(above) == 1 else f"{len(above)} of them are"
+            print(f"note: {are} on objects above {what}, and count for it", file=sys.stderr)
         for note in _notes(page, who=who, action=action):
             print(f"note: {note}", file=sys.stderr)
     if len(newest) > limit:
@@ -233,6 +241,29 @@ def _moves_into(client: Client, path: str, *, expected: dict[str, object]) -> li
     except (ClientError, InvalidName):
         return []
     return moves
+
+
+def _grants_above(client: Client, path: str, *, expected: dict[str, object]) -> list[AuditLine]:
+    """Return the records of grants on the metalake and on the containers of a path, among the newest records. Grants of
+    nothing but the creation of objects are left out, since they give no access to what exists.
+    """
+    try:
+        parts = display.parse(path)
+    except InvalidName:
+        return []
+    containers = {display.render(parts[:length]) for length in range(1, len(parts))}
+    lines, _ = _lines(client, {**expected, "path": None}, limit=_SCANNED)
+    return [line for line in lines if _is_above(line, containers)]
+
+
+def _is_above(line: AuditLine, containers: Container[str]) -> bool:
+    about = line.object
+    if about is None or line.change not in {"grant", "revoke"}:
+        return False
+    privileges = [each.removeprefix("deny ") for each in _grant_of(line)["privileges"].split(", ")]
+    is_about_content = not all(each.startswith("CREATE_") for each in privileges)
+    is_container = about.kind == "metalake" or (about.kind in {"catalog", "namespace"} and about.path in containers)
+    return is_container and is_about_content
 
 
 def _row(line: AuditLine, output_format: Format) -> dict[str, object]:
