@@ -183,6 +183,44 @@ def test_tables_here_are_read_by_one_request(fake: FakeServer, limnos: Run, sour
     ]
 
 
+@pytest.mark.parametrize("step", ["--plan", "--check", "--cut-over=mark", ""])
+def test_table_that_was_renamed_here_does_not_come_again(
+    fake: FakeServer, limnos: Run, source: FakeServer, step: str
+) -> None:
+    """A table that came before, and whose namespace was renamed here since, is named with its path here in each step.
+    It is registered no second time; where the source went on, the line says what to do.
+    """
+    tables(
+        source,
+        moved=table("s3://b/moved"),
+        late=table("s3://b/late", file="m2", log=("m1",)),
+        twin=table("s3://b/twin", uuid="u"),
+        fresh=table("s3://b/fresh"),
+    )
+    there = {"moved": table("s3://b/moved"), "late": table("s3://b/late"), "twin": table("s3://b/twin", uuid="v")}
+    fake.on("GET", f"{MINE}/namespaces?{PAGES}", {"namespaces": [["z"]]})
+    fake.on("GET", f"{MINE}/namespaces/z/tables?{PAGES}", {"identifiers": [{"name": name} for name in there]})
+    for name, answer in there.items():
+        fake.on("GET", f"{MINE}/namespaces/z/tables/{name}?snapshots=refs", answer)
+    fake.on("GET", f"{MINE}/namespaces/a", {"properties": {"team": "x"}})
+    fake.on("GET", f"{MINE}/namespaces/a/tables?{PAGES}", {"identifiers": []})
+    fake.default = None
+    fake_bulk(fake, 2)
+    with here(fake):
+        done = limnos("migrate", "from", "iceberg-rest", source.uri, "--to", "main", *step.split())
+
+    lines = {".".join(each["path"]): each for line in done.out.splitlines()[:-1] if (each := json.loads(line))}
+    assert done.code == 1
+    assert (lines["a.moved"]["state"], lines["a.moved"]["text"]) == ("renamed-here", "is z.moved in the target")
+    assert lines["a.late"]["state"] == "behind"
+    assert lines["a.late"]["text"].endswith(": rename it there to a.late, and run again")
+    assert {"a.twin", "a.fresh"}.isdisjoint(lines) or {lines["a.twin"]["state"], lines["a.fresh"]["state"]} == {
+        "missing"
+    }
+    sent = [line for each in fake.asked if each.method == "POST" for line in each.body.splitlines()]  # type: ignore[attr-defined]
+    assert not any(name in str(line) for line in sent for name in ("moved", "late"))
+
+
 def fake_bulk(fake: FakeServer, count: int) -> None:
     """Answer a bulk request for any job."""
     lines = [json.dumps({"index": number, "outcome": "made"}) for number in range(count)]

@@ -19,7 +19,7 @@ from limnos.cli.failures import StoppedError, UsageError
 from limnos.cli.migration.bulk import send_part
 from limnos.cli.migration.directory import TableDirectory
 from limnos.cli.migration.governance import LEFT_OUT, GravitinoAccess
-from limnos.cli.migration.moves import SAME_ACCESS, Item, Line, Move, encode_item, new_job
+from limnos.cli.migration.moves import RENAMED, SAME_ACCESS, Item, Line, Move, encode_item, new_job
 from limnos.cli.migration.states import Name, ObjectError, TableState
 from limnos.cli.output import visible
 from limnos.client.activity.bulk import cut_into_parts
@@ -39,7 +39,7 @@ _QUIET: Final = frozenset(
     {"same", "new", "changed", "new-namespace", "changed-namespace", "new-view", "cut-over", SAME_ACCESS, *_ACCESS}
 )
 """Words of objects about which nothing needs to be done."""
-_FINE: Final = _QUIET | {"view", "marked", "case-twin", "ahead", LEFT_OUT}
+_FINE: Final = _QUIET | {"view", "marked", "case-twin", "ahead", LEFT_OUT, RENAMED}
 """Words that do not make the command fail."""
 SourceToken = Annotated[
     str | None,

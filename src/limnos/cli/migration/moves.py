@@ -14,8 +14,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -48,6 +49,8 @@ class Line(NamedTuple):
     text: str = ""
 
 
+RENAMED: Final = "renamed-here"
+"""The word of a table that came before and has another path in the target by now."""
 SAME_ACCESS: Final = "same-access"
 """The word of a user, right, tag or owner that the target has already."""
 
@@ -62,6 +65,7 @@ class Item(NamedTuple):
     """What a plan says of the change; empty for a change that is only counted."""
 
 
+T = TypeVar("T")
 Printer = Callable[[Line], None]
 
 
@@ -144,6 +148,7 @@ class Move:
         self.counts: Counter[str] = Counter()
         self.locations = Locations()
         self.twins: dict[tuple[str, ...], Name] = {}
+        self._renamed: dict[str, tuple[Name, TableState]] | None = None
 
     def run(self, *, plans: bool = False) -> None:
         """Bring what is new or has changed; with `plans` only say what would come."""
@@ -178,7 +183,7 @@ class Move:
         for namespace in self.source.namespaces():
             if self._is_wanted(namespace):
                 for path, source, target in self._states(namespace):
-                    self._say(_compared(path, source, target=target))
+                    self._say(self._renamed_line(path, source, target=target) or _compared(path, source, target=target))
 
     def cut_over(self, *, to: str, renames: bool) -> None:
         """Make the target the only catalog of each table that both sides agree on: mark it in the source, bring the
@@ -265,6 +270,9 @@ class Move:
             if other is not None:
                 self._say(Line(path, "same-place", f"has the location of {display.render(other)}: {source.location}"))
                 continue
+            if (line := self._renamed_line(path, source, target=target)) is not None:
+                self._say(line)
+                continue
             if target is not None and relation(source, target) != "behind":
                 self._say(_compared(path, source, target=target))
                 continue
@@ -303,6 +311,45 @@ class Move:
             for some in _chunks(names, CHUNK):
                 known = self.target.states([(*namespace, each) for each in some if each in target_names])
                 yield from pool.map(load, some)
+
+    def _renamed_line(
+        self, path: Name, source: TableState | ObjectError, *, target: TableState | ObjectError | None
+    ) -> Line | None:
+        """Return what is said of a table that the target has under another path; None for other tables.
+
+        Its files have a table there, so that it is not registered again.
+        """
+        if target is not None or isinstance(source, ObjectError):
+            return None
+        if self._renamed is None:
+            self._renamed = self._tables_of_target_alone()
+        other_path, other = self._renamed.get(source.location, ((), None))
+        if other is None or other.uuid != source.uuid:
+            return None
+        where = f"is {display.render(other_path)} in the target"
+        line = _compared(path, source, target=other)
+        if line.word in {"same", "ahead"}:
+            return Line(path, RENAMED, where)
+        return Line(path, line.word, f"{where}; {line.text}: rename it there to {display.render(path)}, and run again")
+
+    def _tables_of_target_alone(self) -> dict[str, tuple[Name, TableState]]:
+        """Return the tables of the target whose paths the source does not have, by their locations."""
+        paths: list[Name] = []
+        for namespace in _or_none(lambda: list(self.target.catalog.namespaces())):
+            own = set(_or_none(partial(_names, self.source, namespace)))
+            paths += [
+                (*namespace, name)
+                for name in _or_none(partial(_names, self.target.catalog, namespace))
+                if name not in own
+            ]
+
+        def load(path: Name) -> tuple[Name, TableState | ObjectError]:
+            return path, _try(lambda: self.target.catalog.table(path))
+
+        build_struct_types()
+        with ThreadPoolExecutor(READERS) as pool:
+            loaded = [each for some in _chunks(paths, CHUNK) for each in pool.map(load, some)]
+        return {state.location: (path, state) for path, state in loaded if isinstance(state, TableState)}
 
     def _send(self, items: Sequence[Item], *, plans: bool) -> None:
         if plans:
@@ -349,7 +396,7 @@ class Move:
         renames: bool,
     ) -> Line:
         if isinstance(source, ObjectError) or isinstance(target, ObjectError) or target is None:
-            return _compared(path, source, target=target)
+            return self._renamed_line(path, source, target=target) or _compared(path, source, target=target)
         if source.is_renamed and relation(source, target) in ("same", "ahead"):
             return Line(path, "cut-over")
         if source.is_renamed or relation(source, target) not in ("same", "behind"):
@@ -422,14 +469,18 @@ def _try(load: Callable[[], TableState]) -> TableState | ObjectError:
         return error
 
 
-def _or_none(names: Callable[[], list[str]]) -> list[str]:
+def _names(catalog: Source | RestCatalog, namespace: Name) -> list[str]:
+    return list(catalog.tables(namespace))
+
+
+def _or_none(names: Callable[[], list[T]]) -> list[T]:
     try:
         return names()
     except ObjectError:
         return []
 
 
-def _chunks(items: Iterable[str] | Iterable[Item], size: int) -> Iterator[list]:  # type: ignore[type-arg]
+def _chunks(items: Iterable[str] | Iterable[Item] | Iterable[Name], size: int) -> Iterator[list]:  # type: ignore[type-arg]
     rest = iter(items)
     while some := list(islice(rest, size)):
         yield some
