@@ -150,6 +150,7 @@ pipeline show = RUN
 pipeline cancel = RUN
 pipeline findings = PIPELINE --rule --step --state --limit
 pipeline drop = PIPELINE --yes
+pipeline create = FILE --catalog
 pipeline check = FILE --env --offline --helper
 pipeline plan = FILE --env --select --exclude --master --connect --helper
 pipeline schema =

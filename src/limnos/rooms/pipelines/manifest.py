@@ -85,6 +85,7 @@ MANIFEST: Final = Manifest(
             summary="Pipelines and their runs.",
             code="limnos.rooms.pipelines.cli.pipelines:app",
             group=(
+                "create",
                 "check",
                 "watch",
                 "plan",
@@ -108,7 +109,7 @@ MANIFEST: Final = Manifest(
                 "shipped",
                 "drop",
             ),
-            aliases=(("pipeline delete", "pipeline drop"),),
+            aliases=(("pipeline init", "pipeline create"), ("pipeline delete", "pipeline drop")),
         ),
         Command(
             name="schedule",
@@ -127,6 +128,7 @@ MANIFEST: Final = Manifest(
         ),
     ),
     operations=(
+        CommandOperation(verb="create", kind="pipeline", arguments="FILE", command="pipeline create", place=142),
         CommandOperation(verb="list", kind="pipeline", arguments="", command="pipeline list", place=261),
         CommandOperation(verb="list", kind="run", arguments="[PIPELINE]", command="pipeline runs", place=341),
         CommandOperation(verb="list", kind="finding", arguments="PIPELINE", command="pipeline findings", place=342),

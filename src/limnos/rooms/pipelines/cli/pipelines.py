@@ -248,6 +248,11 @@ for _module, _names in {
     for _name, _help in _names.items():
         app.command(f"{_module}:{_name}", name=_name, help=_help)
 app.command(
+    "limnos.rooms.pipelines.cli.new_pipeline:create",
+    name="create",
+    help="Write the file of a small pipeline, to begin with.",
+)
+app.command(
     "limnos.rooms.pipelines.cli.pipeline_watch:watch",
     name="watch",
     help="Check a pipeline's file at every save.",
