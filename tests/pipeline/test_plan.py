@@ -162,6 +162,21 @@ def test_missing_input_table_suggests_nearest_name(server: LiveServer, admin: Cl
     ]
 
 
+@pytest.mark.parametrize("typed", ["{ns}.ordrs", "{ns}s.orders", "x_{ns}.orders"], ids=["t", "n", "o"])
+def test_missing_input_table_suggests_a_table_of_the_catalog(
+    server: LiveServer, admin: Client, namespace: str, typed: str
+) -> None:
+    """Tables that the pipeline does not read are suggested, too: of the namespace, of the one with the most similar
+    name, and those of the same name.
+    """
+    _table(server, namespace, "orders")
+    pipeline = _pipeline(f"{namespace}.y: {{sql: 'SELECT * FROM {typed.format(ns=namespace)}'}}")
+
+    (problem,) = _problem_texts(check(pipeline, client=admin))
+
+    assert problem.endswith(f"you may not see it; did you mean 'main.{namespace}.orders'?")
+
+
 def test_missing_input_table_is_not_answered_with_tables_made_from_it(admin: Client, namespace: str) -> None:
     """Neither the step's own table is proposed nor one that is made from it: that would be a circle."""
     pipeline = _pipeline(f"""
@@ -171,7 +186,8 @@ def test_missing_input_table_is_not_answered_with_tables_made_from_it(admin: Cli
         """)
 
     (problem,) = _problem_texts(check(pipeline, client=admin))
-    assert problem.endswith(f"main.{namespace}.orders, which does not exist, or you may not see it")
+    assert f"reads main.{namespace}.orders, which does not exist, or you may not see it" in problem
+    assert f"mean 'main.{namespace}." not in problem
 
 
 def test_lance_output_without_its_library_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:

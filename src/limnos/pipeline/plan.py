@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, TypeVar
 
 from limnos.model.errors import ServiceUnavailable, UnsupportedOperation
@@ -49,6 +49,7 @@ from limnos.pipeline.loop_previews import (
     loop_preview,
     rows_of_newest_run,
 )
+from limnos.pipeline.near_tables import near_tables
 from limnos.pipeline.problems import InvalidPipeline, Problem
 from limnos.pipeline.query_loops import absent_loop_tables, loop_tables
 from limnos.pipeline.reads import StepReads, collect_reads, tables
@@ -248,9 +249,10 @@ def _checked(pipeline: Pipeline, scope: _CheckScope) -> CheckResult:
     named |= {table for each in looped.values() for table in each}
     lookups = look_up_tables(client, frozenset({*named, *written_tables(pipeline, reads)}), catalogs=catalogs)
     lookups = with_checkpoints(client, lookups, pipeline=pipeline)
-    problems += absent_tables(reads, lookups, pipeline=pipeline)
+    near = cache(partial(near_tables, client))
+    problems += absent_tables(reads, lookups, pipeline=pipeline, near=near)
     absent = frozenset(table for table, one in lookups.items() if one.kind == "absent")
-    problems += absent_loop_tables(pipeline, looped, absent=absent)
+    problems += absent_loop_tables(pipeline, looped, absent=absent, near=near)
     problems += storage_managed_outputs(pipeline, lookups)
     problems += declared_by_others(client, pipeline)
     problems += foreign_tables(pipeline, _properties(lookups))

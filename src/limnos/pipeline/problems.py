@@ -7,15 +7,18 @@ Defines the errors for an invalid pipeline and an invalid query. Must not know t
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from limnos.model.errors import BadRequest, NotFound
 from limnos.names import display
-from limnos.pipeline.declaration import SourcePosition
+from limnos.pipeline.declaration import SourcePosition, Sql, StepDeclaration
 
 PROBLEMS_SHOWN = 20
 """The number of problems that a message lists; it also states the total number."""
+_QUERY_LINE = re.compile(r"\bline ([0-9]{1,6}),? pos(?:ition)? [0-9]+")
+"""A position in a query, as Spark's messages have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +56,15 @@ class InvalidQuery(BadRequest):
 
 class AbsentTable(NotFound):
     """Raised if a run reads `table`, its catalog first, that does not exist or that the caller may not see. `reader` is
-    the step that reads it, with its position.
+    the step that reads it, with its position; `near` are paths of tables that may be meant.
     """
 
-    def __init__(self, table: tuple[str, ...], *, reader: str | None = None) -> None:
+    def __init__(self, table: tuple[str, ...], *, reader: str | None = None, near: Sequence[str] = ()) -> None:
         name = display.render(table)
         who = name if reader is None else f"{reader} reads {name}, which"
         trash = f"'limnos list trash {table[0]}' lists dropped objects"
-        super().__init__(f"{who} does not exist, or you may not see it; {trash}", kind="table")
+        meant = nearest_word(name, near)
+        super().__init__(f"{who} does not exist, or you may not see it{meant}; {trash}", kind="table")
         self.table = table
 
 
@@ -83,6 +87,17 @@ def offset(at: SourcePosition | None, text: str, *, index: int) -> SourcePositio
         return at
     line_start = text.rfind("\n", 0, index) + 1
     return SourcePosition(at.file, at.line + text.count("\n", 0, index), at.column + index - line_start)
+
+
+def step_position(step: StepDeclaration, message: str) -> SourcePosition | None:
+    """Return the position in the file of what a message about a step is about: the line of its query that Spark names,
+    else the step.
+    """
+    match = _QUERY_LINE.search(message)
+    if match is None or not isinstance(step.body, Sql) or step.body.at is None:
+        return step.at
+    start = step.body.at
+    return SourcePosition(start.file, start.line + int(match[1]) - 1, start.column)
 
 
 def nearest_word(word: str, known: Sequence[str]) -> str:

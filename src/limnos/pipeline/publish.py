@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from limnos.names import display
 from limnos.pipeline.declaration import Parts
 from limnos.pipeline.outcomes import StagedVersion, StepBranch
 
@@ -82,7 +83,7 @@ def _moves(branch: StepBranch) -> list[Json]:
 def _drops(branch: StepBranch, metadata: Json | None) -> list[Json]:
     if not branch.columns_to_drop:
         return []
-    name = ".".join(branch.table)
+    name = display.render(branch.table)
     if metadata is None:
         raise ValueError(f"{name} loses columns: its metadata is needed to determine the remaining ones.")
     if metadata["current-schema-id"] != branch.schema_id:

@@ -7,11 +7,12 @@ with the rows, so a made step has the keys and positions of one of a list. Must 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
 from limnos.model.errors import BadRequest
+from limnos.names import display
 from limnos.pipeline.declaration import LoopRows, Parts, Pipeline, QueryLoop, Scalar
 from limnos.pipeline.engine.relations import QueryNames
 from limnos.pipeline.environments import in_environment
@@ -64,7 +65,7 @@ def recorded_rows(pipeline: Pipeline, record: Mapping[str, object], *, run: str)
         if not isinstance(one, Mapping) or one.get("query") != loop.query:
             raise BadRequest(
                 f"the loop of {loop.name} has another query than when run {run} began, which keeps its rows: restore "
-                f"the query, or discard that run (`limnos delete run {run}`) and start a new one"
+                f"the query, or discard that run ('limnos delete run {run}') and start a new one"
             )
         rows[loop.name] = LoopRows(
             query=loop.query,
@@ -111,12 +112,20 @@ def name_problems(pipeline: Pipeline, loop: QueryLoop, *, query: QueryNames) -> 
 
 
 def absent_loop_tables(
-    pipeline: Pipeline, tables: Mapping[str, frozenset[Parts]], *, absent: frozenset[Parts]
+    pipeline: Pipeline,
+    tables: Mapping[str, frozenset[Parts]],
+    *,
+    absent: frozenset[Parts],
+    near: Callable[[Parts], Iterable[str]],
 ) -> Iterator[Problem]:
-    """Yield a problem for each table in a loop's query that does not exist."""
+    """Yield a problem for each table in a loop's query that does not exist. `near` returns the paths of tables that may
+    be meant.
+    """
     for loop in pipeline.loops:
         for table in sorted(tables.get(loop.name, frozenset()) & absent):
+            name = display.render(table)
             yield Problem(
-                f"{loop.name}: the loop's query reads {'.'.join(table)}, which does not exist, or you may not see it",
+                f"{loop.name}: the loop's query reads {name}, which does not exist, or you may not see"
+                f" it{nearest_word(name, sorted(near(table)))}",
                 loop.query_at,
             )

@@ -9,7 +9,7 @@ server.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -77,17 +77,26 @@ def with_checkpoints(
 
 
 def absent_tables(
-    reads: Mapping[str, StepReads], lookups: Mapping[Parts, TableLookup], *, pipeline: Pipeline
+    reads: Mapping[str, StepReads],
+    lookups: Mapping[Parts, TableLookup],
+    *,
+    pipeline: Pipeline,
+    near: Callable[[Parts], Iterable[str]] = lambda _: (),
 ) -> Iterator[Problem]:
-    """Yield a problem for each table that is read, that no step creates, and that does not exist or is invisible."""
+    """Yield a problem for each table that is read, that no step creates, and that does not exist or is invisible.
+
+    `near` returns the paths of tables that may be meant in place of a missing one, beside those of the pipeline.
+    """
     results = {step.table for step in pipeline.steps}
     existing = {table for table, one in lookups.items() if one.metadata}
     for step in pipeline.steps:
         usable = (results | existing) - _tables_made_from(step.table, reads, pipeline=pipeline)
-        known = sorted(map(display.render, usable))
+        own = {*map(display.render, usable)}
+        unusable = {*map(display.render, results - usable)}
         for table in sorted(reads[step.name].tables - results):
             if lookups[table].kind == "absent" and not any(loop.may_make(table) for loop in pipeline.loops):
                 name = display.render(table)
+                known = sorted(own.union(near(table)) - unusable)
                 message = (
                     f"{step.name} reads {name}, which does not exist, or you may not see it{nearest_word(name, known)}"
                 )
@@ -142,6 +151,11 @@ def grants_lacking_now(client: Client, *, read: Iterable[Parts], written: Iterab
     ]
     lacking += [one for table in outputs for one in _rights_to_create(client, table, kind=results[table])]
     return tuple(dict.fromkeys(line for one in lacking for line in one.grants))
+
+
+def commands_text(lines: Iterable[str]) -> str:
+    """Return the lines of `grants_lacking_now` as one text: a command in quotes, unless it has quotes of its own."""
+    return "; ".join(f"'{line}'" if line.startswith("limnos ") and "'" not in line else line for line in lines)
 
 
 def _look_up_table(client: Client, table: Parts) -> TableLookup:

@@ -33,7 +33,7 @@ def declared_by_others(client: Client, pipeline: Pipeline) -> Iterator[Problem]:
                 yield Problem(
                     f"{step.name}: {display.render(table)} is also a table of pipeline '{other}': they would overwrite"
                     " each other's rows. Write another table, or remove it from that pipeline first (run the changed"
-                    f" pipeline, or `limnos delete pipeline {other}`)",
+                    f" pipeline, or 'limnos delete pipeline {other}')",
                     step.at,
                 )
 

@@ -65,6 +65,10 @@ def test_plan_lists_table_changes_per_step(spark: SparkSession, admin: Client, t
     assert "the table has b" in str(step_previews["fallen"].refused)
     assert step_previews["allowed"].drops == ("b",)
     assert "nope" in str(step_previews["wrong"].refused)
+    wrong_line = TEXT.format(ns=name).splitlines().index(f"  {name}.wrong: {{sql: SELECT nope FROM {name}.old}}") + 1
+    assert str(step_previews["wrong"].refusal).startswith(f"{tmp_path / 'p.yaml'}:{wrong_line}:")
+    assert str(step_previews["fallen"].refusal).startswith(f"{tmp_path / 'p.yaml'}:")
+    assert step_previews["old"].refusal is None
     assert step_previews["after_wrong"].unknown == f"step {name}.wrong is refused"
     assert step_previews["unknown"].unknown == "source untyped has no 'schema'"
     assert step_previews["after_unknown"].unknown == "source untyped has no 'schema'"

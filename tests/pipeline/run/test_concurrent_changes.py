@@ -158,7 +158,7 @@ def test_missing_privilege_stops_run_before_it_writes(stage: Stage, ana: SparkSe
     ended = load(stage.file).run(ana, listener=lambda event: seen.append(event.state))
 
     assert (ended.state, ended.why, ended.exit_code) == ("refused", EndReason.DENIED, 4), ended.message
-    assert ended.message.endswith(f"grant it with: `limnos grant modify_table --on {stage.table('b')} --to ROLE`")
+    assert ended.message.endswith(f"grant it with: 'limnos grant modify_table --on {stage.table('b')} --to ROLE'")
     assert seen == ["refused"]
     assert len(stage.admin.runs.list(pipeline=stage.space)) == 1
     assert (stage.rows("a"), stage.rows("b")) == ([0, 1, 2], [0, 10, 20])
@@ -228,7 +228,7 @@ def test_persistent_other_writer_fails_the_run_and_is_named(stage: Stage) -> Non
     assert (lost.state, lost.why, lost.exit_code) == ("failed", EndReason.MOVED, 5), lost.message
     assert f"{stage.table('b')} was written at " in lost.message
     assert "by spark (append, snapshot " in lost.message
-    assert f"`limnos pipeline resume {lost.run}` tries again" in lost.message
+    assert f"'limnos pipeline resume {lost.run}' tries again" in lost.message
     assert rows == ([0, 1, 2], [0, 7, 7, 10, 20])
     assert len(branches) == 2  # type: ignore[arg-type]
     assert again.state == "published", again.message

@@ -116,8 +116,23 @@ def test_a_held_table_counts_as_nothing(rig: PipelineRig) -> None:
     )
 
     assert held_run.state == "held"
-    assert [one.reads for one in dry] == [(f"{'.'.join(rig.table('a'))} at {rig.main('a')}",)]
-    assert [one.writes for one in dry] == [f"{'.'.join(_own(rig, 'b'))} (replace)"]
+    assert [one.reads for one in dry.steps] == [(f"{'.'.join(rig.table('a'))} at {rig.main('a')}",)]
+    assert [one.writes for one in dry.steps] == [f"{'.'.join(_own(rig, 'b'))} (replace)"]
+
+
+def test_a_dry_run_without_steps_says_why(rig: PipelineRig) -> None:
+    """A dry run of a selection by state, when nothing has changed, has the result of that run and no steps."""
+    pipeline = rig.pipeline(a="")
+    rig.run(pipeline)
+
+    dry = intents(pipeline, rig.means(), parameters={}, options=RunOptions(select=("state:modified",)))
+
+    assert dry.steps == ()
+    assert dry.ended is not None
+    assert (dry.ended.state, dry.ended.message) == (
+        "unchanged",
+        "no step is selected: nothing has changed since it was published, so nothing was run",
+    )
 
 
 def test_a_resumed_run_reads_what_it_read_before(rig: PipelineRig) -> None:

@@ -29,6 +29,18 @@ def test_each_event_is_one_line_of_json() -> None:
     ]
 
 
+def test_failed_step_has_its_position_in_the_file() -> None:
+    """The message of a failed step begins with its position, as the problems of a check; JSON has it as a field."""
+    lines: list[str] = []
+    event = RunEvent(run="r", step="a.t", state="failed", message="no x", further={"position": "p.yaml:7:5"})
+
+    plain_lines(lines.append)(event)
+    json_lines(lines.append)(event)
+
+    assert lines[0].splitlines() == ["FAILED  a.t", "        p.yaml:7:5: no x"]
+    assert json.loads(lines[1])["position"] == "p.yaml:7:5"
+
+
 def test_violated_rule_shows_rows_of_its_sample() -> None:
     """Below a broken rule stand the first rows that break it; a rule that holds, and a sample of keys, have none."""
     lines: list[str] = []

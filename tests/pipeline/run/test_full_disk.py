@@ -68,7 +68,7 @@ def test_run_with_full_disk_publishes_nothing_and_can_resume(
     assert "full.large" in failed.message
     assert "File too large" in failed.message
     assert "\tat " not in failed.message
-    assert f"nothing was published; correct the cause, then `limnos pipeline resume {failed.run}`" in failed.message
+    assert f"nothing was published; correct the cause, then 'limnos pipeline resume {failed.run}'" in failed.message
     assert listed == ()
     assert resumed.state == "published", resumed.message
     assert [event.step for event in seen if event.state == "running" and event.tasks is None].count("full.small") == 1

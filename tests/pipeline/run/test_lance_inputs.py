@@ -196,7 +196,7 @@ def test_changed_columns_of_a_read_table_modify_the_step(place: LancePlace) -> N
 
     assert modified == {f"{place.space}.copied": f"columns of lance.{place.space}.prior, which it reads, changed"}
     planned = intents(place.pipeline, place.means(), parameters={"day": 1}, options=RunOptions())
-    assert planned[0].reads == (f"lance.{place.space}.prior at 3",)
+    assert planned.steps[0].reads == (f"lance.{place.space}.prior at 3",)
 
 
 INCREMENTAL = """

@@ -197,7 +197,7 @@ def test_dry_run_names_the_tables_that_it_would_copy(rig: PipelineRig) -> None:
     rig.run(in_environment(pipeline, "dev"))
     changed = _with_step(pipeline, "b", body=Sql(text=f"main.{rig.space}.a main.{rig.space}.a"))
 
-    dry = intents(changed, rig.means(), parameters={}, options=RunOptions(promotes="dev"))
+    dry = intents(changed, rig.means(), parameters={}, options=RunOptions(promotes="dev")).steps
 
     assert [one.writes.partition("; ")[2] for one in dry] == [
         f"copied from main.dev_{rig.space}.a if its inputs are the same)",

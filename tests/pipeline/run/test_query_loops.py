@@ -97,7 +97,7 @@ def test_rows_make_the_steps_of_a_run(place: LancePlace) -> None:
     planned = intents(
         place.pipeline, place.means(), parameters={"day": 2}, options=RunOptions(), directory=place.file.parent
     )
-    assert [each.step.rpartition(".")[2] for each in planned] == ["orders_de", "orders_fr", "orders_it", "all"]
+    assert [each.step.rpartition(".")[2] for each in planned.steps] == ["orders_de", "orders_fr", "orders_it", "all"]
 
     second = place.run(day=2, select=(f"{place.space}.orders_i*",))
     third = place.run(day=2, select=("tag:fr",))

@@ -241,7 +241,7 @@ def test_server_without_disk_space_ends_run_without_retries(
     assert (ended.state, ended.why, len(requests)) == ("failed", EndReason.CODE, 1)
     assert (seen.state, seen.message) == ("failed", ended.message)
     assert ended.message.endswith(
-        f"{message.rstrip('.')}; nothing was published; correct the cause, then `limnos pipeline resume {ended.run}`"
+        f"{message.rstrip('.')}; nothing was published; correct the cause, then 'limnos pipeline resume {ended.run}'"
     )
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -14,6 +15,7 @@ from pyspark.sql import Row, SparkSession
 from limnos.client import Client
 from limnos.model.errors import BadRequest, LimnosError
 from limnos.pipeline.engine.launch import ServerConnection
+from limnos.pipeline.problems import InvalidPipeline
 from limnos.pipeline.project import load
 from limnos.pipeline.run import command
 from limnos.pipeline.run.events import ignore_event
@@ -261,6 +263,26 @@ def test_held_run_of_shipped_pipeline_is_resumed_by_its_id(lake: Lake, monkeypat
     assert (before.state, before.attempt) == ("held", 1)
     assert (resumed.run, resumed.state, resumed.attempt) == (before.run, "held", 2)
     assert lake.client.runs.load(before.run).options["file"] == "shipped:name-conflicts"
+
+
+def test_dry_run_refuses_what_a_plan_refuses(lake: Lake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A dry run has the problems of a check, with their positions, and the steps that their tables' columns refuse."""
+    monkeypatch.setattr(command, "spark_for", lambda *_, **__: nullcontext(lake.spark))
+    lake.spark.sql("CREATE TABLE IF NOT EXISTS main.shipped.wide (a INT, b INT)")
+    options = {name: value for name, value in lake.options().items() if name != "listener"}
+    wrong, narrow = tmp_path / "wrong.yaml", tmp_path / "narrow.yaml"
+    head = "pipeline: dry\ncatalog: main\nsteps:\n"
+    wrong.write_text(f"{head}  shipped.new: {{sql: SELECT nope FROM main.shipped.trips}}\n")
+    narrow.write_text(f"{head}  shipped.wide: {{sql: SELECT 1 AS a}}\n  shipped.next: {{sql: SELECT 1 AS a}}\n")
+
+    with pytest.raises(InvalidPipeline, match=r"wrong.yaml:4:\d+: .*nope"):
+        command.dry_run(wrong, parameters={}, options=RunOptions(), **options)
+    planned = command.dry_run(narrow, parameters={}, options=RunOptions(), **options)
+
+    assert planned.ended is None
+    refused = {each.step: each.refused for each in planned.steps}
+    assert refused["shipped.next"] is None
+    assert re.search(r"narrow.yaml:4:\d+: .*the table has b", refused["shipped.wide"] or "") is not None
 
 
 def test_resumed_run_of_unknown_shipped_pipeline_is_refused(lake: Lake) -> None:

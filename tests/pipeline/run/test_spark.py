@@ -425,7 +425,7 @@ def test_plan_lists_steps_and_creates_nothing(place: Place) -> None:
     """A plan lists the steps in order with their inputs; it creates no table and starts no run."""
     steps = (place.step("b", "SELECT * FROM @.a"), place.step("a", "SELECT 1 AS x"))
 
-    planned_steps = intents(place.pipeline(*steps), place.means(), parameters={}, options=RunOptions())
+    planned_steps = intents(place.pipeline(*steps), place.means(), parameters={}, options=RunOptions()).steps
 
     a, b = f"{place.name}.a", f"{place.name}.b"
     assert [(each.step, each.after, each.reads) for each in planned_steps] == [

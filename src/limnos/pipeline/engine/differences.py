@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DataType, MapType, StructType
 
-from limnos.names import engine
+from limnos.names import display, engine
 from limnos.pipeline.engine.pinned_reads import branch_pin
 from limnos.pipeline.outcomes import LanceState, ReadPin, StepBranch
 
@@ -45,14 +45,14 @@ def difference(spark: SparkSession, branch: StepBranch, *, keys: Sequence[str] =
     The sample has at most `rows` of the differing rows. Raises NotFound if a staged version is gone.
     """
     if branch.head is None or branch.head == branch.base:
-        return BranchDifference(table=".".join(branch.table), added=0, removed=0, changed=0 if keys else None)
+        return BranchDifference(table=display.render(branch.table), added=0, removed=0, changed=0 if keys else None)
     new = _rows_at(spark, branch, at=branch.head)
     old = new.limit(0) if branch.base is None else _rows_at(spark, branch, at=branch.base)
     shared = [column for column in new.columns if column in set(old.columns)]
     unequal = _unequal(new, old, shared=shared)
     added, removed, changed = _counts(unequal, keys=keys)
     return BranchDifference(
-        table=".".join(branch.table),
+        table=display.render(branch.table),
         added=added,
         removed=removed,
         changed=changed,

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from limnos.names import engine
+from limnos.names import display, engine
 from limnos.pipeline.checkpoints import INPUTS, inputs_of, snapshot_of
 from limnos.pipeline.declaration import WriteMode
 from limnos.pipeline.definitions import DEFINITION, change_reason, encode, mode_reason
@@ -79,7 +79,7 @@ def choose(
     reasons = [each.whole_because for each in increments.values() if each.whole_because is not None]
     if step.write.mode is WriteMode.APPEND:
         reasons += [
-            f"{'.'.join(table)}: rows were changed since, and `append` can't remove the rows derived from them"
+            f"{display.render(table)}: rows were changed since, and `append` can't remove the rows derived from them"
             for table, each in increments.items()
             if each.frame is not None and not each.only_new
         ]

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from limnos.names import engine
+from limnos.names import display, engine
 from limnos.names.columns import CHANGE_COLUMNS
 from limnos.pipeline.declaration import Parts
 from limnos.pipeline.engine.changes import quote_column
@@ -48,7 +48,7 @@ class Increment:
 
 def increment(spark: SparkSession, table: Parts, *, since: int | None, until: int | None) -> Increment:
     """Return the rows of `table` that are new or changed at the snapshot `until` compared with `since`."""
-    name = ".".join(table)
+    name = display.render(table)
     if since is None:
         return Increment(whole_because=f"{name} was not read before")
     metadata = require_metadata(spark, table)

@@ -17,7 +17,7 @@ from pyspark.sql import functions as f
 
 from limnos.formats.iceberg.view_fingerprints import view_fingerprint
 from limnos.model.errors import CommitConflict, NotFound, UnsupportedOperation
-from limnos.names import engine
+from limnos.names import display, engine
 from limnos.pipeline.declaration import Parts
 from limnos.pipeline.engine.changes import fitted_columns, quote_column
 from limnos.pipeline.engine.metadata import TableMetadata, TableSchema, metadata_of
@@ -95,7 +95,7 @@ def with_reads(
     for each in named:
         if each.travels and full_names[each.parts][0] in lance_catalogs:
             raise UnsupportedOperation(
-                f"{'.'.join(full_names[each.parts])} is a Lance table, which steps read at its newest version:"
+                f"{display.render(full_names[each.parts])} is a Lance table, which steps read at its newest version:"
                 " leave out AS OF"
             )
     chosen = {parts: pinned_reads.get(actual_table(full)) for parts, full in full_names.items()}
@@ -154,7 +154,7 @@ def _metadata(spark: SparkSession, table: Parts) -> TableMetadata | None:
         if "is not an Iceberg table" not in str(error):
             raise
         raise UnsupportedOperation(
-            f"{'.'.join(table)} is not an Iceberg table, and so has no snapshots to pin: declare a source that"
+            f"{display.render(table)} is not an Iceberg table, and so has no snapshots to pin: declare a source that"
             " reads it."
         ) from error
 
@@ -190,7 +190,9 @@ def _read(
         return
     pin = pins.get(table)
     if pin is None:
-        raise NotFound(f"{'.'.join(table)} was not pinned when the run began: run the pipeline again.", kind="table")
+        raise NotFound(
+            f"{display.render(table)} was not pinned when the run began: run the pipeline again.", kind="table"
+        )
     if pin.lance is not None:
         from limnos.pipeline.engine.lance.reading import lance_read  # noqa: PLC0415 - loads Lance's library
 
@@ -206,13 +208,14 @@ def _read_table(spark: SparkSession, pin: ReadPin, *, table: Parts) -> PinnedRea
     name = engine.render_spark(table)
     metadata = metadata_of(spark, table)
     if metadata is None:
-        raise NotFound(f"{'.'.join(table)} was dropped or renamed since the run began.", kind="table")
+        raise NotFound(f"{display.render(table)} was dropped or renamed since the run began.", kind="table")
     if pin.snapshot is None:
         return stand_in(spark.table(name).where(f.lit(False)), pin=pin)
     snapshot = metadata.snapshot(pin.snapshot)
     if snapshot is None:
         raise NotFound(
-            f"Snapshot {pin.snapshot} of {'.'.join(table)}, which the run reads, has expired: run the pipeline again.",
+            f"Snapshot {pin.snapshot} of {display.render(table)}, which the run reads, has expired: run the pipeline"
+            " again.",
             kind="snapshot",
         )
     text = f"{name} VERSION AS OF {pin.snapshot}"

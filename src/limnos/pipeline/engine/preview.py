@@ -22,6 +22,7 @@ from limnos.pipeline.engine.connection import lance_access_of
 from limnos.pipeline.engine.inputs import require_frame
 from limnos.pipeline.engine.relations import query_names, splice_names
 from limnos.pipeline.engine.tables import preparation
+from limnos.pipeline.problems import step_position
 from limnos.pipeline.reads import table_of
 from limnos.spark.lance.server_access import SOURCE
 from limnos.spark.session import register_lance
@@ -51,6 +52,13 @@ class StepPreview:
     """Columns that the publishing commit would drop."""
     refused: str | None = None
     unknown: str | None = None
+    at: declaration.SourcePosition | None = None
+    """The position in the file of what is refused; None if it is not known."""
+
+    @property
+    def refusal(self) -> str | None:
+        """Why the step is refused, after its position; None if it is not."""
+        return self.refused if self.refused is None or self.at is None else f"{self.at}: {self.refused}"
 
 
 class _UnknownColumns(Exception):
@@ -138,15 +146,15 @@ class _Previewer:
             return StepPreview(step=step.name, unknown=str(error))
         except Exception as error:  # noqa: BLE001  (an error of Spark or of a step's function)
             self._why[step.table] = f"step {step.name} is refused"
-            return StepPreview(step=step.name, refused=_first_line(error))
+            return _refusal(step, _first_line(error), at=step_position(step, str(error)))
         if is_lance:  # its columns are those of the version that replaces it, or are compared by the run
             self._keep(step.table, _with_embedding_columns(frame, step))
-            return StepPreview(step=step.name, refused=_refused_partition(step, frame))
+            return _refusal(step, _refused_partition(step, frame), at=step.at)
         try:
             needed = preparation(self._spark, step, frame=frame)
         except Exception as error:  # noqa: BLE001  (refused by our rules, or by Spark)
             self._keep(step.table, frame)
-            return StepPreview(step=step.name, refused=_first_line(error))
+            return _refusal(step, _first_line(error), at=step.at)
         self._keep(step.table, frame)
         return StepPreview(step=step.name, statements=needed.statements, drops=needed.columns_to_drop)
 
@@ -238,6 +246,12 @@ class _Previewer:
             self._why[(name,)] = f"source {display.render((name,))} has no 'schema'"
             raise _UnknownColumns(self._why[(name,)])
         return self._keep((name,), self._spark.createDataFrame([], source.schema))
+
+
+def _refusal(
+    step: declaration.StepDeclaration, reason: str | None, *, at: declaration.SourcePosition | None
+) -> StepPreview:
+    return StepPreview(step=step.name, refused=reason, at=None if reason is None else at)
 
 
 def _refused_partition(step: declaration.StepDeclaration, frame: DataFrame) -> str | None:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from limnos.names import engine
+from limnos.names import display, engine
 from limnos.pipeline.checkpoints import RUN
 from limnos.pipeline.declaration import Files
 from limnos.pipeline.definitions import DEFINITION, change_reason
@@ -63,7 +63,7 @@ def promotion_comparison(
         sources: The names of the sources that it reads.
         definition: The digests of its definition in this run.
     """
-    name = ".".join(built.table)
+    name = display.render(built.table)
     metadata = metadata_of(spark, built.table)
     if metadata is None:
         return PromotionComparison(built=built, difference=f"{name} is gone or not visible")
@@ -104,7 +104,7 @@ def _earlier_rows(
             break
         if snapshot.parent_snapshot_id is None:
             return None
-    return f"several runs have made the rows of {'.'.join(built.table)}"
+    return f"several runs have made the rows of {display.render(built.table)}"
 
 
 def _other_table(

@@ -16,7 +16,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import BooleanType, StructField, StructType, TimestampType
 
 from limnos.model.errors import BadRequest
-from limnos.names import engine
+from limnos.names import display, engine
 from limnos.pipeline.context import MADE_BY
 from limnos.pipeline.declaration import Parts, StepDeclaration, WriteMode
 from limnos.pipeline.engine.branches import run_of
@@ -86,7 +86,7 @@ def preparation(
     loaded = load_table(spark, step.table)
     if loaded is None:
         if step.table in existing_tables:
-            raise OutputGone(f"{'.'.join(step.table)} existed when the run began and no longer exists")
+            raise OutputGone(f"{display.render(step.table)} existed when the run began and no longer exists")
         result = storable(struct_type)
         return TablePreparation(
             is_new=True,
@@ -240,7 +240,7 @@ def _check_lossy(step: StepDeclaration, changes: ColumnChanges, *, is_unpublishe
             raise BadRequest(
                 f"Step {step.name}: {dotted_path(each.path)} is {ddl(each.new)} in the query, and {ddl(each.old)} in"
                 " the table that an earlier attempt of this run has made and not published. Start a new run in place"
-                " of resuming this one; `limnos delete run RUN` discards this one."
+                " of resuming this one; 'limnos delete run RUN' discards this one."
             )
         raise BadRequest(
             f"Step {step.name}: {dotted_path(each.path)} is {ddl(each.old)} in the table and {ddl(each.new)} in the"

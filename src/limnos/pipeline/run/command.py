@@ -10,7 +10,7 @@ import signal
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 
@@ -18,8 +18,11 @@ from limnos.client.activity.runs import Run
 from limnos.model.errors import BadRequest
 from limnos.pipeline.declaration import Pipeline
 from limnos.pipeline.engine.differences import BranchDifference, difference
-from limnos.pipeline.engine.driver import SparkEngine
+from limnos.pipeline.engine.driver import Session, SparkEngine
 from limnos.pipeline.engine.launch import ServerConnection, spark_for
+from limnos.pipeline.engine.preview import preview
+from limnos.pipeline.plan import check
+from limnos.pipeline.problems import InvalidPipeline
 from limnos.pipeline.project import Project, load
 from limnos.pipeline.run.backfill import BackfillResult, parse_range, run_range
 from limnos.pipeline.run.events import Listener, ignore_event
@@ -29,7 +32,7 @@ from limnos.pipeline.run.refs import inspected_tables
 from limnos.pipeline.run.result import EndReason, RunResult
 from limnos.pipeline.run.resume import resume
 from limnos.pipeline.run.retries import RetryPolicy
-from limnos.pipeline.run.start import RunMeans, StepIntent, intents, start
+from limnos.pipeline.run.start import DryRun, RunMeans, intents, start
 from limnos.pipeline.run.stop import StopSignal
 from limnos.pipeline.shipped import located, shipped_reference
 
@@ -61,7 +64,7 @@ def run_file(
     if not project.declaration.loops:  # else the steps are known when the run has started
         require_known_steps(project.declaration, options)
     opened = _run_means(project, connection=connection, spark=spark, listener=listener, away_s=options.away_s)
-    with opened as (pipeline, means):
+    with opened as (pipeline, means, _):
         return start(
             pipeline,
             means,
@@ -89,7 +92,7 @@ def backfill(
         require_known_steps(project.declaration, options)
     values = parse_range(project.declaration, over)
     opened = _run_means(project, connection=connection, spark=spark, listener=listener, away_s=options.away_s)
-    with opened as (pipeline, means):
+    with opened as (pipeline, means, _):
         return run_range(
             values,
             lambda value: start(
@@ -111,14 +114,32 @@ def dry_run(
     parameters: Mapping[str, str],
     options: RunOptions,
     environment: str | None = None,
-) -> tuple[StepIntent, ...]:
-    """Return the steps that a run of the file would execute, in order. Nothing is written or registered."""
+) -> DryRun:
+    """Return the steps that a run of the file would execute, in order, and why steps would fail, as far as the analysis
+    of their queries finds it. Nothing is written or registered.
+
+    Raises InvalidPipeline for the problems that a check finds.
+    """
     project = load(file).in_environment(environment)
     if not project.declaration.loops:  # else the steps are known when the run has started
         require_known_steps(project.declaration, options)
     opened = _run_means(project, connection=connection, spark=spark, listener=ignore_event, away_s=options.away_s)
-    with opened as (pipeline, means):
-        return intents(pipeline, means, parameters=parameters, options=options, directory=project.directory)
+    with opened as (pipeline, means, session):
+        checked = check(project.declaration, spark=session, client=means.client)
+        if checked.problems:
+            raise InvalidPipeline(checked.problems)
+        planned = intents(pipeline, means, parameters=parameters, options=options, directory=project.directory)
+        if not planned.steps or not checked.levels:
+            return planned
+        previews = preview(
+            session,
+            pipeline,
+            levels=checked.levels,
+            catalogs=checked.catalogs,
+            lance_catalogs=checked.lance_catalogs,
+        )
+        refused = {name: one.refusal for name, one in previews.items()}
+        return replace(planned, steps=tuple(replace(one, refused=refused.get(one.step)) for one in planned.steps))
 
 
 def resume_run(
@@ -135,7 +156,7 @@ def resume_run(
         seen = RetryPolicy(options.away_s, stop=StopSignal()).call(lambda: client.runs.load(run))
     project = _project(seen, file)
     opened = _run_means(project, connection=connection, spark=spark, listener=listener, away_s=options.away_s)
-    with opened as (pipeline, means):
+    with opened as (pipeline, means, _):
         return resume(pipeline, means, run_id=run, directory=project.directory, options=options)
 
 
@@ -164,12 +185,12 @@ def _project(seen: Run, file: Path | None) -> Project:
     path = file or (Path(option) if isinstance(option, str) else None)
     if path is None:
         raise BadRequest(
-            f"run {seen.id} was not started from a file: give one, `limnos pipeline resume {seen.id} FILE`"
+            f"run {seen.id} was not started from a file: give one, 'limnos pipeline resume {seen.id} FILE'"
         )
     if shipped_reference(str(path)) is None and not path.exists():
         raise BadRequest(
-            f"run {seen.id} was started from {path}, which does not exist here: give the file, `limnos pipeline resume"
-            f" {seen.id} FILE`"
+            f"run {seen.id} was started from {path}, which does not exist here: give the file, 'limnos pipeline resume"
+            f" {seen.id} FILE'"
         )
     return load(path)
 
@@ -187,8 +208,8 @@ def _keys(declaration: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
 @contextmanager
 def _run_means(
     project: Project, *, connection: ServerConnection, spark: SparkOptions, listener: Listener, away_s: float
-) -> Iterator[tuple[Pipeline, RunMeans]]:
-    """Open the clients and the Spark of a run. Yields the pipeline with its functions, and the means."""
+) -> Iterator[tuple[Pipeline, RunMeans, Session]]:
+    """Open the clients and the Spark of a run. Yields the pipeline with its functions, the means, and the session."""
     stop = StopSignal()
     with (
         connection.client() as client,
@@ -203,7 +224,8 @@ def _run_means(
     ):
         pipeline = project.bound()
         engine.ship(pipeline, directory=project.directory)
-        yield pipeline, RunMeans(client=client, heart=heart, engine=engine, stop=stop, listener=listener)
+        means = RunMeans(client=client, heart=heart, engine=engine, stop=stop, listener=listener)
+        yield pipeline, means, session
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from typing import NoReturn
 
 from limnos.client import Client
 from limnos.client.errors import ClientError, ConflictError, NotFoundError, RefusedError
+from limnos.names import display
 from limnos.pipeline.declaration import Parts
 from limnos.pipeline.lineage import lineage_of_tables, report_lineage
 from limnos.pipeline.outcomes import StepBranch, StepOutcome
@@ -112,7 +113,7 @@ def _explain_refusal(
     if seen.state == PUBLISHED:
         return PublishResult(seen.revision)
     if seen.state == "cancelling":
-        raise RunStopped(EndReason.CANCELLED, "the run was cancelled by `limnos pipeline cancel`") from error
+        raise RunStopped(EndReason.CANCELLED, "the run was cancelled by 'limnos pipeline cancel'") from error
     moved = tuple(_moved_outputs(client, branches, patience=patience))
     if not moved and isinstance(error, RefusedError):
         # A staged manifest no longer exists, or not in the table's location: the versions must be written again.
@@ -135,7 +136,7 @@ def _load_heads(client: Client, table: Parts, *, patience: RetryPolicy) -> Table
 
 def _difference(branch: StepBranch, heads: TableHeads | None) -> MovedOutput | None:
     """Describe the change of an output since the run began; None if it is unchanged."""
-    path = ".".join(branch.table)
+    path = display.render(branch.table)
     if heads is None:
         return MovedOutput(branch, f"{path} was dropped or renamed during the run", is_dropped=True)
     if heads.uuid != branch.uuid:

@@ -78,7 +78,8 @@ def line_of(event: RunEvent) -> str:
         parts.append(f"{event.left_s:.0f} s left")
     lines = ["  ".join(parts)]
     if event.message:
-        lines.append(f"        {event.message}")
+        position = event.further.get("position")
+        lines.append(f"        {'' if position is None else f'{position}: '}{event.message}")
     broken = [each for each in event.findings if each.get("message") and (each.get("broken") or not each.get("held"))]
     for each in broken:
         words = str(each["message"])

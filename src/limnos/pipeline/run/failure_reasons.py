@@ -14,7 +14,7 @@ from limnos.client.errors import ClientError, DeniedError, NoSpaceError, Unavail
 from limnos.pipeline.declaration import StepDeclaration
 from limnos.pipeline.failures import DataBroken, OutputGone, StepAway, StepDenied, StepError, StepFailed
 from limnos.pipeline.outcomes import StepOutcome
-from limnos.pipeline.rights import grants_lacking_now
+from limnos.pipeline.rights import commands_text, grants_lacking_now
 from limnos.pipeline.run.attempt import AttemptWork
 from limnos.pipeline.run.outputs import dropped_output_messages
 from limnos.pipeline.run.result import EndReason
@@ -56,7 +56,7 @@ def missing_grants(client: Client, work: AttemptWork, *, names: Iterable[str]) -
     except ClientError as error:
         logger.debug("the missing privileges cannot be determined: %s", error)
         return ""
-    return "".join(f"; `{line}`" if line.startswith("limnos ") else f"; {line}" for line in lines)
+    return f"; {commands_text(lines)}" if lines else ""
 
 
 def explain_failure(

@@ -62,12 +62,12 @@ class HeartbeatThread:
                 self._stop.request(EndReason.SUPERSEDED, superseded_message(self._run, error))
             return
         if message.state == "cancelling":
-            self._stop.request(EndReason.CANCELLED, "the run was cancelled by `limnos pipeline cancel`")
+            self._stop.request(EndReason.CANCELLED, "the run was cancelled by 'limnos pipeline cancel'")
 
 
 def superseded_message(run: str, error: ClientError) -> str:
     """Return the message that another attempt has taken over the run."""
     return (
-        f"this process no longer holds the run ({error.message}); it stopped and published nothing. `limnos show run"
-        f" {run}` names the present holder"
+        f"this process no longer holds the run ({error.message}); it stopped and published nothing. 'limnos show run"
+        f" {run}' names the present holder"
     )

@@ -10,6 +10,7 @@ from limnos.client import Client
 from limnos.client.activity.runs import Run
 from limnos.client.errors import ClientError, ConflictError
 from limnos.model.errors import CommitConflict
+from limnos.names import display
 from limnos.pipeline.context import branches_prefix
 from limnos.pipeline.declaration import Parts
 from limnos.pipeline.outcomes import StepBranch
@@ -44,11 +45,11 @@ def publish_held(client: Client, run_id: str, *, away_s: float = 60) -> RunResul
         )
     result = publish(client, branches, run=run_id, attempt=seen.attempt, again=0, patience=patience)
     if isinstance(result, PublishResult):
-        tables = ", ".join(".".join(branch.table) for branch in branches)
+        tables = ", ".join(display.render(branch.table) for branch in branches)
         words = f"published {tables}{_report_lineage(client, seen)}"
         return _run_result(seen, "published", why=EndReason.DONE, message=words, revision=result.revision)
     words = "; ".join(moved.who for moved in result)
-    advice = f"nothing was published; `limnos pipeline resume {run_id}` runs those steps again on the present tables"
+    advice = f"nothing was published; 'limnos pipeline resume {run_id}' runs those steps again on the present tables"
     return _run_result(seen, "held", why=EndReason.MOVED, message=f"{words}; {advice}")
 
 
@@ -111,8 +112,8 @@ def _own_branches(seen: Run) -> list[StepBranch]:
         is_made = branch.head is not None or (branch.base is None and not branch.columns_to_drop)
         if not is_own or not is_made:
             raise CommitConflict(
-                f"run {seen.id} of user {seen.user} says that it wrote {branch.name} of {'.'.join(branch.table)}, which"
-                f" cannot be a branch of this run: nothing was published; `limnos delete run {seen.id}` discards"
+                f"run {seen.id} of user {seen.user} says that it wrote {branch.name} of {display.render(branch.table)},"
+                f" which cannot be a branch of this run: nothing was published; 'limnos delete run {seen.id}' discards"
                 " the run"
             )
     return branches
@@ -132,10 +133,10 @@ def _tables(seen: Run, key: str) -> list[Parts]:
 
 def _advice(seen: Run) -> str:
     if seen.state in _UNDER_WAY:
-        return f"`limnos pipeline cancel {seen.id}` stops it"
+        return f"'limnos pipeline cancel {seen.id}' stops it"
     if seen.state == "published":
         return "its tables' snapshots are kept, and each table can be rolled back"
-    return f"`limnos pipeline resume {seen.id}` continues it, `limnos pipeline run` starts a new one"
+    return f"'limnos pipeline resume {seen.id}' continues it, 'limnos pipeline run' starts a new one"
 
 
 def _run_result(seen: Run, state: str, *, why: EndReason, message: str, revision: int | None = None) -> RunResult:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from limnos.client import Client
 from limnos.client.errors import DeniedError, NotFoundError
+from limnos.names import display
 from limnos.pipeline.declaration import Parts
 from limnos.pipeline.outcomes import StepBranch
 from limnos.pipeline.run.refs import heads_of
@@ -80,7 +81,7 @@ def dropped_output_messages(
     uuids = {**outputs.uuids, **{branch.table: branch.uuid for branch in branches}}
     names: list[str] = []
     for table in dict.fromkeys([*uuids.keys() & {each.table for each in branches}, *written]):
-        path = ".".join(table)
+        path = display.render(table)
         heads = heads_of(client, table)
         if heads is not None:
             if uuids.get(table, heads.uuid) != heads.uuid:
@@ -88,7 +89,7 @@ def dropped_output_messages(
         elif levels := next(
             (each for each in _namespaces(table, outputs) if not _namespace_exists(client, each)), None
         ):
-            names.append(f"namespace {'.'.join(levels)} was renamed or dropped during the run")
+            names.append(f"namespace {display.render(levels)} was renamed or dropped during the run")
         elif table in uuids or (_NO_FILE.search(message) and table[-1] in message):
             names.append(f"{path} was dropped or renamed during the run")
     return tuple(dict.fromkeys(names))

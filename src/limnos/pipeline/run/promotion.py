@@ -14,6 +14,7 @@ from limnos.client import Client
 from limnos.client.activity.runs import Run
 from limnos.model.errors import BadRequest
 from limnos.model.restrictions import CLOSED_TO
+from limnos.names import display
 from limnos.pipeline.declaration import Pipeline, StepDeclaration, WriteMode
 from limnos.pipeline.environments import PRODUCTION, in_environment
 from limnos.pipeline.modified_steps import published_runs, state_difference, step_states
@@ -47,7 +48,7 @@ def promotion_from(client: Client, pipeline: Pipeline, *, environment: str) -> P
     runs = dict(published_runs(client, source))
     if not runs:
         raise BadRequest(
-            f"no published run of {source.name} is visible to you: `limnos pipeline run FILE --env {environment}`"
+            f"no published run of {source.name} is visible to you: 'limnos pipeline run FILE --env {environment}'"
             " makes one"
         )
     former = dict(published_runs(client, pipeline))
@@ -88,7 +89,7 @@ def _mode_reason(pipeline: Pipeline, step: StepDeclaration) -> str | None:
 def _built_by(client: Client, step: StepDeclaration, *, run: Run) -> BuiltStep | str:
     """Return the environment's table as the run left it, or why it is not in that state."""
     record = next((each for each in run.steps if each.name == step.name), None)
-    name = ".".join(step.table)
+    name = display.render(step.table)
     if record is None or not record.outputs:
         return f"run {run.id} has no record of {name}"
     branch = record_json.branch_of(record.outputs[0])

@@ -17,6 +17,7 @@ from typing import Any
 
 from limnos.client import Client
 from limnos.client.errors import ConflictError, DeniedError, NotFoundError, RefusedError
+from limnos.names import display
 from limnos.pipeline.context import MADE_BY, branches_prefix
 from limnos.pipeline.declaration import Parts
 from limnos.pipeline.outcomes import StepBranch
@@ -145,7 +146,7 @@ def _clear_branches_once(client: Client, tables: Mapping[Parts, bool], *, run: s
         heads = heads_of(client, table)
         if heads is None:
             continue
-        name = ".".join(table)
+        name = display.render(table)
         ours = sorted(each for each in heads.refs if each.startswith(branches_prefix(run)))
         operations = by_catalog.setdefault(table[0], [])
         if is_new and _is_unpublished(heads, run):

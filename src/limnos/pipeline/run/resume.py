@@ -112,7 +112,7 @@ def _names(seen: Run, pipeline: Pipeline) -> frozenset[str]:
     if missing:
         raise BadRequest(
             f"the pipeline has no step {', '.join(sorted(missing))} any longer, which run {seen.id} has: discard that"
-            f" run (`limnos delete run {seen.id}`), and start a new one"
+            f" run ('limnos delete run {seen.id}'), and start a new one"
         )
     return names
 

@@ -15,10 +15,12 @@ from dataclasses import dataclass, field
 
 from limnos.client import Client
 from limnos.client.errors import ClientError, ConflictError, DeniedError, NoSpaceError, NotFoundError, UnavailableError
+from limnos.names import display
 from limnos.pipeline.context import StepContext, branch_name
-from limnos.pipeline.declaration import StepDeclaration
+from limnos.pipeline.declaration import SourcePosition, StepDeclaration
 from limnos.pipeline.failures import DataBroken, StepAway, StepError
 from limnos.pipeline.outcomes import StepBranch, StepOutcome
+from limnos.pipeline.problems import step_position
 from limnos.pipeline.run import record_json
 from limnos.pipeline.run.attempt import AttemptWork, StepEngine
 from limnos.pipeline.run.commit import MovedOutput, PublishResult, publish, report_lineages
@@ -164,13 +166,16 @@ class AttemptRunner:
         except DataBroken as error:
             self.stop.check()
             self._record(name, "failed", outcome=error.outcome, message=error.message)
-            self._tell(name, "failed", outcome=error.outcome, began=began, message=error.message)
+            broken = {each.rule for each in error.broken}
+            at = next((rule.at for rule in step.expectations if rule.name in broken), step.at)
+            self._tell(name, "failed", outcome=error.outcome, began=began, message=error.message, at=at)
             raise
         except StepError as failure:
             self.stop.check()  # a cancelled step has not failed
             explained = explain_failure(self.client, self.work, step=step, outcomes=self._outcomes, error=failure)
             self._record(name, "failed", message=explained.message)
-            self._tell(name, "failed", began=began, message=explained.message)
+            at = step_position(step, explained.message)
+            self._tell(name, "failed", began=began, message=explained.message, at=at)
             raise explained from failure
         message = self._message(name, outcome)
         self._record(name, "done", outcome=outcome, message=message)
@@ -181,7 +186,7 @@ class AttemptRunner:
         """Return what is said of a step that is done: how it was read, or where its rows come from."""
         if outcome.copied_from is not None:
             built = outcome.copied_from
-            return f"copied from {'.'.join(built.table)}, as run {built.run} published it"
+            return f"copied from {display.render(built.table)}, as run {built.run} published it"
         reason = outcome.computed_because or self.work.computed.get(name)
         if reason is not None:
             return f"computed, not copied: {reason}"
@@ -262,6 +267,7 @@ class AttemptRunner:
         outcome: StepOutcome | None = None,
         began: float | None = None,
         message: str | None = None,
+        at: SourcePosition | None = None,
     ) -> None:
         self.board.tell(
             RunEvent(
@@ -273,6 +279,7 @@ class AttemptRunner:
                 seconds=None if began is None else time.monotonic() - began,
                 message=message,
                 findings=() if outcome is None else tuple(record_json.encode_findings(outcome.findings)),
+                further={} if at is None else {"position": str(at)},
             )
         )
 
@@ -331,7 +338,7 @@ class AttemptRunner:
     def _published(self, published: PublishResult) -> RunResult:
         if self.work.attempt > 1 or any(tries > 1 for tries in self._tries.values()):
             self._clear(keep_tables=True)
-        names = ", ".join(self._steps)
+        names = ", ".join(display.render(step.table) for step in self._steps.values())
         environment = self.work.pipeline.environment
         where = "" if environment is None else f" in environment {environment.name}"
         report_lineages(self.client, self._outcomes, pipeline=self.work.pipeline.name, run=self.work.run)
@@ -345,7 +352,7 @@ class AttemptRunner:
             "start a new run, which creates it again"
             if missing_names
             else (
-                f"nothing was published, and the branches are kept; `limnos pipeline resume {self.work.run}` tries"
+                f"nothing was published, and the branches are kept; 'limnos pipeline resume {self.work.run}' tries"
                 " again"
             )
         )
@@ -355,10 +362,10 @@ class AttemptRunner:
 
     def _how_to_publish(self) -> str:
         run = self.work.run
-        return f"`limnos pipeline publish {run}` publishes them, `limnos delete run {run}` deletes them"
+        return f"'limnos pipeline publish {run}' publishes them, 'limnos delete run {run}' deletes them"
 
     def _how_to_go_on(self) -> str:
-        return f"nothing was published; correct the cause, then `limnos pipeline resume {self.work.run}`"
+        return f"nothing was published; correct the cause, then 'limnos pipeline resume {self.work.run}'"
 
     def _failed(self, failed: Mapping[str, BaseException]) -> RunResult:
         for error in failed.values():
@@ -399,11 +406,11 @@ class AttemptRunner:
     def _unreachable_result(self, error: BaseException) -> RunResult:
         """Return the result for an unreachable server: the end cannot be recorded, so the lease expires."""
         message = (
-            f"{error_text(error)}. When the server answers again: `limnos show run {self.work.run}` shows whether it"
+            f"{error_text(error)}. When the server answers again: 'limnos show run {self.work.run}' shows whether it"
             " was published"
         )
         return self._ended(
-            "lost", EndReason.AWAY, message=f"{message}, `limnos pipeline resume {self.work.run}` continues it"
+            "lost", EndReason.AWAY, message=f"{message}, 'limnos pipeline resume {self.work.run}' continues it"
         )
 
     def _end(self, state: str, why: EndReason, *, message: str) -> RunResult:

@@ -19,6 +19,7 @@ from pathlib import Path
 from limnos.client import Client
 from limnos.client.activity.runs import Run
 from limnos.client.errors import ConflictError
+from limnos.names import display
 from limnos.pipeline.declaration import LoopRows, Parts, Pipeline, Scalar, StepDeclaration
 from limnos.pipeline.declaration_json import encode_declaration
 from limnos.pipeline.environments import (
@@ -31,10 +32,11 @@ from limnos.pipeline.environments import (
 from limnos.pipeline.graph import order_steps
 from limnos.pipeline.lance_outputs import lance_catalogs, require_lance_outputs
 from limnos.pipeline.modified_steps import modified_steps, step_states
+from limnos.pipeline.near_tables import near_tables
 from limnos.pipeline.outcomes import BuiltStep, ReadPin
 from limnos.pipeline.problems import AbsentTable, Problem
 from limnos.pipeline.query_loops import encode_loops, with_loop_steps
-from limnos.pipeline.rights import grants_lacking_now
+from limnos.pipeline.rights import commands_text, grants_lacking_now
 from limnos.pipeline.run import record_json
 from limnos.pipeline.run.attempt import AttemptWork, StepEngine, call_engine, needs_of
 from limnos.pipeline.run.events import Listener, RunEvent, ignore_event
@@ -96,6 +98,7 @@ def start(
     )
     if isinstance(request, RunResult):
         return request
+    _declare(request.pipeline, means, patience=patience)
     request = replace(request, loop_rows=loop_rows)
     try:
         run, pins, outputs = _begin_run(request, means, directory=directory, patience=patience)
@@ -161,8 +164,8 @@ def _checked_request(
     file: str | None,
     patience: RetryPolicy,
 ) -> _RunRequest | RunResult:
-    """Return the request for a run, after all checks that need no run, and declare the pipeline; or the result, if
-    nothing is to be run or a privilege is missing. Raises as `start` does.
+    """Return the request for a run, after all checks that need no run; or the result, if nothing is to be run or a
+    privilege is missing. Nothing is written. Raises as `start` does.
     """
     values = parameter_values(pipeline, parameters)
     promotion, options = _promotion(pipeline, means, options=options, patience=patience)
@@ -190,18 +193,17 @@ def _checked_request(
         computed={} if promotion is None else promotion.computed,
     )
     if lacking := patience.call(lambda: grants_lacking_now(means.client, read=(), written=request.written)):
-        words = "; ".join(f"`{line}`" if line.startswith("limnos ") else line for line in lacking)
-        return _refused_result(
-            request,
-            means,
-            why=EndReason.DENIED,
-            message=f"nothing was started: a privilege is missing; grant it with: {words}",
-        )
+        message = f"nothing was started: a privilege is missing; grant it with: {commands_text(lacking)}"
+        return _refused_result(request, means, why=EndReason.DENIED, message=message)
     patience.call(lambda: require_own_outputs(means.client, pipeline, names=frozenset(names)))
+    return request
+
+
+def _declare(pipeline: Pipeline, means: RunMeans, *, patience: RetryPolicy) -> None:
+    """Register the declaration at the server, unless it has it already. Raises the client's errors."""
     declared = encode_declaration(pipeline)
     before = patience.call(lambda: find_declaration(means.client, pipeline.name))
     patience.call(lambda: put_declaration(means.client, pipeline, declaration=declared, before=before))
-    return request
 
 
 def _promotion(
@@ -298,8 +300,8 @@ class _RunRequest:
         return [
             {
                 "name": step.name,
-                "reads": sorted(".".join(table) for table in self.reads[step.name]),
-                "output": ".".join(step.table),
+                "reads": sorted(display.render(table) for table in self.reads[step.name]),
+                "output": display.render(step.table),
             }
             for step in self.steps
         ]
@@ -373,7 +375,8 @@ def _pin_tables(
         return call_engine(lambda: means.engine.pins(outside), patience=patience)
     except AbsentTable as error:
         readers = [str(Problem(step.name, step.at)) for step in steps if error.table in reads[step.name]]
-        raise AbsentTable(error.table, reader=next(iter(readers), None)) from error
+        near = sorted(near_tables(means.client, error.table))
+        raise AbsentTable(error.table, reader=next(iter(readers), None), near=near) from error
 
 
 def pin_sources(
@@ -422,6 +425,16 @@ class StepIntent:
     after: tuple[str, ...]
     reads: tuple[str, ...]
     writes: str
+    refused: str | None = None
+    """Why the step would fail, with its position; None if the analysis of its query finds no reason."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DryRun:
+    """The planned actions of a run, or in `ended` the result of a run that would not begin."""
+
+    steps: tuple[StepIntent, ...] = ()
+    ended: RunResult | None = None
 
 
 def intents(
@@ -431,50 +444,42 @@ def intents(
     parameters: Mapping[str, object],
     options: RunOptions,
     directory: Path | None = None,
-) -> tuple[StepIntent, ...]:
+) -> DryRun:
     """Return the planned actions of a run, without running it. Queries of loops are read, with the modules in
     `directory` for the steps that they make. Raises as `start` does.
     """
-    parameter_values(pipeline, parameters)
     patience = RetryPolicy(options.away_s, stop=means.stop)
     pipeline, _ = _with_rows(pipeline, means, parameters=parameters, directory=directory or Path(), patience=patience)
-    promotion, options = _promotion(pipeline, means, options=options, patience=patience)
-    if promotion is not None and not options.select:
-        return ()
-    reads = call_engine(lambda: means.engine.reads(pipeline), patience=patience)
-    needs = needs_of(pipeline, reads)
-    names = select_steps(pipeline, options, needs=needs, modified=_modified(pipeline, means, reads=reads))
-    pipeline, reads = settled(pipeline, means, reads=reads, names=frozenset(names), patience=patience)
-    patience.call(lambda: require_own_tables(means.client, pipeline))
-    patience.call(lambda: require_own_outputs(means.client, pipeline, names=frozenset(names)))
-    pins = _pin_tables(pipeline, means, reads=reads, names=frozenset(names), patience=patience)
-    ordered = [step for level in order_steps(pipeline, reads) for step in level if step.name in names]
-    return tuple(
+    request = _checked_request(pipeline, means, parameters=parameters, options=options, file=None, patience=patience)
+    if isinstance(request, RunResult):
+        return DryRun(ended=request)
+    names, reads = frozenset(request.names), request.reads
+    pins = _pin_tables(request.pipeline, means, reads=reads, names=names, patience=patience)
+    ordered = [step for level in order_steps(request.pipeline, reads) for step in level if step.name in names]
+    steps = [
         StepIntent(
             step=step.name,
-            after=tuple(sorted(needs[step.name] & set(names))),
+            after=tuple(sorted(request.needs[step.name] & names)),
             reads=(
                 *(_read(table, pins.get(table)) for table in sorted(reads[step.name])),
-                *(f"source {each.name}" for each in pipeline.sources if selects_from(step, each.name)),
+                *(f"source {each.name}" for each in request.pipeline.sources if selects_from(step, each.name)),
             ),
-            writes=f"{'.'.join(step.table)} ({step.write.mode.value}{_origin(promotion, step.name)})",
+            writes=f"{display.render(step.table)} ({step.write.mode.value}{_origin(request, step.name)})",
         )
         for step in ordered
-    )
+    ]
+    return DryRun(steps=tuple(steps))
 
 
-def _origin(promotion: Promotion | None, name: str) -> str:
+def _origin(request: _RunRequest, name: str) -> str:
     """Return where the rows of a promoted step come from, as far as is known before it runs."""
-    if promotion is None:
-        return ""
-    built = promotion.built.get(name)
-    if built is None:
-        return f"; computed: {promotion.computed[name]}"
-    return f"; copied from {'.'.join(built.table)} if its inputs are the same"
+    if name in request.built:
+        return f"; copied from {display.render(request.built[name].table)} if its inputs are the same"
+    return f"; computed: {request.computed[name]}" if name in request.computed else ""
 
 
 def _read(table: Parts, pin: ReadPin | None) -> str:
-    name = ".".join(table)
+    name = display.render(table)
     if pin is None:
         return f"{name} of this run"
     return name if pin.snapshot is None else f"{name} at {pin.snapshot}"

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 from limnos.pipeline.engine.launch import ServerConnection
 from limnos.pipeline.run.options import RunOptions
+from limnos.pipeline.run.result import EndReason, RunResult
+from limnos.pipeline.run.start import DryRun, StepIntent
 from limnos.rooms.pipelines.cli import pipeline_runs
 from tests.cli.conftest import Run
 from tests.client.fake import FakeServer
@@ -91,3 +94,35 @@ def test_cancelled_run_is_resumed_by_its_id_alone(
     assert (done.code == 0, resumed) == (is_resumed, [CANCELLED["id"]] if is_resumed else [])
     assert "was cancelled at 2026-11-01T08:00:00Z (Cancelled by ben; no process held it any more)" in done.err
     assert ("'limnos delete run" in done.err) == (not is_resumed)
+
+
+INTENT = StepIntent(step="shop.a", after=(), reads=("main.raw.t at 7",), writes="main.shop.a (replace)")
+DENIED = RunResult(
+    run="", pipeline="shop", attempt=0, state="refused", why=EndReason.DENIED, message="a privilege is missing"
+)
+
+
+@pytest.mark.parametrize(
+    "planned, code, last",
+    [
+        (DryRun(steps=(INTENT,)), 0, "     writes main.shop.a (replace)"),
+        (
+            DryRun(steps=(INTENT, replace(INTENT, step="shop.b", refused="p.yaml:7:5: no column x"))),
+            2,
+            "     is refused: p.yaml:7:5: no column x\n1 step is refused",
+        ),
+        (DryRun(ended=DENIED), 4, "refused: a privilege is missing"),
+    ],
+)
+def test_dry_run_says_what_would_be_refused(
+    run: Run, monkeypatch: pytest.MonkeyPatch, planned: DryRun, code: int, last: str
+) -> None:
+    """A dry run prints the steps; where a step or the run would be refused, it says why and has a plan's exit code."""
+    command = SimpleNamespace(dry_run=lambda *_, **__: planned, SparkOptions=lambda **_: None)
+    monkeypatch.setattr(pipeline_runs, "_command", lambda: command)
+    monkeypatch.setattr(pipeline_runs, "_connection", lambda _: None)
+    monkeypatch.setenv("LIMNOS_OUTPUT", "table")
+
+    done = run("pipeline", "run", "file.yaml", "--dry-run")
+
+    assert (done.code, done.out.rstrip().endswith(last)) == (code, True), done.out

@@ -81,7 +81,7 @@ def prepare_target(
     with access.client() as client:
         table = _find(client, step.table)
         if table is None and step.table in existing_tables:
-            raise OutputGone(f"{'.'.join(step.table)} existed when the run began and no longer exists")
+            raise OutputGone(f"{display.render(step.table)} existed when the run began and no longer exists")
         table = table or _declare(client, step, branch=branch, existing_tables=existing_tables)
     if not table.managed:
         raise UnsupportedOperation(f"Step {step.name}: {display.render(step.table)} {STORAGE_MANAGED}")

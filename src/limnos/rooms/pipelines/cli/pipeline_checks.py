@@ -206,7 +206,7 @@ def _selected(
     options = rules.RunOptions(select=tuple(select or ()), exclude=tuple(exclude or ()))
     rules.require_known_steps(result.pipeline, options)
     if result.reads is None or not result.levels:
-        raise UsageError("steps cannot be selected before the problems are solved", hint="run `limnos pipeline check`")
+        raise UsageError("steps cannot be selected before the problems are solved", hint="run 'limnos pipeline check'")
     reads = {name: one.tables for name, one in result.reads.items()}
     needs = import_extra("limnos.pipeline.run.attempt", extra="spark").needs_of(result.pipeline, reads)
     compare = import_extra("limnos.pipeline.modified_steps", extra="pipelines").modified_steps
@@ -342,6 +342,7 @@ def _preview_document(one: StepPreview | None) -> dict[str, object]:
         "drops": list(one.drops),
         "refused": one.refused,
         "unknown": one.unknown,
+        **({} if one.at is None else one.at._asdict()),
     }
 
 
@@ -352,7 +353,7 @@ def _check_fields(result: CheckResult) -> dict[str, object]:
         "holds": result.holds,
         "unchecked": list(result.unchecked),
         "missing": [
-            {"on": ".".join(one.table), "needed_for": one.needed_for, "grants": list(one.grants)}
+            {"on": display.render(one.table), "needed_for": one.needed_for, "grants": list(one.grants)}
             for one in result.missing
         ],
     }
@@ -395,7 +396,7 @@ def _lines(
 
 def _preview_lines(one: StepPreview) -> Iterator[str]:
     if one.refused is not None:
-        yield f"     is refused: {one.refused}"
+        yield f"     is refused: {one.refusal}"
     if one.unknown is not None:
         yield f"     columns are not known before it runs: {one.unknown}"
     yield from (f"     first: {statement}" for statement in one.statements)
@@ -411,10 +412,10 @@ def _problem_lines(problems: tuple[Problem, ...]) -> Iterator[str]:
 def _last_lines(result: CheckResult, *, refused: int) -> Iterator[str]:
     yield from (f"not checked: {one}" for one in result.unchecked)
     for one in result.missing:
-        yield f"you may not {one.needed_for} {'.'.join(one.table) or 'the metalake'}"
+        yield f"you may not {one.needed_for} {display.render(one.table) or 'the metalake'}"
     if result.missing:
         more = "; what is not checked yet may need more" if result.unchecked else ""
-        yield f"grants that this needs (ROLE: a role that you hold{more}):"
+        yield f"grants that a run needs (ROLE: a role that you hold{more}):"
         yield from dict.fromkeys(f"  {line}" for one in result.missing for line in one.grants)
     if refused:
         yield f"{refused} step{'s are' if refused > 1 else ' is'} refused"

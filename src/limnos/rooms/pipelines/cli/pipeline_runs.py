@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
@@ -15,7 +15,7 @@ from cyclopts import Group, Parameter
 
 from limnos.cli.common import DEFAULTS, RUN_S, CommonFlags, YesFlag, confirm
 from limnos.cli.extras import import_extra
-from limnos.cli.failures import StoppedError, UsageError
+from limnos.cli.failures import ExitCode, StoppedError, UsageError
 from limnos.cli.operation.short_ids import is_short
 from limnos.cli.output import show_done, show_rows, visible
 from limnos.client.errors import ArgumentError, ClientError
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from limnos.pipeline.run.backfill import BackfillResult
     from limnos.pipeline.run.events import Listener
     from limnos.pipeline.run.result import RunResult
-    from limnos.pipeline.run.start import StepIntent
+    from limnos.pipeline.run.start import DryRun, StepIntent
 
 SPARK = Group("Spark", sort_key=90)
 MasterFlag = Annotated[
@@ -190,15 +190,26 @@ def _perform(file: Path, request: Mapping[str, object], *, dry_run: bool, common
     """Run a pipeline's file, or print what each of its steps would read and write. Returns the exit code."""
     command = _command()
     if dry_run:
-        dry: Sequence[StepIntent] = command.dry_run(file, **request)
-        if common.output_format == "table":
-            print(visible("\n".join(line for each in dry for line in _intent_lines(each))))
-        else:
-            columns = ["step", "after", "reads", "writes"]
-            show_rows([asdict(each) for each in dry], columns, output_format=common.output_format)
-        return 0
+        return _show_dry_run(command.dry_run(file, **request), common=common)
     ended: RunResult = command.run_file(file, listener=_listener(common), **request)
     return ended.exit_code
+
+
+def _show_dry_run(planned: DryRun, *, common: CommonFlags) -> int:
+    """Print what a run would do, or why it would not begin. Returns the exit code, which is that of `pipeline plan`."""
+    if (ended := planned.ended) is not None:
+        text = f"nothing would be run: {ended.message}" if ended.why.value == "done" else f"refused: {ended.message}"
+        show_done(text, _fields(ended), output_format=common.output_format)
+        return ended.exit_code
+    refused = sum(each.refused is not None for each in planned.steps)
+    if common.output_format == "table":
+        lines = [line for each in planned.steps for line in _intent_lines(each)]
+        lines += [f"{refused} step{'s are' if refused > 1 else ' is'} refused"] if refused else []
+        print(visible("\n".join(lines)))
+    else:
+        columns = ["step", "after", "reads", "writes", "refused"]
+        show_rows([asdict(each) for each in planned.steps], columns, output_format=common.output_format)
+    return ExitCode.USAGE if refused else ExitCode.OK
 
 
 def _intent_lines(intent: StepIntent) -> Iterator[str]:
@@ -206,6 +217,8 @@ def _intent_lines(intent: StepIntent) -> Iterator[str]:
     yield f"{intent.step}{' after ' if intent.after else ''}{', '.join(intent.after)}"
     yield from (f"     reads {each}" for each in intent.reads)
     yield f"     writes {intent.writes}"
+    if intent.refused is not None:
+        yield f"     is refused: {intent.refused}"
 
 
 def _report_backfill(result: BackfillResult) -> int:

@@ -136,7 +136,7 @@ def _address_of(page_request: PageRequest) -> ObjectAddress:
     address = parse_address(page_request.request.params)
     if address.kind not in _DROPS or (address.kind is Kind.CATALOG) is bool(address.levels):
         word = address.kind.word.replace("_", " ")
-        raise BadRequest(f"The console does not drop a {word}; `limnos --help` and SQL++ have the commands that do")
+        raise BadRequest(f"The console does not drop a {word}; 'limnos --help' and SQL++ have the commands that do")
     return address
 
 
@@ -149,7 +149,7 @@ def _read(request_view: RequestView, address: ObjectAddress) -> tuple[ObjectDeta
     if is_sourced(request_view) and address.kind is not Kind.CATALOG:
         raise UnsupportedOperation(
             f"The objects of catalog {request_view.catalog.name} are in an external system, and the console does not"
-            " delete these: delete them there, or with `limnos delete`"
+            " delete these: delete them there, or with 'limnos delete'"
         )
     traits = request_view.settled.traits
     return details, traits is not None and (traits.is_sourced or traits.shows_directory)

@@ -153,7 +153,7 @@ def _address_of(page_request: PageRequest) -> ObjectAddress:
     address = parse_address(page_request.request.params)
     if address.kind not in _EDITS:
         word = address.kind.word.replace("_", " ")
-        raise BadRequest(f"The console does not edit a {word}; `limnos --help` has the commands that do")
+        raise BadRequest(f"The console does not edit a {word}; 'limnos --help' has the commands that do")
     return address
 
 

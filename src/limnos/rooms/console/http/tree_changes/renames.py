@@ -110,7 +110,7 @@ def _address_of(page_request: PageRequest) -> ObjectAddress:
     address = parse_address(page_request.request.params)
     if address.kind not in _RENAMES:
         word = address.kind.word.replace("_", " ")
-        raise BadRequest(f"The console does not rename a {word}; `limnos --help` has the commands that do")
+        raise BadRequest(f"The console does not rename a {word}; 'limnos --help' has the commands that do")
     return address
 
 
