@@ -23,4 +23,4 @@ def import_extra(module: str, *, extra: str) -> ModuleType:
         extras = extra.split(",")
         missing = extra_of(error.name or "")
         hint = install_hint(*extras, *([missing] if missing and missing not in extras else []))
-        raise StoppedError(f"this needs '{error.name}', which is not installed", hint=hint) from error
+        raise StoppedError(f"the command needs '{error.name}', which is not installed", hint=hint) from error

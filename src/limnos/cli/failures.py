@@ -108,7 +108,7 @@ def failure_of(error: Exception, typed: TypedCommand) -> CommandFailure | None:
         return CommandFailure(
             exit_code=ExitCode.FAILED,
             code="failed",
-            message=f"this needs '{error.name}', which is not installed",
+            message=f"the command needs '{error.name}', which is not installed",
             hint=install_hint(extra),
         )
     if isinstance(error, OSError):

@@ -4,12 +4,13 @@
 Each line of `_TABLE` has words of other tools, the command, and for things that this command line does not do a
 sentence that says where they are done. Arguments follow the command, or stand where it has `{}`; `{1}` and `{2}` are
 single ones, `{+}` all after the first, `{q}` is a statement to write, `{r}` the statement after the phrase, and `{-}`
-leaves them out.
+leaves them out. In a sentence, `{command}` is the name of the command.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 import shlex
 from collections.abc import Sequence
@@ -20,7 +21,7 @@ from limnos.cli.signatures import is_installed
 _TABLE: Final = """
 rm, remove, del, erase, destroy, unlink, rmdir, trash it, dispose = delete
 drop table, drop view = delete {}
-add column, drop column, rename column, alter column, add field, add columns = set {1} --column NAME=DESCRIPTION | columns are added and changed by engines; this describes one
+add column, drop column, rename column, alter column, add field, add columns = set {1} --column NAME=DESCRIPTION | columns are added and changed by engines; {command} describes a column
 drop database, drop schema, drop namespace, rm -rf = delete -r {}
 truncate, empty = sql -c 'delete from {1};' | rows are deleted by engines and SQL++, the table by 'limnos delete'
 mkdir, md = create namespace
@@ -36,11 +37,11 @@ remove user, userdel, deluser, rm user = delete user
 add catalog, attach, mount, connect catalog = create catalog
 create schema, create database, create db, createdb = create namespace
 create table, create view, create topic, create index, create function, new table, make table = console {-} | tables and views are created by engines, as Spark, PyIceberg, Trino, DuckDB; the console's page Connect has their settings
-create pipeline, new pipeline, init pipeline, add pipeline = pipeline run {1:pipeline.yaml} | a pipeline is a file; its first run creates it
+new pipeline, init pipeline, add pipeline = create pipeline {1:FILE.yaml} | a pipeline is a file; {command} writes a small one to begin with
 create run, new run, trigger, launch = pipeline run
 create job = create template
 create api-token, create apikey, create key, new token, generate token, apikey, api-key, pat = create token
-ttl, expire policy, lifecycle = show maintenance TABLE {-} | retention is a policy of a table or of what is above it: 'limnos list policies'; this shows which applies
+ttl, expire policy, lifecycle = show maintenance TABLE {-} | retention is a policy of a table or of what is above it: 'limnos list policies'; {command} shows which applies
 dir, ll, la, l, browse, index, catalogs, enumerate, print, gci, get-childitem = list
 show all, get all = list
 ls -la, ls -al = list -l
@@ -55,7 +56,7 @@ show groups, groups = list groups
 show tags, tags = list tags
 show tokens, tokens = list tokens
 show runs, runs, get runs, history of runs, executions, pipeline history, pipeline ps, pipeline log = list runs
-show pipeline, describe pipeline, get pipeline, pipeline show = list runs {} | this lists the runs of a pipeline, and 'limnos show schedule' shows its schedule
+show pipeline, describe pipeline, get pipeline, pipeline show = list runs {} | {command} lists the runs of a pipeline, and 'limnos show schedule' shows its schedule
 show pipelines, pipelines, dags, dag, flows, flow = list pipelines
 show jobs, jobs, get jobs = list jobs
 show nodes, nodes, cluster, get nodes, members = list nodes
@@ -69,11 +70,11 @@ show settings, settings, show config, show variables = list settings
 show profiles, profiles, contexts, get contexts, context = list profiles
 show owner, owners, who owns = show owner
 use, use catalog, use database, switch, cd = list {} | there is no current catalog: give whole paths, as main.raw.nyc
-pwd, wd, cwd = whoami | there is no current directory: paths begin with a catalog; this shows your user
+pwd, wd, cwd = whoami | there is no current directory: paths begin with a catalog; {command} shows your user
 desc, info, stat, details, detail, inspect, get, view, open, cat-object, metadata, properties, show table, dd = show
 describe table, desc table, describe extended, describe formatted, show create, show create table, ddl, schema, columns, show columns, fields = show {}
 cat, preview, peek, sample, rows, data, top, select top, limit, show rows, less, more = head {1}
-tail = head {1} | tables have no last rows: this shows the first
+tail = head {1} | tables have no last rows: {command} shows the first
 count, wc, nrows = list -l {1} | list -l shows the rows of each table
 du, size, disk, storage size, df, usage, stats, statistics = list -l {1} | list -l shows rows and size of each table
 select, with, values = sql -c {q} | statements are run by 'limnos sql', in SQL++
@@ -99,7 +100,7 @@ accept, approve, accept request, approve request = request grant {1:ID}
 requests, show requests = list requests
 my requests, own requests, my access requests = list requests --own
 withdraw request, retract request = request withdraw {1:ID}
-blame = audit --path {} | this shows who changed it, as far as you may read the audit; 'limnos changes --catalog CATALOG' has the changes
+blame = audit --path {} | {command} shows who changed it, as far as you may read the audit; 'limnos changes --catalog CATALOG' has the changes
 su = whoami --as {1:USER} | --as USER runs any command as that user
 sudo, run-as, runas = list --as USER {-} | --as USER runs any command as that user
 impersonate, become = list --as {1:USER} | --as USER runs any command as that user
@@ -129,9 +130,9 @@ lock, freeze, pin, readonly = protect
 unlock, thaw, unpin = unprotect
 restore, undelete, recover, unrm, revive, undo drop = undrop {}
 recycle bin, recyclebin, bin, garbage, deleted, dropped = list trash
-trash empty, trash purge, empty trash, trash clear = delete trash {1:CATALOG} ID | objects leave the trash when their time ends; this removes one
-undo, rollback, revert, time travel = undrop {1} | engines roll a table back to a snapshot; this restores a deleted object
-versions, snapshots, history, log, show history, show snapshots, changelog = audit --what {1} | 'limnos show' has the number of a table's snapshots, the console lists them; this shows who did what to it
+trash empty, trash purge, empty trash, trash clear = delete trash {1:CATALOG} ID | objects leave the trash when their time ends; {command} removes one
+undo, rollback, revert, time travel = undrop {1} | engines roll a table back to a snapshot; {command} restores a deleted object
+versions, snapshots, history, log, show history, show snapshots, changelog = audit --what {1} | 'limnos show' has the number of a table's snapshots, the console lists them; {command} shows who did what to it
 audit-log, auditlog, events, activity, last, who did = audit
 grep, locate, lookup, which, whereis, ack, where, fuzzy, discover = find
 recursive, ls -r, walk, explore, hierarchy = tree
@@ -175,7 +176,7 @@ web, ui, dashboard, gui, website, portal = console
 version, ver, about = --version {-}
 usage, commands, ?, docs, manual, tutorial, hello = --help {-}
 complete, autocomplete, completions, bash-completion = completion bash
-import table, register, register table, ingest, load, upload, add table, import lance = lance import {1:DIRECTORY} --into NAMESPACE | Lance directories are imported by this command; Iceberg tables are registered by 'register_table' of PyIceberg or Spark
+import table, register, register table, ingest, load, upload, add table, import lance = lance import {1:DIRECTORY} --into NAMESPACE | Lance directories are imported by {command}; Iceberg tables are registered by 'register_table' of PyIceberg or Spark
 download, fetch, pull, get file = files {}
 push, upload file = files {} | files of a fileset are written by its clients (gvfs, S3)
 jar, jars, install, spark jar, packages = spark jars
@@ -215,12 +216,12 @@ service account, service-account, client-secret, robot = create secret
 \\c, \\connect = list {} | there is no current catalog: give whole paths, as main.raw.nyc
 \\q, \\? , \\h = --help {-} | 'limnos sql' is a shell; this program runs one command
 ps, top processes = list runs {-}
-images = list {-} | there are no images: this lists the catalogs
+images = list {-} | there are no images: {command} lists the catalogs
 branch, checkout, commit, stash, cherry-pick, rebase, tag branch = show {1} | branches and snapshots of tables are made by engines, and the console's page of a table lists them
 rollout, rollout undo, rollback run = list runs {-}
-freshness, source freshness = list findings PIPELINE {-} | checks of data are expectations of a pipeline; this lists what they found
+freshness, source freshness = list findings PIPELINE {-} | checks of data are expectations of a pipeline; {command} lists what they found
 seed = pipeline run {1:pipeline.yaml} | files are loaded by steps of a pipeline
-init = server start {-} | this begins a store in ./limnos-data, and serves it; 'limnos create' makes objects
+init = server start {-} | {command} begins a store in ./limnos-data, and serves it; 'limnos create' makes objects
 mb, make bucket = create fileset
 metastores current, metastore current, metastores summary, metastore summary = list metalakes {-}
 fmt, format = pipeline check {1:pipeline.yaml}
@@ -230,7 +231,7 @@ taint = list runs {-} | there is no state to mark: a run is repeated by 'limnos 
 state list, show list = list {-}
 state rm = delete
 state show = show
-external-locations, external locations, external-location, storage-credentials = storage check {-} | locations belong to catalogs: 'limnos show CATALOG' has them; this checks that a catalog can reach its own
+external-locations, external locations, external-location, storage-credentials = storage check {-} | locations belong to catalogs: 'limnos show CATALOG' has them; {command} checks that a catalog can reach its own
 workspace, workspaces, workspace select = set profile {-} NAME | a server with a session is a profile
 config use-context, config set-context = set profile
 config get-contexts, config view = list profiles {-}
@@ -248,13 +249,13 @@ show token, describe token = list tokens {-}
 show trash = list trash
 show events = audit {-}
 create view or table = console {-}
-set retention, set ttl = show maintenance {1:TABLE} | retention is a policy of a table or of what is above it: 'limnos list policies'; this shows which applies
+set retention, set ttl = show maintenance {1:TABLE} | retention is a policy of a table or of what is above it: 'limnos list policies'; {command} shows which applies
 revert head = list {-} | there are no commits: engines roll a table back to a snapshot
 describe select = sql {-} | statements are run by 'limnos sql -c', in SQL++
 login as = login
 role grant reader = grant role
 alter user = show user {1:USER} | of a user the state and the password change: 'limnos user disable USER', 'limnos set password USER'; roles are granted: 'limnos grant role ROLE --to USER'
-alter table add, alter table = set {1} --column NAME=DESCRIPTION | columns are added and changed by engines; this describes one
+alter table add, alter table = set {1} --column NAME=DESCRIPTION | columns are added and changed by engines; {command} describes a column
 use role = list {-} --as USER | roles are all active: --as USER runs a command with another user's
 use warehouse = list catalogs {-} | there is no warehouse to choose: engines have their own computers
 create warehouse = create catalog
@@ -268,6 +269,8 @@ create serviceaccount, create service-account = create secret
 s3 cp, cp s3 = files PATH {-} | files of a fileset are written and read by its clients (gvfs, S3)
 """
 
+
+_COMMAND_WORD: Final = re.compile(r"[a-z][a-z-]*")
 
 OTHER_VERBS: Final = {
     typed: verb
@@ -436,8 +439,14 @@ def guess_table() -> dict[str, tuple[str, str]]:
         typed, _, meant = line.partition(" = ")
         command, _, note = meant.partition(" | ")
         for phrase in typed.split(", ") if is_installed(command.split()) else ():
-            result.setdefault(phrase, (command, note))
+            result.setdefault(phrase, (command, with_command(note, command)))
     return result
+
+
+def with_command(note: str, command: str) -> str:
+    """Return a sentence with the name of the command for `{command}`: its first words, without arguments."""
+    name = itertools.takewhile(_COMMAND_WORD.fullmatch, command.split())
+    return note.replace("{command}", f"'{' '.join(['limnos', *name])}'")
 
 
 def guessed_words() -> list[str]:

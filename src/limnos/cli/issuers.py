@@ -150,7 +150,7 @@ def revoke(external_issuer: ExternalIssuer, refresh_token: str, *, reach: Issuer
 def _parse_grant(fields: Mapping[str, object]) -> TokenGrant:
     token, refresh_token = fields.get("access_token"), fields.get("refresh_token")
     if not isinstance(token, str):
-        raise StoppedError("the issuer signed you in but gave no token", hint="report this to the issuer's operator")
+        raise StoppedError("the issuer signed you in but gave no token", hint="report it to the issuer's operator")
     return TokenGrant(
         token,
         _seconds(fields, "expires_in", otherwise=300.0),

@@ -50,7 +50,7 @@ def test_dry_run_deletes_nothing(fake: FakeServer, limnos: Run) -> None:
         {"kind": "view", "name": "main.raw.nyc.v"},
         {"kind": "table", "name": "main.raw.t"},
     ]
-    assert "this deletes namespace main.raw and" in preview
+    assert "the command deletes namespace main.raw and" in preview
     plain = limnos("delete", "namespace", "main.raw", "--dry-run", "--output", "table").err
     assert "namespace main.raw is not empty: the deletion is refused without --recursive" in plain
     assert [call for call in fake.calls if call.startswith("DELETE")] == []

@@ -39,7 +39,7 @@ def test_set_names_what_the_former_restriction_loses(restricted: FakeServer, lim
 
     assert done.code == 0
     assert done.out == (
-        "table main.sales.orders is restricted by eu-only; this replaced the former eu-only: its filter was"
+        "table main.sales.orders is restricted by eu-only; the former eu-only is replaced: its filter was"
         " region = 'EU'; its mask card=show-last-4 is gone; it applied to user:ana\n"
     )
     assert isinstance(result, dict)

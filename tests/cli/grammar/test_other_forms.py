@@ -21,10 +21,20 @@ from limnos.cli.grammar.other_forms import other_form
         pytest.param("describe table/trips", "find trips", marks=pytest.mark.room("search")),
         ("get user/ana", "show user ana"),
         ("delete table/main.raw.t --dry-run", "delete table main.raw.t --dry-run"),
+        ("head -5 main.raw.t", "head main.raw.t --max-items 5"),
+        ("tail main.raw.t -n20", "tail main.raw.t --max-items 20"),
+        ("changes -5", "changes"),
+        ("ls -1 main", "ls main"),
+        ("tag --list", "list tags"),
+        ("tag -d pii", "delete tag pii"),
+        ("pipeline --run p.yaml", "pipeline run p.yaml"),
+        ("group --add eng ana", "group add eng ana"),
     ],
 )
 def test_line_of_another_tool_is_turned_to_ours(typed: str, expected: str) -> None:
-    """Host and port become the server's address, git's tag one of an object, and kubectl's word two words."""
+    """Host and port become the server's address, git's tag one of an object, kubectl's word two words, a number of
+    lines the value of a flag, and a command with hyphens a word.
+    """
     form = other_form(shlex.split(typed))
 
     assert form is not None
@@ -41,8 +51,16 @@ def test_line_of_another_tool_is_turned_to_ours(typed: str, expected: str) -> No
         "show main/raw",
         "create tag v1",
         "bulk a/b.json",
+        "head main.raw.t --rows -5",
+        "pipeline run p.yaml --param day=-5",
+        "-5",
+        "sql -- -5",
+        "user --help",
+        "audit --who ana",
     ],
 )
 def test_line_of_ours_is_left_alone(typed: str) -> None:
-    """A question for help, and words with slashes that name no kind, are not of another tool."""
+    """A question for help, words with slashes that name no kind, values of flags that begin with a hyphen, and flags
+    of a group are not of another tool.
+    """
     assert other_form(shlex.split(typed)) is None

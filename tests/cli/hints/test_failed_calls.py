@@ -144,7 +144,7 @@ def test_hint_without_decision_refers_to_callers_identity() -> None:
             "undrop main.a.t",
             "Table a.t lay in namespace a, which was dropped, too (id 5): restore that first",
             "not-found",
-            "'limnos undrop main --id 5' restores that one; or give another target for this one with --to",
+            "'limnos undrop main --id 5' restores the former parent; --to NAMESPACE restores the object elsewhere",
         ),
         (
             "undrop main.a.t --to main.b.t",
@@ -211,7 +211,7 @@ def test_hint_without_decision_refers_to_callers_identity() -> None:
             "Role bob does not exist in metalake lake: create it first",
             "not-found",
             (
-                "privileges are given to roles, and roles to users: 'limnos create role ROLE', repeat this with --to"
+                "privileges are given to roles, and roles to users: 'limnos create role ROLE', repeat the command with --to"
                 " ROLE, then 'limnos grant role ROLE --to USER'"
             ),
         ),

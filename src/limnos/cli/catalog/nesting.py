@@ -137,7 +137,7 @@ def confirm_names(catalog: str = "main", /, *, yes: YesFlag = False, common: Com
     catalog
         The catalog, as `main`.
     """
-    confirm(f"Confirm the names of catalog {catalog}? This cannot be undone.", yes=yes)
+    confirm(f"Confirm the names of catalog {catalog}? The former names cannot be restored then.", yes=yes)
     with common.client() as client:
         client.names.confirm(catalog)
     show_done(

@@ -66,7 +66,7 @@ def drop(
                 hint="delete a topic with its cluster's own tools, a template with 'limnos delete template NAME'",
             )
         flags = _DropFlags(common, purge=purge, is_forced=recursive or force)
-        _check_drop_flags(result, purge=purge, force=force)
+        _check_drop_flags(path, result, purge=purge, force=force)
         is_previewed = recursive or dry_run
         below = _read_below(client, path, kind=result, common=common) if is_previewed else Walk()
         if is_previewed and common.output_format == "table":
@@ -100,9 +100,8 @@ def _preview(path: str, kind: str, *, below: Walk, is_recursive: bool) -> str:
     counts = Counter(each.kind for each in below.objects)
     numbers = ", ".join(f"{count} {word}{'s' if count > 1 else ''}" for word, count in sorted(counts.items()))
     more = "" if below.is_complete else " at least"
-    lines = [
-        f"this deletes {kind} {path}" + (f" and{more} {numbers} below it:" if numbers else ", with nothing below it")
-    ]
+    content = f" and{more} {numbers} below it:" if numbers else ", with nothing below it"
+    lines = [f"the command deletes {kind} {path}{content}"]
     lines += [f"  {each.kind} {display.render(each.path)}" for each in below.objects[:PREVIEWED_MAX]]
     if len(below.objects) > PREVIEWED_MAX:
         lines.append(f"  … {len(below.objects) - PREVIEWED_MAX} more")
@@ -132,11 +131,13 @@ def _way_back(path: str, kind: str, *, below: Walk) -> str:
     return f"; '{shlex.join(['limnos', 'undrop', path])}{contents}' restores it"
 
 
-def _check_drop_flags(kind: str, *, purge: bool, force: bool) -> None:
+def _check_drop_flags(path: str, kind: str, *, purge: bool, force: bool) -> None:
     if purge and kind != "table":
-        raise UsageError(f"--purge is only for tables, and this is a {kind}", hint="leave --purge out")
+        raise UsageError(f"--purge is only for tables, and {path} is a {kind}", hint="leave --purge out")
     if force and kind not in {"catalog", "metalake"}:
-        raise UsageError(f"--force is only for catalogs and metalakes, and this is a {kind}", hint="leave --force out")
+        raise UsageError(
+            f"--force is only for catalogs and metalakes, and {path} is a {kind}", hint="leave --force out"
+        )
 
 
 class _DropFlags(NamedTuple):
@@ -179,7 +180,7 @@ def _drop_below(client: Client, below: Walk, *, flags: _DropFlags) -> None:
         path = display.render(child.path)
         if delete is None:
             raise StoppedError(
-                f"a {child.kind} is deleted in its own system: {path}", hint="delete it there, then repeat this"
+                f"a {child.kind} is deleted in its own system: {path}", hint="delete it there, then repeat the command"
             )
         try:
             delete(client, path, flags)

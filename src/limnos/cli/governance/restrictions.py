@@ -90,7 +90,7 @@ def set_(
         )
     lost = [] if former is None else _lost_terms(former, filter=filter, masks=_masks(mask), to=to, except_=except_)
     replaced = {} if former is None else {"replaced": _row(former), "lost": lost}
-    text = f"; this replaced the former {name}: {'; '.join(lost)}" if lost else ""
+    text = f"; the former {name} is replaced: {'; '.join(lost)}" if lost else ""
     show_done(
         f"{result} {path} is restricted by {name}{text}",
         {"restriction": name, "on": path, "kind": result, **replaced},

@@ -12,10 +12,10 @@ from typing import Final, NamedTuple
 
 from limnos.cli.flags import PORT
 from limnos.cli.guesses import OTHER_VERBS
-from limnos.cli.operations import BY_VERB_AND_KIND, KIND_WORDS, VERB_ALIASES, VERBS
+from limnos.cli.operations import BY_VERB_AND_KIND, GROUPS, KIND_WORDS, VERB_ALIASES, VERBS, plural
 from limnos.cli.output import flag_values
 from limnos.cli.signatures import is_installed
-from limnos.cli.token_words import take_words, without_flag
+from limnos.cli.token_words import take_words, token_width, without_flag
 
 _HOST_FLAGS: Final = ("-h", "--host")
 _PORT_FLAGS: Final = ("-p", "--port")
@@ -26,6 +26,13 @@ _HOST: Final = re.compile(
 """Names and addresses of hosts; a name alone may be a command, as in `-h list`."""
 _WITH_GROUP: Final = 3
 """The number of words of `group grant NAME`."""
+_NUMBER: Final = re.compile(r"-n?([0-9]{1,9})")
+"""A number of lines as `head -5` and `tail -n20` have it."""
+_LISTS: Final = frozenset({"list", "ls", "tree"})
+_WHOLE: Final = frozenset({"changes", "show", "describe"})
+"""Commands whose output no flag cuts."""
+_LETTERS: Final = {"-l": "list", "-a": "list", "--all": "list", "-d": "delete", "--remove": "delete", "--new": "create"}
+"""Flags of git, docker and others that stand for a command."""
 _SLASHED: Final = re.compile(r"([A-Za-z_-]+)/([^/]+)")
 
 
@@ -47,6 +54,8 @@ def other_form(tokens: Sequence[str]) -> OtherForm | None:
         _role_binding,
         _followed_log,
         _with_star,
+        _numbered,
+        _command_as_flag,
     )
     return next((form for read in forms if (form := read(tokens)) is not None), None)
 
@@ -55,7 +64,8 @@ def _client_list(tokens: Sequence[str]) -> OtherForm | None:
     """Return the line for `psql -l`, which lists databases."""
     words, _ = take_words(tokens)
     is_list = words[:1] in _CLIENTS and {"-l", "--list"} & {*tokens}
-    return OtherForm("this lists the catalogs, which others call databases", ("list", "catalogs")) if is_list else None
+    note = "what others call a database is a catalog here, and 'limnos list catalogs' lists them"
+    return OtherForm(note, ("list", "catalogs")) if is_list else None
 
 
 def _configuration(tokens: Sequence[str]) -> OtherForm | None:
@@ -172,3 +182,33 @@ def _with_star(tokens: Sequence[str]) -> OtherForm | None:
         return None
     plain = tuple(token.removesuffix(".*") if token == words[-1] else token for token in tokens)
     return OtherForm(f"a path has no '*': a list has all that is below '{words[-1].removesuffix('.*')}'", plain)
+
+
+def _numbered(tokens: Sequence[str]) -> OtherForm | None:
+    """Return the line for `head -5 PATH`, as shells have it: the number as the value of a flag of any list."""
+    words, _ = take_words(tokens)
+    at = 0
+    while at < len(tokens) and tokens[at] != "--":
+        match = _NUMBER.fullmatch(tokens[at])
+        if match is not None and words:
+            rest = (*tokens[:at], *tokens[at + 1 :])
+            if tokens[at] == "-1" and words[0].lower() in _LISTS:
+                return OtherForm("a list has one object a line", rest)
+            limit = () if words[0].lower() in _WHOLE else ("--max-items", match[1])
+            return OtherForm(f"a number follows a flag, and '{tokens[at]}' is none", (*rest, *limit))
+        at += token_width(tokens, at)
+    return None
+
+
+def _command_as_flag(tokens: Sequence[str]) -> OtherForm | None:
+    """Return the line for `tag --list` or `tag -d NAME`, as git has it: the command of a group without hyphens."""
+    group = tokens[0].lower()
+    if group not in GROUPS or len(tokens) == 1:
+        return None
+    word = _LETTERS.get(tokens[1], tokens[1].removeprefix("--").lower())
+    kind = KIND_WORDS.get(group, "")
+    if tokens[1] == word or (word not in GROUPS[group] and (word, kind) not in BY_VERB_AND_KIND):
+        return None
+    usual = plural(kind) if word == "list" else kind
+    typed = (word, usual) if (word, kind) in BY_VERB_AND_KIND else (group, word)
+    return OtherForm(f"'{tokens[1]}' is a word here, without hyphens", (*typed, *tokens[2:]))

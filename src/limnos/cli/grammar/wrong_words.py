@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -80,6 +81,10 @@ def _same_command(word: str, commands: Sequence[str]) -> str | None:
     return None
 
 
+_PLAIN_ANSWER: Final = re.compile(
+    r"there is no|the command is missing|'limnos [^']*' (?:has no|knows no|does not take|needs|is typed)"
+)
+"""The beginnings of answers that only say that words are no command."""
 _NEAR_VERBS: Final = {"list": ("show",), "show": ("list",), "create": ("set",), "set": ("create",), "delete": ("set",)}
 _SAID_OTHERWISE: Final = {
     "list maintenance": "list operations",
@@ -160,7 +165,7 @@ class WrongWords:
         try:
             self._resolve(tokens)
         except UsageError as error:
-            is_plain = error.message.startswith(("there is no", "'limnos ", "the command is missing"))
+            is_plain = _PLAIN_ANSWER.match(error.message) is not None
             return "" if is_plain or " missing after " in error.message else f": {error.message}"
         return ""
 
@@ -219,7 +224,7 @@ class WrongWords:
         if verb == "create" and "." in words[1]:
             typed = self.propose(["create", "namespace", *words[1:], *flags])
             return UsageError(
-                "the kind is missing: engines create tables, this command the rest",
+                "the kind is missing: engines create tables, 'limnos create' the rest",
                 hint=f"{typed}, or another kind: {', '.join(kinds)}",
             )
         return UsageError(

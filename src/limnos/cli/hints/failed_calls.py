@@ -183,7 +183,7 @@ def _by_code(error: ClientError, typed: TypedCommand) -> str | None:
     if "limnos unprotect" in error.message:
         return None
     if (owned := _OWNED_METALAKE.match(error.message)) is not None:
-        return f"'{typed.command('set', 'owner', owned[1], 'USER', '--kind', 'metalake')}', then this again"
+        return f"'{typed.command('set', 'owner', owned[1], 'USER', '--kind', 'metalake')}', then repeat the command"
     if " or " in error.message.partition("only on ")[2] and typed.words[:1] in (("grant",), ("revoke",)):
         return (
             "give each privilege on an object of its kind, or all that a reader needs: 'limnos grant --preset reader"
@@ -200,7 +200,7 @@ def _by_code(error: ClientError, typed: TypedCommand) -> str | None:
             return f"'{inside}' lists its content: drop that first, or all with '{typed.again('-r')}'"
         if "disable it first" in error.message:
             first = typed.command("catalog", "disable", path)
-            return f"'{first}', then this again once it is empty; with all its content '{typed.again('-r')}'"
+            return f"'{first}', then repeat the command once it is empty; with all its content '{typed.again('-r')}'"
         look = f"'{typed.command('list', path)}' lists its content: drop that first"
         again = TypedCommand([token for token in typed.tokens if token not in {"--yes", "-y"}]).again("--recursive")
         return f"{look}, or all with '{again}', which lists them and asks"

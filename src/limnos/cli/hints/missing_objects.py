@@ -124,9 +124,8 @@ def _of_grants(kind: str, typed: TypedCommand) -> str | None:
     """Return the hint for a grant to a role or a user that does not exist; None for others."""
     if kind == "role" and typed.words[0] == "grant" and typed.words[1:2] != ("role",):
         command, text = typed.command("create", "role", "ROLE"), typed.command("grant", "role", "ROLE", "--to", "USER")
-        return (
-            f"privileges are given to roles, and roles to users: '{command}', repeat this with --to ROLE, then '{text}'"
-        )
+        again = "repeat the command with --to ROLE"
+        return f"privileges are given to roles, and roles to users: '{command}', {again}, then '{text}'"
     if kind in {"user", "group", "role"} and (listed := _each_holder(typed)):
         return listed
     if kind == "user" and typed.words[:2] in (("grant", "role"), ("revoke", "role")):
@@ -253,7 +252,7 @@ def _trash_hint(error: ClientError, typed: TypedCommand) -> str | None:
         return None
     if former_parent := _FORMER_PARENT.search(error.message):
         first = typed.command("undrop", display.render(catalog), "--id", former_parent[1])
-        return f"'{first}' restores that one; or give another target for this one with --to"
+        return f"'{first}' restores the former parent; --to NAMESPACE restores the object elsewhere"
     if "you may restore" in error.message:
         return f"'{typed.command('list', 'trash', display.render(catalog))}' lists objects that you may restore"
     return None

@@ -89,7 +89,7 @@ def _library(name: str) -> ModuleType:
         if error.name != name:
             raise
         hint = install_hint("lance") if name == "lance" else f"pip install {name}"
-        raise ImportError(f"This needs the library {name}, which is not installed: {hint}", name=name) from None
+        raise ImportError(f"Lance tables need the library {name}, which is not installed: {hint}", name=name) from None
 
 
 class Lance(LanceTables[BlockingSender]):

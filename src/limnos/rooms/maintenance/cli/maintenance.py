@@ -114,7 +114,7 @@ def _lines(report: MaintenanceReport) -> Iterator[str]:
     if not report.findings:
         yield "needs no maintenance"
     for policy in report.policies:
-        state = "" if policy.enabled else " (disabled, so it turns this off)"
+        state = "" if policy.enabled else " (disabled, so it turns these operations off)"
         name = "that you may not load" if policy.name is None else policy.name
         yield f"policy {name} ({policy.type}) on {policy.on}{_decisions(policy)}{state}"
         yield from (f"  policy {name} on the same object does not apply" for name in policy.not_applied)
