@@ -15,6 +15,7 @@ from limnos.cli.errors import StoppedError, UsageError
 from limnos.cli.exit_codes import ExitCode
 from limnos.cli.hints.arguments import hint_for_argument, hint_for_name_alone, message_for_argument
 from limnos.cli.hints.failed_calls import hint_for, is_anonymous
+from limnos.cli.hints.quoted_commands import with_plain_commands
 from limnos.cli.hints.typed_command import TypedCommand
 from limnos.cli.hints.values import hint_for_file
 from limnos.cli.lookups import needs_extra, not_signed_in, unknown_token
@@ -162,21 +163,23 @@ def _of_system(error: OSError) -> str:
 
 def render(failure: CommandFailure, output_format: Format) -> str:
     """Format a failure for standard error, in the output format of the results."""
+    message = with_plain_commands(failure.message)
+    hint = None if failure.hint is None else with_plain_commands(failure.hint)
     if output_format == "json":
         fields = {
             "code": failure.code,
-            "message": failure.message,
+            "message": message,
             "why": failure.why,
-            "hint": failure.hint,
+            "hint": hint,
             **failure.details,
         }
         entry = {key: value for key, value in fields.items() if value is not None}
         return to_json({"error": entry}, indent=-1)
-    lines = [f"error: {failure.message}"]
+    lines = [f"error: {message}"]
     if failure.why:
         lines.append(f"  why: {failure.why}")
-    if failure.hint:
-        lines.append(f"  next: {failure.hint}")
+    if hint:
+        lines.append(f"  next: {hint}")
     return visible("\n".join(lines))
 
 
