@@ -208,6 +208,19 @@ def test_name_of_the_metalake_is_answered_by_its_kind(typed: Typed, line: str) -
 
 
 @pytest.mark.usefixtures("furnished")
+def test_refusal_that_no_preset_mends_names_who_may_grant(typed: Typed) -> None:
+    """A refused deletion names the owner of the object, and a refused change of users the command that has the owner of
+    the metalake.
+    """
+    deleted, created = typed("delete hints.a.t --yes --user eve"), typed("create user zed --user eve")
+
+    assert (deleted.code, created.code) == (4, 4)
+    assert str(deleted.error["hint"]).startswith("hints.a.t is owned by user admin, who may do or grant it; ")
+    (shows, *_) = COMMAND.findall(str(created.error["hint"]))
+    assert typed(shows.removeprefix("limnos ")).code == 0
+
+
+@pytest.mark.usefixtures("furnished")
 def test_hidden_and_missing_paths_have_the_same_answer(typed: Typed) -> None:
     """A user who may know of no object gets one answer for an existing and for a missing path, and it says that access
     is worth a request only if the object exists.

@@ -88,6 +88,27 @@ def access_offer(action: str, *, kind: str, path: str) -> AccessOffer | None:
         return None
 
 
+class OwnedPath(NamedTuple):
+    """An object of a path, and its owner, such as `user ana`."""
+
+    path: str
+    owner: str
+
+
+def owner_above(path: str) -> OwnedPath | None:
+    """Return the owner of the innermost object of a path that the caller may know; None if the server does not say."""
+    from limnos.client import ArgumentError, ClientError
+
+    if (opener := reopen.get()) is None:
+        return None
+    try:
+        with opener() as client:
+            owner, owned = _nearest_owner(client, path)
+    except (ClientError, ArgumentError, InvalidName):
+        return None
+    return OwnedPath(owned, owner) if owner else None
+
+
 def preset_of(factors: Sequence[Factor]) -> PresetName | None:
     """Return the preset that gives all missing rights; None if a denial or a read restriction is among the reasons."""
     clauses: dict[int, set[str]] = {}

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 
 from limnos.cli.hints.typed_command import TypedCommand, path_parts
-from limnos.cli.lookups import AccessOffer, access_offer, other_metalake
+from limnos.cli.lookups import AccessOffer, access_offer, other_metalake, owner_above
 from limnos.client.errors import DeniedError
 from limnos.model.restrictions import CLOSED_TO
 
@@ -40,7 +40,12 @@ def denied_hint(error: DeniedError, typed: TypedCommand) -> str:
     if (instead := _of_grants(action, target, typed=typed)) is not None:
         return f"{instead}; {shows}"
     offer = None if whole else access_offer(action, kind=kind, path=target)
-    return shows if offer is None else f"{_ask(offer, typed)}; {shows}"
+    if offer is not None:
+        return f"{_ask(offer, typed)}; {shows}"
+    if kind == "metalake" and target:
+        return f"'{typed.command('show', 'owner', target, '--kind', kind)}' names who may grant it; {shows}"
+    owned = None if whole or not target else owner_above(target)
+    return shows if owned is None else f"{owned.path} is owned by {owned.owner}, who may do or grant it; {shows}"
 
 
 def _of_grants(action: str, target: str, *, typed: TypedCommand) -> str | None:
