@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _OWN_COLUMNS = ("head",)
 """Commands with a flag `--columns` of their own."""
+_COUNTED = frozenset({"--limit", "--rows", "--depth", "--count"})
+"""Flags whose values are checked before a command starts."""
 
 _NO_CONSOLE = cast("Console", object())
 """The parser keeps a console in each of its errors, and would import one. `slips` writes their messages."""
@@ -110,6 +112,10 @@ def _run(tokens: Sequence[str]) -> int:
     from limnos.cli.command_tree import build
     from limnos.cli.slips import slip_of
 
+    if not _COUNTED.isdisjoint(each.partition("=")[0] for each in tokens):
+        from limnos.cli.hints.values import check_counts
+
+        check_counts(tokens)
     rest = list(tokens)
     options = output.TableOptions()
     if tokens[0] not in _OWN_COLUMNS:

@@ -6,13 +6,17 @@ existing values are listed.
 from __future__ import annotations
 
 import difflib
+import itertools
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from limnos.cli.errors import UsageError
 from limnos.cli.foreign_flags import PRIVILEGE_ACTIONS
 from limnos.cli.hints.typed_command import TypedCommand
+from limnos.cli.output import flag_values
 from limnos.names import display
 
 _MASKS: Final = {
@@ -38,8 +42,22 @@ _TYPES: Final = {"topic": "messaging"}
 _ILLEGAL: Final = re.compile(r"The \w+ name '(.+)' is illegal: use 1 to 64 ASCII letters")
 _ABSENT: Final = re.compile(r"'?([^']+?)'? can't be read: No such file or directory")
 _NO_PIPELINE: Final = re.compile(r"'([^']+)' is not a pipeline: name a file")
+_COUNTS: Final = {"--limit": "20", "--rows": "20", "--depth": "3", "--count": "5"}
+"""Flags that count rows, lines or levels, each with a usual number. `--rows 0` of a comparison shows none."""
+_NEGATIVE: Final = re.compile(r"-[0-9]+")
 _FILES_MAX: Final = 1_000
 """The number of files of a directory among which a near name is looked for."""
+
+
+def check_counts(tokens: Sequence[str]) -> None:
+    """Raise UsageError for a flag that counts, with a negative number or zero, and the command with a usual number."""
+    for flag, usual in _COUNTS.items():
+        for value in flag_values(tokens, flag):
+            if not _NEGATIVE.fullmatch(value) and (value != "0" or flag == "--rows"):
+                continue
+            again = [f"{flag}={usual}" if each == f"{flag}={value}" else each for each in tokens]
+            again = [usual if pair == (flag, value) else pair[1] for pair in itertools.pairwise(["", *again])]
+            raise UsageError(f"{flag} takes a number above 0, not '{value}'", hint=_quoted(again))
 
 
 def hint_for_value(message: str, typed: TypedCommand) -> str | None:

@@ -357,6 +357,10 @@ def _privilege(text: str, command: _GrantCommand) -> str:
             with_preset = command.spelled("--preset", whole, command.on, flag, command.holder)
             also = f"; with all that a {whole} needs above it: '{with_preset}'"
         raise UsageError(f"'{text}' is not a privilege", hint=f"'{typed}'{also}")
+    privileges = [SQL_PRIVILEGES.get(name.lower(), name.lower()) for name in command.names if name not in paths]
+    if command.on is None and text in paths and privileges and {*privileges} <= {*known, *ALIASES}:
+        typed = command.spelled(*privileges, "--on", text, flag, command.holder or "ROLE")
+        raise UsageError(f"'{text}' is no privilege: an object stands after --on", hint=f"'{typed}'")
     if command.on is None and len(command.names) <= 2 and "." not in text:
         role, holder = command.names[0], command.holder or (command.names[1:] or ("USER",))[0]
         typed = command.spelled("role", role, flag, holder)

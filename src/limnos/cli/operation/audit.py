@@ -94,8 +94,6 @@ def audit(
     limit
         The maximum number of lines.
     """
-    if limit < 1:
-        raise UsageError("--limit takes a number of lines above 0", hint="'limnos audit --limit 50'")
     expected: dict[str, object] = {
         "user": who,
         "path": what and _path(what),
