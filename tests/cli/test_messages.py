@@ -18,7 +18,7 @@ BARE = re.compile(
 NOUNS = re.compile(r"\b[Tt]his (?:address|process)\b")
 
 
-def test_no_text_of_the_command_line_says_this_without_a_noun() -> None:
+def test_every_text_of_the_command_line_has_a_noun_after_this() -> None:
     """A reader of a message cannot know what a bare `this` means, so each text has the name of the thing."""
     bare = [
         f"{file.relative_to(SOURCE)}:{line}: {text}"

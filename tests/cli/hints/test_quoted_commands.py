@@ -38,6 +38,6 @@ def test_printed_command_has_the_arguments_that_were_meant(path: str) -> None:
     """A shell reads the printed command as its program and arguments, whatever the path."""
     command = shlex.join(["limnos", "show", path, "--kind", "table"])
 
-    shown = with_plain_commands(f"'{command}'")
+    printed = with_plain_commands(f"'{command}'")
 
-    assert shlex.split(shown if shown[0] != "'" else shown[1:-1]) == ["limnos", "show", path, "--kind", "table"]
+    assert shlex.split(printed if printed[0] != "'" else printed[1:-1]) == ["limnos", "show", path, "--kind", "table"]

@@ -197,10 +197,14 @@ def test_table_that_was_renamed_here_does_not_come_again(
         twin=table("s3://b/twin", uuid="u"),
         fresh=table("s3://b/fresh"),
     )
-    there = {"moved": table("s3://b/moved"), "late": table("s3://b/late"), "twin": table("s3://b/twin", uuid="v")}
+    target_tables = {
+        "moved": table("s3://b/moved"),
+        "late": table("s3://b/late"),
+        "twin": table("s3://b/twin", uuid="v"),
+    }
     fake.on("GET", f"{MINE}/namespaces?{PAGES}", {"namespaces": [["z"]]})
-    fake.on("GET", f"{MINE}/namespaces/z/tables?{PAGES}", {"identifiers": [{"name": name} for name in there]})
-    for name, answer in there.items():
+    fake.on("GET", f"{MINE}/namespaces/z/tables?{PAGES}", {"identifiers": [{"name": name} for name in target_tables]})
+    for name, answer in target_tables.items():
         fake.on("GET", f"{MINE}/namespaces/z/tables/{name}?snapshots=refs", answer)
     fake.on("GET", f"{MINE}/namespaces/a", {"properties": {"team": "x"}})
     fake.on("GET", f"{MINE}/namespaces/a/tables?{PAGES}", {"identifiers": []})

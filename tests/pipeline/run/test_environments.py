@@ -120,7 +120,7 @@ def test_a_held_table_counts_as_nothing(rig: PipelineRig) -> None:
     assert [one.writes for one in dry.steps] == [f"{'.'.join(_own(rig, 'b'))} (replace)"]
 
 
-def test_a_dry_run_without_steps_says_why(rig: PipelineRig) -> None:
+def test_dry_run_without_steps_has_its_reason(rig: PipelineRig) -> None:
     """A dry run of a selection by state, when nothing has changed, has the result of that run and no steps."""
     pipeline = rig.pipeline(a="")
     rig.run(pipeline)

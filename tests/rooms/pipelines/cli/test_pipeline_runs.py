@@ -114,7 +114,7 @@ DENIED = RunResult(
         (DryRun(ended=DENIED), 4, "refused: a privilege is missing"),
     ],
 )
-def test_dry_run_says_what_would_be_refused(
+def test_dry_run_has_the_reasons_of_refused_steps(
     run: Run, monkeypatch: pytest.MonkeyPatch, planned: DryRun, code: int, last: str
 ) -> None:
     """A dry run prints the steps; where a step or the run would be refused, it says why and has a plan's exit code."""
