@@ -221,6 +221,15 @@ def test_refusal_that_no_preset_mends_names_who_may_grant(typed: Typed) -> None:
 
 
 @pytest.mark.usefixtures("furnished")
+def test_revoked_preset_of_a_user_without_one_is_answered(typed: Typed) -> None:
+    """A preset that was never granted is no missing role of a name that nobody typed."""
+    failed = typed("revoke --preset reader hints.a.t --from user:nil")
+
+    assert (failed.code, failed.error["message"]) == (3, "user nil was granted no preset: there is no role user:nil")
+    assert typed("access what nil").code == 0
+
+
+@pytest.mark.usefixtures("furnished")
 def test_hidden_and_missing_paths_have_the_same_answer(typed: Typed) -> None:
     """A user who may know of no object gets one answer for an existing and for a missing path, and it says that access
     is worth a request only if the object exists.

@@ -33,6 +33,7 @@ from limnos.config.active_rooms import rooms_of
 from limnos.config.loading import LoadedSettings
 from limnos.config.local_server import TOKEN_FILE, write_address
 from limnos.config.settings import Settings
+from limnos.model.errors import CannotStart
 from limnos.model.extras import install_hint
 from limnos.model.permits import upkeep_permit
 from limnos.services.request.task_context import TaskContext
@@ -109,8 +110,18 @@ def migrate(
 
 
 def janitor(settings: Settings, *, dry_run: bool) -> list[str]:
-    """Remove orphaned metadata files and empty directories now. Returns their paths; `dry_run` only lists them."""
+    """Remove orphaned metadata files and empty directories now. Returns their paths; `dry_run` only lists them.
+
+    Raises CannotStart if there is no store: the command creates none.
+    """
     configure_logs(settings)
+    database = database_of(settings)
+    if "://" not in database and not Path(database).exists():
+        raise CannotStart(
+            f"There is no store at {database}",
+            why="a start of a server creates one",
+            advice="name the server's directory with --data",
+        )
     with explain_startup_errors(settings, database_of(settings)):
         make_data_directory(settings)
         return asyncio.run(_clean(settings, dry_run=dry_run))

@@ -37,6 +37,7 @@ remove user, userdel, deluser, rm user = delete user
 add catalog, attach, mount, connect catalog = create catalog
 create schema, create database, create db, createdb = create namespace
 create table, create view, create topic, create index, create function, new table, make table = console {-} | tables and views are created by engines, as Spark, PyIceberg, Trino, DuckDB; the console's page Connect has their settings
+create dataset, new dataset, create dataverse, create synonym = sql {-} | datasets of SQL++ are made by its CREATE DATASET, in {command}
 new pipeline, init pipeline, add pipeline = create pipeline {1:FILE.yaml} | a pipeline is a file; {command} writes a small one to begin with
 create run, new run, trigger, launch = pipeline run
 create job = create template

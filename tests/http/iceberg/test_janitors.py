@@ -249,13 +249,15 @@ def test_dry_run_lists_paths_without_deleting(watched: DriverNode) -> None:
     assert not home.exists()
 
 
-def test_command_fails_if_the_data_path_is_a_file(tmp_path: Path) -> None:
-    """If the data path is a file, the command raises CannotStart. For a new store its dry run lists nothing."""
+def test_command_fails_without_a_store(tmp_path: Path) -> None:
+    """If the data path is a file, or has no store, the command raises CannotStart, and creates nothing."""
     (tmp_path / "file").write_text("x")
 
     with pytest.raises(CannotStart):
         janitor(Settings(server=ServerSection(data=str(tmp_path / "file"))), dry_run=True)
-    assert janitor(Settings(server=ServerSection(data=str(tmp_path / "new"))), dry_run=True) == []
+    with pytest.raises(CannotStart, match="There is no store at"):
+        janitor(Settings(server=ServerSection(data=str(tmp_path / "new"))), dry_run=True)
+    assert not (tmp_path / "new").exists()
 
 
 def test_each_store_has_one_recurring_janitor_task(node: DriverNode) -> None:

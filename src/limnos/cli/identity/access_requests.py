@@ -254,7 +254,8 @@ def _one(requests: Sequence[AccessRequest], typed: str, *, lists: str) -> Access
     if it was answered.
     """
     if len(typed) < _SHORTEST:
-        raise UsageError(f"'{typed}' is too short for an id", hint=f"'{lists}' lists the ids")
+        text = f"'{typed}' is no id: at least {_SHORTEST} characters of one are needed"
+        raise UsageError(text, hint=f"'{lists}' lists the ids")
     matches = [each for each in requests if each.id.startswith(typed.lower())]
     if len(matches) > 1:
         listed = ", ".join(each.id for each in matches[:5])

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from limnos.cli.common import CommonFlags
+from limnos.cli.failures import StoppedError
 from limnos.cli.identity.comparisons import show_consequence
 from limnos.cli.identity.principals import Holder, find_holder
 from limnos.cli.output import show_done
+from limnos.client.errors import NotFoundError
 from limnos.client.identity.access import PresetGrant, PresetOutcome
 from limnos.model.presets import PresetName
 
@@ -65,14 +67,29 @@ def change_preset(command: PresetCommand, common: CommonFlags) -> None:
 
 def _change(client: Client, command: PresetCommand, *, holder: Holder, kind: str) -> PresetOutcome:
     change = client.access.grant_preset if command.verb == "grant" else client.access.revoke_preset
-    return change(
-        command.preset,
-        command.path or (),
-        kind=kind,
-        user=holder.argument("user"),
-        group=holder.argument("group"),
-        role=holder.argument("role"),
-    )
+    try:
+        return change(
+            command.preset,
+            command.path or (),
+            kind=kind,
+            user=holder.argument("user"),
+            group=holder.argument("group"),
+            role=holder.argument("role"),
+        )
+    except NotFoundError as error:
+        own_role = f"{holder.kind}:{holder.name}"
+        if command.verb == "grant" or not error.message.startswith(f"Role {own_role} does not exist"):
+            raise
+        shows = (
+            ["limnos", "access", "what", holder.name]
+            if holder.kind == "user"
+            else ["limnos", "show", "group", holder.name]
+        )
+        raise StoppedError(
+            f"{holder.kind} {holder.name} was granted no preset: there is no role {own_role}",
+            code="not-found",
+            hint=f"'{shows}' shows what there is",
+        ) from error
 
 
 def _message(command: PresetCommand, outcome: PresetOutcome, *, holder: Holder, where: str) -> str:
