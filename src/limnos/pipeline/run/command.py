@@ -129,12 +129,14 @@ def dry_run(
         if checked.problems:
             raise InvalidPipeline(checked.problems)
         planned = intents(pipeline, means, parameters=parameters, options=options, directory=project.directory)
-        if not planned.steps or not checked.levels:
+        tables = {step.table for step in pipeline.steps}  # a check also has the steps that loops may make
+        levels = [[step for step in level if step.table in tables] for level in checked.levels]
+        if not planned.steps or not levels:
             return planned
         previews = preview(
             session,
             pipeline,
-            levels=checked.levels,
+            levels=levels,
             catalogs=checked.catalogs,
             lance_catalogs=checked.lance_catalogs,
         )
