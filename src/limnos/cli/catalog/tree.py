@@ -120,7 +120,7 @@ def _report_failures(below: Walk) -> None:
     """Raise StoppedError if catalogs of a walk could not be read, after the rest is printed: the list is not whole."""
     if not below.failures:
         return
-    texts = [f"{name} ({error.message})" for name, error in below.failures.items()]
+    texts = [f"{name} ({error.message.removeprefix(f'Catalog {name}: ')})" for name, error in below.failures.items()]
     what = "catalog" if len(texts) == 1 else "catalogs"
     raise StoppedError(
         f"the list is without all or a part of {what} {', '.join(texts)}",
