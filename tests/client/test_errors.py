@@ -51,6 +51,7 @@ def iceberg(kind: str, code: int) -> dict[str, object]:
         (400, {"error": {"code": "illegal-name", "message": "m"}}, RefusedError, "illegal-name"),
         (400, gravitino(1001), RefusedError, "bad-request"),
         (500, gravitino(1002), ServerError, "internal"),
+        (409, gravitino(1002), ConflictError, "invalid-table"),
         (404, gravitino(1003), NotFoundError, "not-found"),
         (409, gravitino(1004), ConflictError, "already-exists"),
         (409, gravitino(1005), ConflictError, "not-empty"),

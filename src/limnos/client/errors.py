@@ -15,9 +15,11 @@ import msgspec
 from limnos.client.values import Decision
 from limnos.model.struct_types import json_decoder
 
+_UNSPECIFIC_NUMBER = 1002
+"""Gravitino's number of errors that its clients do not distinguish. With status 409 a table cannot be read."""
 _BY_NUMBER = {
     1001: "bad-request",
-    1002: "internal",
+    _UNSPECIFIC_NUMBER: "internal",
     1003: "not-found",
     1004: "already-exists",
     1005: "not-empty",
@@ -263,6 +265,8 @@ def _lance_inner(body: bytes) -> _ErrorDetail:
 def _code(status: int, inner: _ErrorDetail) -> str:
     if isinstance(inner.code, str) and inner.code:
         return inner.code
+    if inner.code == _UNSPECIFIC_NUMBER and status == 409:
+        return "invalid-table"
     if isinstance(inner.code, int) and inner.code in _BY_NUMBER:
         return _BY_NUMBER[inner.code]
     return _BY_TYPE.get(inner.type) or _BY_STATUS.get(status, "internal")

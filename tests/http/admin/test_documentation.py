@@ -101,6 +101,7 @@ def test_site_is_served_to_everybody_with_a_strict_policy(served: DriverNode) ->
     again = served.get("/docs/start/analyst.html", user=None, if_none_match=answer.headers["etag"])
 
     assert (first.status, first.headers["location"]) == (303, "docs/index.html")
+    assert served.get("/docs/", user=None).headers["location"] == "index.html"
     assert (answer.status, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
     assert "default-src 'none'; script-src 'self';" in answer.headers["content-security-policy"]
     assert "unsafe" not in answer.headers["content-security-policy"]

@@ -70,11 +70,12 @@ def site_file() -> Path | None:
     return next((file for file in FILES if file.is_file()), None)
 
 
-async def first_page(_request: Request, _ctx: Context) -> Response:
-    """Redirect to the list of all pages."""
+async def first_page(request: Request, _ctx: Context) -> Response:
+    """Redirect to the list of all pages, by a relative address, because a proxy may put a path before it."""
     if site_file() is None:
         raise NotFound(_NOT_BUILT, kind="route")
-    return Response(303, b"", ((b"location", b"docs/index.html"), *_SAFE))
+    location = b"index.html" if request.path.endswith(b"/") else b"docs/index.html"
+    return Response(303, b"", ((b"location", location), *_SAFE))
 
 
 async def page(request: Request, _ctx: Context) -> Response:
