@@ -32,8 +32,8 @@ FLAGS = {
     "set restriction": ["--mask", "c=null"],
     "create policy": ["--content", "{}"],
 }
-LOCAL = {"list profiles", "set profile", "set password"}
-"""Operations that ask no server, or read standard input before they do."""
+LOCAL = {"list profiles", "set profile", "set password", "create pipeline"}
+"""Operations that ask no server, or read standard input or write a file before they do."""
 
 
 def words_of(operation: Operation) -> list[str]:
