@@ -104,8 +104,10 @@ def test_explanation_is_text_or_one_json_object(fake: FakeServer, run: Run) -> N
     for line in (
         "needs compact: 40 files of 1.0 MB",
         "blocked: gc.enabled is false",
-        "policy p (system_iceberg_snapshot_expiration) on main decides about expire"
-        " (disabled, so it turns these operations off)",
+        (
+            "policy p (system_iceberg_snapshot_expiration) on main decides about expire"
+            " (disabled, so it turns these operations off)"
+        ),
         "policy w (system_iceberg_table_maintenance) on main decides about nothing here",
         "policy old (system_iceberg_compaction) on main\n",
         "40 data files, 0 delete files, 4000 bytes",
