@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from pathlib import Path
 from typing import get_args
@@ -10,6 +11,7 @@ from typing import get_args
 import msgspec
 
 import limnos
+from limnos.cli.common import CommonFlags
 from limnos.model.declared_kinds import DECLARED, DECLARED_KINDS
 from limnos.model.kinds import (
     CONTAINERS,
@@ -62,7 +64,7 @@ def test_declared_kinds_have_a_declaration() -> None:
 
 def test_own_fields_have_defaults_and_types_of_flags() -> None:
     """The own fields of declared kinds have defaults, and types that a flag and JSON both have; none is a common
-    field.
+    field, or a flag that every command has.
     """
     common = {
         "name",
@@ -75,6 +77,9 @@ def test_own_fields_have_defaults_and_types_of_flags() -> None:
         "fields",
         "kind",
         "namespace",
+        "property",
+        "as",
+        *(field.name for field in dataclasses.fields(CommonFlags)),
     }
     for declared in DECLARED:
         for field in msgspec.structs.fields(declared.fields):

@@ -37,6 +37,7 @@ from limnos.cli.hints.selections import lost_quotes
 from limnos.cli.hints.unknown_flags import unknown_flag
 from limnos.cli.output import flag_values
 from limnos.cli.token_words import take_words
+from limnos.model.declared_kinds import DECLARED_WORDS
 
 if TYPE_CHECKING:
     from cyclopts import App, Token
@@ -71,6 +72,9 @@ def _too_many(extra: str, command: CalledCommand) -> UsageError:
     if command.words[0] in {"protect", "unprotect", "undrop"} and words and words[0].lower() in _PRINCIPALS:
         text = f"'limnos {command.words[0]}' is for objects, not for a {words[0].lower()}"
         return UsageError(text, hint=f"'{shlex.join(['limnos', 'show', words[0].lower(), extra])}' shows it")
+    if command.words[0] == "undrop" and words and words[0].lower() in DECLARED_WORDS:
+        text = f"'limnos undrop' takes the path of a {words[0].lower()} alone"
+        return UsageError(text, hint=answers.propose(["undrop", *words[1:], *flags]))
     if (rest := with_joined_durations(command.rest)) != command.rest:
         text = "a duration is one word, such as 30d"
         return UsageError(text, hint=answers.propose([*command.typed_name, *rest]))

@@ -66,3 +66,5 @@ DECLARED: Final = (
 )
 """The declared kinds. A new one needs a number in `kinds` and a line here."""
 DECLARED_KINDS: Final[Mapping[Kind, DeclaredKind]] = {each.kind: each for each in DECLARED}
+DECLARED_WORDS: Final = frozenset(each.kind.word for each in DECLARED)
+"""The words of the declared kinds, in the singular."""

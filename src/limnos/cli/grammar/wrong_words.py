@@ -15,6 +15,7 @@ from limnos.cli.operations import COMMANDS, GROUPS, KIND_WORDS, OPERATIONS, VERB
 from limnos.cli.proposals import proposed
 from limnos.cli.signatures import is_installed
 from limnos.cli.sql_grants import SQL_PRIVILEGES
+from limnos.model.declared_kinds import DECLARED_WORDS
 from limnos.model.privileges import Privilege
 
 SQL_WORDS: Final = ("on", "to", "from")
@@ -242,6 +243,9 @@ class WrongWords:
         others = [each for each in OPERATIONS if each.kind == kind and each.verb != verb]
         if kind is None or not others:
             return None
+        if verb in {"list", "set"} and any("." in word for word in words[2:]) and kind in DECLARED_WORDS:
+            hint = self.propose([verb, *words[2:], *flags])
+            return UsageError(f"'limnos {verb}' takes the path of a {kind} alone", hint=hint)
         best = next((each for each in others if each.verb in _NEAR_VERBS.get(verb, ())), others[0])
         typed = words[1] if KIND_WORDS.get(words[1].lower()) == kind else words[0]
         usual = plural(kind) if best.verb == "list" else kind

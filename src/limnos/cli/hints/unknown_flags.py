@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Final, Literal, get_args, get_origin
 
+import msgspec
 from cyclopts.exceptions import (
     UnknownOptionError,
 )
@@ -31,9 +32,16 @@ from limnos.cli.hints.typed_command import TypedCommand
 from limnos.cli.output import flag_values
 from limnos.cli.sentences import proposal_for, quoted
 from limnos.cli.token_words import take_words, without_flag
+from limnos.model.declared_kinds import DECLARED
 
 _CONFIRMED: Final = frozenset({"--yes", "-y", "--assume-yes", "--no-confirm"})
 """Flags that answer a question before it is asked."""
+_OWN_FIELDS: Final = {
+    f"--{field.name.replace('_', '-')}": declared.plural
+    for declared in DECLARED
+    for field in msgspec.structs.fields(declared.fields)
+}
+"""Flags of the own fields of declared kinds, and the client's resource of the kind."""
 
 
 def _typed_value(tokens: Sequence[str], flag: str) -> str:
@@ -156,10 +164,25 @@ def _of_one_command(typed: str, command: CalledCommand, *, message: str, has_yes
     if command.words[0] == "server" and typed in CONNECTION_FLAGS:
         text = f"'{command.name}' is about this machine, and asks no server: it has no flag {typed}"
         return UsageError(text, hint=answers.propose([*command.words, *without_flag(command.rest, typed)]))
+    if command.words == ["set"] and typed in _OWN_FIELDS:
+        return _own_field(message, typed, command=command)
     if command.words == ["delete"] and typed == "-f":
         text = f"{message}, and reads no file: an object is named by its path"
         return UsageError(text, hint=answers.propose(["delete", *_deleted(command)]))
     return None
+
+
+def _own_field(message: str, typed: str, *, command: CalledCommand) -> UsageError:
+    """Return the error for an own field of a declared kind. No flag of the connection is proposed, as `--uri` for
+    `--url`: the request would be sent to that address, with its token.
+    """
+    plural = _OWN_FIELDS[typed]
+    path = next(iter(take_words(command.rest)[0]), "PATH")
+    field = typed[2:].replace("-", "_")
+    return UsageError(
+        f"{message}: it is a field of {plural}, which commands set only when they create one",
+        hint=f"in Python: client.{plural}.alter({path!r}, fields={{{field!r}: VALUE}})",
+    )
 
 
 def _deleted(command: CalledCommand) -> list[str]:
