@@ -5,6 +5,7 @@ are served.
 
 from __future__ import annotations
 
+import posixpath
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -176,6 +177,8 @@ class Wrong(ReadOnlyTables):
         """Return whether it is that table."""
         if self.fault == "bug" and table == "t":
             raise KeyError(table)
+        if self.fault == "joined path":
+            return posixpath.normpath(f"/{schema[0]}/{table}") in ("/a/t", "/a/u", "/b/t", "/b/u")
         return table in ("t", "u") and self.fault != "denied"
 
     def table_load(self, schema: tuple[str, ...], table: str) -> SourceTableInfo:
@@ -224,6 +227,7 @@ SHAPES: dict[str, dict] = {
         ("drop", "schema_drop of a missing schema succeeds"),
         ("kind", "loading the missing schema 'no_such_name_7f3a' raises NotFound of kind 'table'"),
         ("kind of tables", "raises NotFound of kind 'namespace': kind is 'table' there"),
+        ("joined path", "'../a/t'"),
         ("bug", "table_exists(('b',), 't') raises an unexpected KeyError: 't'"),
         ("wibble", "the type of column a of table a.t is 'wibble', which Gravitino lacks"),
         ("nested", "the type of elementType in column a of table a.t is {'type': 'array'}"),

@@ -186,7 +186,8 @@ class _Suite:
         for name in names[:CHECKED_MAX]:
             with suppress(_CallError):
                 readable += self.check_table(connector, schema, name=name)
-        for name in (NO_NAME, *HOSTILE):
+        joined = [text for name in names[:1] for text in (f"../{schema}/{name}", f"./{name}", f"{name}/")]
+        for name in (NO_NAME, *HOSTILE, *joined):
             self.check_missing(
                 f"table in {schema!r}",
                 (schema, name),
