@@ -267,7 +267,7 @@ SELECTIONS = {
     "marts/sums": "did you mean 'marts.sums'?",
     "marts. sums": "'marts.' is a namespace; write marts.* for its steps",
     "'marts.sums'": "leave the quotes within the word out: marts.sums",
-    "`marts`.sums": "leave the quotes within the word out: marts.sums",
+    "marts.'sums'": "leave the quotes within the word out: marts.sums",
     "marts.sums + raw.orders": "'+' stands beside a selector, without a blank; write `+STEP`, `STEP+` or `2+STEP+1`",
     "marts+.sums": "'+' stands before or after a whole name; write `+STEP` or `STEP+1`",
     "++marts.sums": "'+' stands beside a selector",
