@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -58,8 +59,11 @@ OPENED: list[str] = []
 
 
 def record_open(event: str, arguments: tuple[object, ...]) -> None:
-    """Record each opened file: an audit hook of the interpreter, which no library bypasses."""
-    if event == "open" and isinstance(arguments[0], (str, bytes)):
+    """Record each file that is opened to be read or written: an audit hook of the interpreter, which no library
+    bypasses. Nothing is read by `O_PATH`, which finds where a link leads.
+    """
+    is_looked_up = event == "open" and isinstance(arguments[2], int) and arguments[2] & os.O_PATH
+    if event == "open" and not is_looked_up and isinstance(arguments[0], (str, bytes)):
         OPENED.append(arguments[0] if isinstance(arguments[0], str) else arguments[0].decode(errors="replace"))
     if event == "socket.connect":
         OPENED.append(str(arguments[1]))
