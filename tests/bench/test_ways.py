@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 
 from bench.ways import WAYS, trace_all
+from tests.installed import ALL_ROOMS
 
 CALLS_MAX = {
     "load-kept": 25,
@@ -35,6 +36,7 @@ Actions of a kind and a verb are composed by a function: 3 calls of a metadata q
 A metadata query decides again after it has read nodes that are not in the view: 15 calls for each slice. Between the
 list of objects and their documents it gives its turn to others: 10 to 12 calls, 2 of them to a higher layer.
 """
+pytestmark = pytest.mark.room(*ALL_ROOMS)
 UP_MAX = 32
 """Maximum number of calls of a request from a layer to one above it."""
 

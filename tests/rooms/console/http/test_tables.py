@@ -7,6 +7,8 @@ import shlex
 import sqlite3
 from contextlib import closing
 
+import pytest
+
 from limnos.rooms.console.http.connect import ICEBERG_CLIENTS, RESTRICTED_READERS
 from limnos.rooms.console.http.table_metadata import decode_metadata, type_text
 from limnos.rooms.console.http.tables import snapshot_lines
@@ -106,6 +108,7 @@ def test_tree_of_a_large_namespace_shows_first_100_tables(lake: DriverNode) -> N
     assert ("aria-current", "page") in page.attributes
 
 
+@pytest.mark.room("sqlpp")
 def test_connect_commands_quote_table_names_for_the_shell(lake: DriverNode) -> None:
     """The commands of the Connect tab quote a table name as one argument, so that the shell runs nothing in it."""
     add_table(lake, "raw", "it's `x`")
