@@ -82,3 +82,22 @@ def tpch(served_spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -
     deliveries(place / "deliveries", scale=0.01, days=2)
     trial = Trial(place, served_spark, deliveries=place / "deliveries")
     return TpchRuns(trial.directory, tuple(trial.day(day) for day in range(3)))
+
+
+@pytest.fixture
+def namespace(admin: Client, request: pytest.FixtureRequest) -> str:
+    """A namespace of the test's own in catalog `main`."""
+    name = request.node.name.replace("[", "_").replace("]", "")
+    admin.namespaces.create(("main", name))
+    return str(name)
+
+
+@pytest.fixture
+def ana(server: LiveServer, admin: Client, request: pytest.FixtureRequest) -> Iterator[Client]:
+    """A user with one role and no privileges; their names end in the test's name."""
+    name = f"ana_{request.node.name}"
+    admin.users.add(name)
+    admin.roles.create(f"role_{request.node.name}")
+    admin.roles.grant_to_user(name, [f"role_{request.node.name}"])
+    with Client(server.uri, token=admin.tokens.create(user=name).token) as client:
+        yield client

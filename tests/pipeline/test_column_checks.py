@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from limnos.pipeline.checks import check
 from limnos.pipeline.file import load, load_readable, read
-from limnos.pipeline.plan import check
 from limnos.pipeline.problems import InvalidPipeline, Problem
 from limnos.pipeline.table_columns import spark_columns
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from limnos.model.errors import BadRequest
+from limnos.pipeline.checks import check
 from limnos.pipeline.declaration import Pipeline, Stream, TableSource
 from limnos.pipeline.declaration_json import encode_declaration
 from limnos.pipeline.engine.relations import query_names
@@ -16,7 +17,6 @@ from limnos.pipeline.environments import in_environment, reading_production
 from limnos.pipeline.file import read
 from limnos.pipeline.graph import order_steps
 from limnos.pipeline.modified_steps import step_states
-from limnos.pipeline.plan import check
 from limnos.pipeline.problems import InvalidPipeline
 from limnos.pipeline.python import pipeline as python_pipeline
 from limnos.pipeline.python import step

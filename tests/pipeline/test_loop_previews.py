@@ -11,12 +11,13 @@ import pytest
 from limnos.client import Client
 from limnos.client.activity.runs import Run
 from limnos.client.errors import NotFoundError
+from limnos.pipeline.checks import CheckResult, check
 from limnos.pipeline.declaration import LoopRows, Pipeline
 from limnos.pipeline.drawn_graph import graph_of
 from limnos.pipeline.environments import in_environment
 from limnos.pipeline.file import read
 from limnos.pipeline.loop_previews import loop_preview, rows_of_newest_run
-from limnos.pipeline.plan import CheckResult, check, plan
+from limnos.pipeline.plan import plan
 from limnos.pipeline.problems import InvalidPipeline
 from limnos.pipeline.query_loops import encode_loops
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from limnos.model.errors import BadRequest
+from limnos.pipeline.checks import check
 from limnos.pipeline.declaration import LoopRows, Pipeline, QueryLoop, Sql
 from limnos.pipeline.declaration_json import encode_declaration
 from limnos.pipeline.environments import in_environment
 from limnos.pipeline.file import load_readable, read
-from limnos.pipeline.plan import check
 from limnos.pipeline.problems import InvalidPipeline
 from limnos.pipeline.query_loops import encode_loops, recorded_rows, with_loop_steps
 

@@ -72,40 +72,15 @@ def loop_preview(
     """
     if not pipeline.loops or pipeline.expand is None:
         return LoopPreview(pipeline=pipeline)
-    chosen: dict[str, LoopRows] = dict(rows or {})
-    notes: list[str] = []
-    stand_ins: list[QueryLoop] = []
-    words: dict[str, str] = {}
+    chosen = _ChosenRows(pipeline=pipeline, rows=dict(rows or {}))
     for loop in pipeline.loops:
-        if loop.name in chosen:
-            continue
-        of_run = (recorded or {}).get(loop.name)
-        if of_run is not None and _makes_steps(pipeline, {**chosen, loop.name: of_run}):
-            chosen[loop.name] = of_run
-            notes.append(
-                f"steps of {loop.name} for other rows than those of run {run}: a run reads its query when it starts"
-            )
-            continue
-        fitting = (
-            number
-            for number in dict.fromkeys((stand_in, *range(STAND_INS)))
-            if _makes_steps(pipeline, {**chosen, loop.name: stand_in_rows(loop, number=number)})
-        )
-        number = next(fitting, None)
-        if number is None:
-            notes.append(f"the steps of {loop.name}: a run makes one of each row of its query when it starts")
-            continue
-        chosen[loop.name] = stand_in_rows(loop, number=number)
-        stand_ins.append(loop)
-        words |= {
-            str(word): name for name, word in _stand_in_words(loop, number=number).items() if name not in loop.example
-        }
-        notes.append(f"the steps of {loop.name}, beyond one {_described(loop)}: a run makes one of each row")
-    expanded = _expanded(pipeline, chosen)
-    named = {loop.name: _table_of(loop, chosen[loop.name]) for loop in stand_ins}
+        if loop.name not in chosen.rows:
+            chosen.choose(loop, of_run=(recorded or {}).get(loop.name), run=run, stand_in=stand_in)
+    expanded = _expanded(pipeline, chosen.rows)
+    named = {loop.name: _table_of(loop, chosen.rows[loop.name]) for loop in chosen.stand_ins}
     tables = {
         step.table: loop
-        for loop in stand_ins
+        for loop in chosen.stand_ins
         for step in expanded.steps
         if ".".join(step.declared_table[1:]) == named[loop.name]
     }
@@ -118,10 +93,47 @@ def loop_preview(
     unread = tuple(loop for loop in pipeline.loops if loop.name not in (rows or {}))
     return LoopPreview(
         pipeline=replace(expanded, steps=steps, loops=unread, expand=pipeline.expand),
-        notes=tuple(notes),
+        notes=tuple(chosen.notes),
         stand_ins=tables,
-        words=words,
+        words=chosen.words,
     )
+
+
+@dataclass(slots=True, kw_only=True)
+class _ChosenRows:
+    """The rows of loops that are chosen so far, and what is said about them."""
+
+    pipeline: Pipeline
+    rows: dict[str, LoopRows]
+    notes: list[str] = field(default_factory=list)
+    stand_ins: list[QueryLoop] = field(default_factory=list)
+    words: dict[str, str] = field(default_factory=dict)
+
+    def choose(self, loop: QueryLoop, *, of_run: LoopRows | None, run: str, stand_in: int) -> None:
+        """Choose the rows with which a run started, else a row that stands for any, if they make valid steps."""
+        if of_run is not None and self._makes_steps(loop, of_run):
+            self.rows[loop.name] = of_run
+            self.notes.append(
+                f"steps of {loop.name} for other rows than those of run {run}: a run reads its query when it starts"
+            )
+            return
+        numbers = dict.fromkeys((stand_in, *range(STAND_INS)))
+        number = next((one for one in numbers if self._makes_steps(loop, stand_in_rows(loop, number=one))), None)
+        if number is None:
+            self.notes.append(f"the steps of {loop.name}: a run makes one of each row of its query when it starts")
+            return
+        self.rows[loop.name] = stand_in_rows(loop, number=number)
+        self.stand_ins.append(loop)
+        words = _stand_in_words(loop, number=number)
+        self.words |= {str(word): name for name, word in words.items() if name not in loop.example}
+        self.notes.append(f"the steps of {loop.name}, beyond one {_described(loop)}: a run makes one of each row")
+
+    def _makes_steps(self, loop: QueryLoop, rows: LoopRows) -> bool:
+        try:
+            _expanded(self.pipeline, {**self.rows, loop.name: rows})
+        except InvalidPipeline:
+            return False
+        return True
 
 
 def stand_in_rows(loop: QueryLoop, *, number: int = 0) -> LoopRows:
@@ -178,14 +190,6 @@ def _expanded(pipeline: Pipeline, rows: Mapping[str, LoopRows]) -> Pipeline:
         return pipeline
     environment = pipeline.environment
     return in_environment(pipeline.expand(rows), None if environment is None else environment.name)
-
-
-def _makes_steps(pipeline: Pipeline, rows: Mapping[str, LoopRows]) -> bool:
-    try:
-        _expanded(pipeline, rows)
-    except InvalidPipeline:
-        return False
-    return True
 
 
 def _table_of(loop: QueryLoop, rows: LoopRows) -> str:

@@ -17,9 +17,10 @@ from limnos.pipeline.shipped import located
 
 if TYPE_CHECKING:
     from limnos.client import Client
+    from limnos.pipeline.checks import CheckResult
     from limnos.pipeline.engine.driver import Session
     from limnos.pipeline.engine.preview import StepPreview
-    from limnos.pipeline.plan import CheckResult, StepPlan
+    from limnos.pipeline.plan import StepPlan
     from limnos.pipeline.run.events import Listener
     from limnos.pipeline.run.options import RunOptions
     from limnos.pipeline.run.result import RunResult
@@ -102,7 +103,7 @@ class Project:
         rights are checked at the server; otherwise only names and queries are checked. Raises ClientError if the server
         is unreachable.
         """
-        from limnos.pipeline.plan import check  # noqa: PLC0415
+        from limnos.pipeline.checks import check  # noqa: PLC0415
 
         if spark is None or client is not None:
             return check(self.declaration, spark=spark, client=client)

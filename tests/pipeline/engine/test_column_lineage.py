@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from limnos.pipeline.checks import check
 from limnos.pipeline.file import read
-from limnos.pipeline.plan import check
 from limnos.pipeline.table_lineage import TableLineage, origin_kind
 
 pytestmark = pytest.mark.integration

@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 
 from limnos.client import Client
 from limnos.pipeline import load
+from limnos.pipeline.checks import check
 from limnos.pipeline.engine.preview import preview
-from limnos.pipeline.plan import check
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 

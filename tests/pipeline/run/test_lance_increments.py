@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from limnos.pipeline.plan import check, plan
+from limnos.pipeline.checks import check
+from limnos.pipeline.plan import plan
 from limnos.pipeline.run.held_runs import discard
 from tests.integration.live import LiveServer
 from tests.pipeline.run.lance_place import FailingEngine, LancePlace

@@ -13,9 +13,10 @@ from pyspark.sql import SparkSession
 
 from limnos.client import Client
 from limnos.model.errors import PermissionDenied
+from limnos.pipeline.checks import check
 from limnos.pipeline.engine.driver import SparkEngine
 from limnos.pipeline.modified_steps import modified_steps
-from limnos.pipeline.plan import check, plan
+from limnos.pipeline.plan import plan
 from limnos.pipeline.project import load
 from limnos.pipeline.run.options import RunOptions
 from limnos.pipeline.run.start import intents

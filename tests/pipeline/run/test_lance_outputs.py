@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from limnos.client import Client, NotFoundError
-from limnos.pipeline.plan import check
+from limnos.pipeline.checks import check
 from limnos.pipeline.run.held_runs import discard, publish_held
 from limnos.pipeline.run.refs import heads_of
 from tests.integration.live import LiveServer

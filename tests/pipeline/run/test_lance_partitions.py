@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from limnos.pipeline.plan import check
+from limnos.pipeline.checks import check
 from limnos.pipeline.run.refs import heads_of
 from tests.integration.live import LiveServer
 from tests.pipeline.run.lance_place import FailingEngine, LancePlace

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from limnos.model.errors import BadRequest, NotFound
-from limnos.pipeline.plan import check
+from limnos.pipeline.checks import check
 from limnos.pipeline.problems import InvalidPipeline
 from limnos.pipeline.project import load
 from limnos.pipeline.run.options import RunOptions

@@ -46,10 +46,8 @@ def change_preset(command: PresetCommand, common: CommonFlags) -> None:
                 command.preset,
                 command.path or (),
                 kind=kind,
-                user=holder.argument("user"),
-                group=holder.argument("group"),
-                role=holder.argument("role"),
                 grants=command.verb == "grant",
+                **_holder_arguments(holder),
             )
             show_consequence(consequence, output_format=common.output_format)
             return
@@ -65,6 +63,11 @@ def change_preset(command: PresetCommand, common: CommonFlags) -> None:
     show_done(_message(command, outcome, holder=holder, where=where), result, output_format=common.output_format)
 
 
+def _holder_arguments(holder: Holder) -> dict[str, str | None]:
+    """Return the arguments `user`, `group` and `role` of calls that take one of them."""
+    return {kind: holder.argument(kind) for kind in ("user", "group", "role")}
+
+
 def _change(client: Client, command: PresetCommand, *, holder: Holder, kind: str) -> PresetOutcome:
     change = client.access.grant_preset if command.verb == "grant" else client.access.revoke_preset
     try:
@@ -72,9 +75,7 @@ def _change(client: Client, command: PresetCommand, *, holder: Holder, kind: str
             command.preset,
             command.path or (),
             kind=kind,
-            user=holder.argument("user"),
-            group=holder.argument("group"),
-            role=holder.argument("role"),
+            **_holder_arguments(holder),
         )
     except NotFoundError as error:
         own_role = f"{holder.kind}:{holder.name}"

@@ -16,12 +16,12 @@ from types import FrameType
 
 from limnos.client.activity.runs import Run
 from limnos.model.errors import BadRequest
+from limnos.pipeline.checks import check
 from limnos.pipeline.declaration import Pipeline
 from limnos.pipeline.engine.differences import BranchDifference, difference
 from limnos.pipeline.engine.driver import Session, SparkEngine
 from limnos.pipeline.engine.launch import ServerConnection, spark_for
 from limnos.pipeline.engine.preview import preview
-from limnos.pipeline.plan import check
 from limnos.pipeline.problems import InvalidPipeline
 from limnos.pipeline.project import Project, load
 from limnos.pipeline.run.backfill import BackfillResult, parse_range, run_range

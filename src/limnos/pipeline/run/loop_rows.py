@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from limnos.model.errors import LimnosError
+from limnos.pipeline.checks import CheckResult, check
 from limnos.pipeline.engine.driver import SparkEngine
-from limnos.pipeline.plan import CheckResult, check
 from limnos.pipeline.problems import InvalidPipeline
 from limnos.pipeline.run.parameters import parameter_values
 

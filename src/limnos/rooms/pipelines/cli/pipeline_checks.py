@@ -32,9 +32,10 @@ from limnos.rooms.pipelines.cli.pipeline_runs import (
 )
 
 if TYPE_CHECKING:
+    from limnos.pipeline.checks import CheckResult
     from limnos.pipeline.declaration import Pipeline
     from limnos.pipeline.engine.preview import StepPreview
-    from limnos.pipeline.plan import CheckResult, StepPlan
+    from limnos.pipeline.plan import StepPlan
     from limnos.pipeline.problems import Problem
     from limnos.pipeline.topic_offsets import TopicLookup
 
@@ -173,7 +174,7 @@ def _check_declaration(
     unreadable: frozenset[tuple[str, ...]] = frozenset(),
     with_columns: bool = False,
 ) -> CheckResult:
-    rules = import_extra("limnos.pipeline.plan", extra="pipelines")
+    rules = import_extra("limnos.pipeline.checks", extra="pipelines")
     check_rules: Callable[..., CheckResult] = partial(
         rules.check, declaration, unreadable=unreadable, with_columns=with_columns
     )

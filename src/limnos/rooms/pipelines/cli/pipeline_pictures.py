@@ -18,7 +18,7 @@ from limnos.rooms.pipelines.cli.run_ids import LAST, whole_run_id
 
 if TYPE_CHECKING:
     from limnos.client.activity.runs import Run
-    from limnos.pipeline.plan import CheckResult
+    from limnos.pipeline.checks import CheckResult
     from limnos.pipeline.reads import StepReads
 
 

@@ -59,6 +59,7 @@ _PRELOADED = (
     "limnos.client",
     "limnos.pipeline.file",
     "limnos.pipeline.environments",
+    "limnos.pipeline.checks",
     "limnos.pipeline.plan",
     "limnos.pipeline.engine.launch",
     "limnos.pipeline.engine.preview",
