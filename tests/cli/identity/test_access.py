@@ -127,6 +127,18 @@ def test_explain_shows_the_reasons(fake: FakeServer, limnos: Run) -> None:
     }
 
 
+def test_access_of_an_unknown_user_is_not_explained(fake: FakeServer, limnos: Run) -> None:
+    """The refusal of a user who is no member says that the user does not exist, and where the users are listed."""
+    outside = {"kind": "member", "object": {"kind": "metalake", "name": "lake"}}
+    decision = EXPLANATION["decision"] | {"user": "bem", "factors": [outside]}  # type: ignore[operator]
+    fake.on("POST", EXPLAIN, {"decision": decision, "suggestions": []})
+
+    done = limnos("access", "explain", "table_load", "main.raw.t", "--for", "bem")
+
+    assert done.error["message"] == "User bem does not exist in this metalake"
+    assert "limnos list users" in str(done.error["hint"])
+
+
 def test_holders_are_listed_over_all_pages(fake: FakeServer, limnos: Run) -> None:
     """Each user is a row with access levels, roles and restrictions. All pages are read."""
     why = [

@@ -70,6 +70,18 @@ def test_records_beyond_the_limit_are_reported(fake: FakeServer, limnos: Run) ->
     assert "note" not in whole.err
 
 
+@pytest.mark.parametrize("status", [404, 403])
+def test_no_records_of_an_unknown_user_have_a_note(fake: FakeServer, limnos: Run, status: int) -> None:
+    """Without records of a user who does not exist, a note says so; not for a caller who may not know."""
+    fake.on("GET", AUDIT.replace("?", "?user=bem&"), {"lines": [], "next": None, "more": False})
+    fake.on("GET", AUDIT.replace("?", "?user=bem&").replace("51", "551"), {"lines": [], "next": None, "more": False})
+    fake.on("GET", "/api/metalakes/lake/users/bem", {"message": "no"}, status=status)
+
+    done = limnos("audit", "--who", "bem")
+
+    assert ("user bem does not exist: 'limnos list users'" in done.err) is (status == 404)
+
+
 @pytest.mark.parametrize(
     "text,path", [("svc-etl", "%60svc-etl%60"), ("main.raw.t", "main.raw.t"), ("`a.b`", "%60a.b%60")]
 )

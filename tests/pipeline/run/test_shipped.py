@@ -285,6 +285,26 @@ def test_dry_run_refuses_what_a_plan_refuses(lake: Lake, monkeypatch: pytest.Mon
     assert re.search(r"narrow.yaml:4:\d+: .*the table has b", refused["shipped.wide"] or "") is not None
 
 
+def test_dry_run_of_selected_steps_needs_no_other_to_be_right(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Problems of steps that a run leaves out are not its problems; those of a selected step are."""
+    monkeypatch.setattr(command, "spark_for", lambda *_, **__: nullcontext(lake.spark))
+    options = {name: value for name, value in lake.options().items() if name != "listener"}
+    file = tmp_path / "half.yaml"
+    file.write_text(
+        "pipeline: half\ncatalog: main\nsteps:\n"
+        "  shipped.right: {sql: SELECT 1 AS a}\n"
+        "  shipped.wrong: {sql: SELECT nope FROM main.shipped.trips}\n"
+    )
+
+    planned = command.dry_run(file, parameters={}, options=RunOptions(select=("shipped.right",)), **options)
+    with pytest.raises(InvalidPipeline, match=r"half.yaml:5:\d+: .*nope"):
+        command.dry_run(file, parameters={}, options=RunOptions(select=("shipped.wrong",)), **options)
+
+    assert [(each.step, each.refused) for each in planned.steps] == [("shipped.right", None)]
+
+
 def test_resumed_run_of_unknown_shipped_pipeline_is_refused(lake: Lake) -> None:
     """A file that a run is resumed from may be a shipped pipeline; an unknown name is refused with those there are."""
     lake.run("name-conflicts")

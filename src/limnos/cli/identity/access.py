@@ -98,6 +98,8 @@ def explain(
         explanation = client.access.explain(action, path or (), user=for_, kind=kind, through=through)
     if path is not None and explanation.decision.allowed:
         _require_object(explanation.suggestions)
+    elif for_ is not None and any(each.kind == "member" for each in explanation.decision.factors):
+        raise _missing_user(for_)
     if common.output_format == "json":
         show_done("", _document(explanation), output_format="json")
     else:
@@ -111,10 +113,14 @@ def _require_object(notes: Sequence[str]) -> None:
     """
     for each in notes:
         if (missing := _MISSING.match(each)) is not None:
-            kind = missing[1]
-            name = f"{kind.capitalize()} {missing[2]} does not exist"
-            text = f"{name} in this metalake" if kind == "user" else f"{kind.capitalize()} does not exist: {missing[2]}"
-            raise NotFoundError(text, status=404, code="not-found")
+            kind, name = missing[1], missing[2]
+            if kind == "user":
+                raise _missing_user(name)
+            raise NotFoundError(f"{kind.capitalize()} does not exist: {name}", status=404, code="not-found")
+
+
+def _missing_user(name: str) -> NotFoundError:
+    return NotFoundError(f"User {name} does not exist in this metalake", status=404, code="not-found")
 
 
 def is_path(word: str) -> bool:

@@ -16,6 +16,7 @@ from limnos.cli.common import DEFAULTS, CommonFlags
 from limnos.cli.failures import UsageError
 from limnos.cli.output import Format, Row, TableOptions, show_done, show_rows, table_options
 from limnos.client import ClientError
+from limnos.client.errors import NotFoundError
 from limnos.client.values import AuditLine, AuditPage
 from limnos.model.audit import OTHER
 from limnos.names import display
@@ -111,6 +112,7 @@ def audit(
             newest, page = _lines(client, expected, limit=limit + 1 + _LATE)
         moves = _moves_into(client, what, expected=expected) if what is not None and id is None else []
         above = _grants_above(client, what, expected=expected) if what is not None and action in _ABOVE else []
+        is_unknown = who is not None and not newest and _is_missing(client, user=who)
     known = {line.id for line in newest}
     newest += [line for line in (*moves, *above) if line.id not in known]
     newest.sort(key=lambda line: line.at, reverse=True)  # refusals are recorded before changes
@@ -126,6 +128,8 @@ def audit(
     if len(newest) > limit:
         earlier = "" if since is not None else ", or --since DAY,"
         print(f"note: the newest {limit} records; --limit NUMBER{earlier} shows others", file=sys.stderr)
+    if is_unknown:
+        print(f"note: user {who} does not exist: 'limnos list users' lists the existing ones", file=sys.stderr)
     rows = [_row(line, common.output_format) for line in newest[:limit]]
     is_plain = common.output_format == "table" and table_options.get() == TableOptions()
     columns = _columns(rows, action=action, omits_path=what is not None and is_plain)
@@ -222,6 +226,15 @@ def _lines(client: Client, expected: dict[str, object], *, limit: int) -> tuple[
         before = page.next
         if not page.more or len(lines) >= limit:
             return lines, page
+
+
+def _is_missing(client: Client, *, user: str) -> bool:
+    """Return whether the server says that a user does not exist; False if the caller may not know."""
+    try:
+        client.users.get(user)
+    except (ClientError, InvalidName) as error:
+        return isinstance(error, NotFoundError)
+    return False
 
 
 def _moves_into(client: Client, path: str, *, expected: dict[str, object]) -> list[AuditLine]:

@@ -118,17 +118,24 @@ def dry_run(
     """Return the steps that a run of the file would execute, in order, and why steps would fail, as far as the analysis
     of their queries finds it. Nothing is written or registered.
 
-    Raises InvalidPipeline for the problems that a check finds.
+    Raises InvalidPipeline for the problems that a check of these steps finds.
     """
     project = load(file).in_environment(environment)
-    if not project.declaration.loops:  # else the steps are known when the run has started
-        require_known_steps(project.declaration, options)
+    declaration = project.declaration
+    if not declaration.loops:  # else the steps are known when the run has started
+        require_known_steps(declaration, options)
     opened = _run_means(project, connection=connection, spark=spark, listener=ignore_event, away_s=options.away_s)
     with opened as (pipeline, means, session):
-        checked = check(project.declaration, spark=session, client=means.client)
+        planned = None
+        if options.are_selective and not declaration.loops:
+            planned = intents(pipeline, means, parameters=parameters, options=options, directory=project.directory)
+            selected = {one.step for one in planned.steps}
+            declaration = replace(declaration, steps=tuple(step for step in declaration.steps if step.name in selected))
+        checked = check(declaration, spark=session, client=means.client)
         if checked.problems:
             raise InvalidPipeline(checked.problems)
-        planned = intents(pipeline, means, parameters=parameters, options=options, directory=project.directory)
+        if planned is None:
+            planned = intents(pipeline, means, parameters=parameters, options=options, directory=project.directory)
         tables = {step.table for step in pipeline.steps}  # a check also has the steps that loops may make
         levels = [[step for step in level if step.table in tables] for level in checked.levels]
         if not planned.steps or not levels:

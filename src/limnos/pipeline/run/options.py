@@ -54,6 +54,11 @@ class RunOptions:
     tries: int = 3
     """The maximum number of times that a step is repeated because another writer changed its table during the run."""
 
+    @property
+    def are_selective(self) -> bool:
+        """Whether they may leave out steps."""
+        return bool(self.only or self.since or self.select or self.exclude)
+
     def to_record(self) -> dict[str, object]:
         """Return the options that the run's record stores for a resume."""
         return {
