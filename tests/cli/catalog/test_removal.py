@@ -67,6 +67,52 @@ def test_dry_run_names_the_protection_that_refuses_it(fake: FakeServer, limnos: 
     assert "it is refused: catalog main is protected" in preview
 
 
+def with_external_catalog(fake: FakeServer) -> None:
+    """Answer that the catalog `main` shows another system, with one table."""
+    catalog = {"name": "main", "type": "relational", "provider": "jdbc-mysql", "properties": {}, "audit": {}}
+    fake.on("GET", "/api/metalakes/lake/catalogs/main", {"catalog": catalog})
+    fake.on(
+        "GET", f"{OWN}?path=raw&limit=500", {"children": [{"kind": "table", "name": "t", "path": ["main", "raw", "t"]}]}
+    )
+
+
+def test_objects_of_external_systems_are_deleted_there(fake: FakeServer, limnos: Run) -> None:
+    """A schema with its tables is dropped through the connector; nothing says that it could be restored."""
+    schema = "/api/metalakes/lake/catalogs/main/schemas/raw"
+    with_external_catalog(fake)
+    for target in (f"{schema}/tables/t", schema):
+        fake.on("DELETE", target, {"dropped": True})
+
+    done = limnos("delete", "namespace", "main.raw", "-r", "--output", "table")
+
+    assert done.code == 0, done.err
+    assert "undrop" not in done.out
+    assert [call for call in fake.calls if call.startswith("DELETE")] == [
+        f"DELETE {schema}/tables/t",
+        f"DELETE {schema}",
+    ]
+
+
+def test_a_missing_table_of_an_external_system_is_not_deleted(fake: FakeServer, limnos: Run) -> None:
+    """If the external system has no such table, the command fails."""
+    with_external_catalog(fake)
+    fake.on("DELETE", "/api/metalakes/lake/catalogs/main/schemas/raw/tables/t?purge=true", {"dropped": False})
+
+    done = limnos("delete", "table", "main.raw.t", "--purge")
+
+    assert done.code == 3
+    assert "main.raw.t" in str(done.error["message"])
+
+
+def test_preview_of_an_external_catalog_deletes_none_of_its_objects(fake: FakeServer, limnos: Run) -> None:
+    """A recursive deletion of a catalog of an external system takes the catalog alone, and its preview says so."""
+    with_external_catalog(fake)
+
+    preview = limnos("delete", "catalog", "main", "-r", "--dry-run", "--output", "table").err
+
+    assert "the command deletes catalog main; its objects stay in the external system" in preview
+
+
 def test_failed_deletion_names_the_object_and_the_count(fake: FakeServer, limnos: Run) -> None:
     """If an object cannot be deleted, the message names it and the number of objects that were deleted before."""
     with_children(fake)

@@ -70,7 +70,7 @@ class FaultyConnector(ReadOnlyTables):
     def schema_names(self, parent: object) -> list[str]:
         """Return the schema."""
         self._raise("schema_names")
-        return [1] if self.properties.get("at") == "names" else ["s"]  # type: ignore[list-item]
+        return [1] if self.properties.get("at") == "names" else ["s", "a:b"]  # type: ignore[list-item]
 
     def schema_exists(self, schema: tuple[str, ...]) -> bool:
         """Return whether it is the schema."""
@@ -154,7 +154,9 @@ def test_names_that_are_no_texts_are_an_error_of_the_source(fresh: Callable[[str
 @pytest.mark.usefixtures("_raising")
 @pytest.mark.room("connectors")
 def test_schemas_in_a_schema_are_not_listed(fresh: Callable[[str], Path]) -> None:  # noqa: F811
-    """The children of a schema have no schemas, whatever the connector returns for the parent."""
+    """The children of a schema have no schemas, whatever the connector returns for the parent. A schema whose name no
+    path can have, because it has the separator, is not listed.
+    """
     with node_at(fresh("data")) as node:
         node.done("POST", CATALOGS, body_of("d"))
         children = node.get("/api/limnos/v1/metalakes/lake/catalogs/d/children")
@@ -178,7 +180,11 @@ def test_a_connector_that_cannot_be_used_is_logged_and_refused_with_the_reason(
 
     broken = {"x-absent", "x-text", "x-untyped", "raising"}
     assert {line["provider"] for line in lines if line["event"] == "connector cannot be used"} == broken
-    assert {note.split()[2] for note in notes(Settings())} == broken
+    usable = ("x-messaging", "x-raising")
+    assert notes(Settings())[:2] == [
+        f"another package has a connector for catalogs of provider {each}" for each in usable
+    ]
+    assert {note.split()[2] for note in notes(Settings())[2:]} == broken
     assert "catalog_type" in answers["x-untyped"]
     assert "No module named 'no_such_module_7f3a'" in answers["x-absent"]
     assert "is no subclass of" in answers["x-text"]

@@ -11,7 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple, TypeAlias
 
 from cyclopts import Parameter
 
@@ -20,9 +20,10 @@ from limnos.cli.catalog.walk import Walk, walk
 from limnos.cli.common import DEFAULTS, CommonFlags, KindFlag, YesFlag, confirm
 from limnos.cli.failures import StoppedError, UsageError
 from limnos.cli.output import show_done, show_rows, visible
-from limnos.client import ArgumentError, ClientError, ConflictError, NotFoundError
+from limnos.client import ArgumentError, ClientError, ConflictError, DeniedError, NotFoundError
 from limnos.client.paths import catalog_name
 from limnos.model.declared_kinds import DECLARED, DeclaredKind
+from limnos.model.kinds import REST_PROVIDERS, is_source_provider
 from limnos.names import display
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 PREVIEWED_MAX: Final = 20
 """The number of names that a preview of a recursive deletion lists."""
+_System: TypeAlias = Literal["own", "iceberg-rest", "other"]
 _FINAL: Final = frozenset({"catalog", "metalake"})
 """Kinds of objects that are not restored."""
 
@@ -65,12 +67,17 @@ def drop(
                 f"this command does not delete a {result}",
                 hint="delete a topic with its cluster's own tools, a template with 'limnos delete template NAME'",
             )
-        flags = _DropFlags(common, purge=purge, is_forced=recursive or force)
         _check_drop_flags(path, result, purge=purge, force=force)
         is_previewed = recursive or dry_run
-        below = _read_below(client, path, kind=result, common=common) if is_previewed else Walk()
+        system = "own" if result == "metalake" else _system_of(client, path)
+        is_external = system != "own"
+        flags = _DropFlags(common, purge=purge, is_forced=recursive or force, system=system)
+        is_read = not (is_external and result == "catalog")  # its objects stay in their system
+        below = _read_below(client, path, kind=result, common=common) if is_previewed and is_read else Walk()
         if is_previewed and common.output_format == "table":
-            print(visible(_preview(path, result, below=below, is_recursive=recursive or force)), file=sys.stderr)
+            outside = f"the command deletes catalog {path}; its objects stay in the external system"
+            preview = _preview(path, result, below=below, is_recursive=recursive or force)
+            print(visible(preview if is_read else outside), file=sys.stderr)
             print(visible(_obstacle(client, path, kind=result)), end="", file=sys.stderr)
         if dry_run:
             objects = [{"kind": each.kind, "name": display.render(each.path)} for each in below.objects]
@@ -82,7 +89,7 @@ def drop(
         if recursive and result == "namespace":
             _drop_below(client, below, flags=flags)
         _DROPPED[result](client, path, flags)
-    back = "" if purge else _way_back(path, result, below=below)
+    back = "" if purge or (is_external and result != "catalog") else _way_back(path, result, below=below)
     below_count = {"below": len(below.objects)} if flags.is_forced else {}
     done = {"dropped": path, "kind": result, **below_count}
     show_done(f"deleted {result} {path}{back}", done, output_format=common.output_format)
@@ -146,10 +153,17 @@ class _DropFlags(NamedTuple):
     common: CommonFlags
     purge: bool
     is_forced: bool
+    system: _System
 
 
-def _drop_table(client: Client, path: str, *, purge: bool) -> None:
-    """Drop an Iceberg or Lance table. With `purge` it must be an Iceberg table: raises UsageError or NotFoundError."""
+def _drop_table(client: Client, path: str, flags: _DropFlags) -> None:
+    """Drop an Iceberg or Lance table, or one of an external system. With `purge` it must not be a Lance table: raises
+    UsageError or NotFoundError.
+    """
+    purge = flags.purge
+    if flags.system == "other":
+        require(client.schemas.drop(path, purge=purge), "table", path)
+        return
     if len(display.parse(path)) > 2:
         try:
             client.tables.drop(path, purge=purge)
@@ -165,6 +179,27 @@ def _drop_table(client: Client, path: str, *, purge: bool) -> None:
             "--purge is only for Iceberg tables", hint="a Lance table's files are deleted when it leaves the trash"
         )
     client.lance.drop(path)
+
+
+def _drop_namespace(client: Client, path: str, flags: _DropFlags) -> None:
+    """Drop an empty namespace, or an empty schema of an external system."""
+    if flags.system == "other":
+        require(client.schemas.drop(path), "namespace", path)
+    else:
+        client.namespaces.drop(path)
+
+
+def _system_of(client: Client, path: str) -> _System:
+    """Return whether an object is this server's, of another Iceberg catalog, or of another external system, whose
+    objects Iceberg's clients do not see.
+    """
+    try:
+        provider = client.catalogs.get(display.parse(path)[0]).provider or ""
+    except (NotFoundError, DeniedError):
+        return "own"
+    if provider in REST_PROVIDERS:
+        return "iceberg-rest"
+    return "other" if is_source_provider(provider) else "own"
 
 
 def _drop_below(client: Client, below: Walk, *, flags: _DropFlags) -> None:
@@ -225,8 +260,8 @@ def _drop_declared(declared: DeclaredKind) -> Callable[[Client, str, _DropFlags]
 _DROPPED: Final[dict[str, Callable[[Client, str, _DropFlags], None]]] = {
     "metalake": lambda client, path, flags: _drop_container(client, path, kind="metalake", flags=flags),
     "catalog": lambda client, path, flags: _drop_container(client, path, kind="catalog", flags=flags),
-    "namespace": lambda client, path, _: client.namespaces.drop(path),
-    "table": lambda client, path, flags: _drop_table(client, path, purge=flags.purge),
+    "namespace": _drop_namespace,
+    "table": _drop_table,
     "view": lambda client, path, _: client.views.drop(path),
     "fileset": lambda client, path, _: require(client.filesets.delete(path), "fileset", path),
     "model": lambda client, path, _: require(client.models.delete(path), "model", path),

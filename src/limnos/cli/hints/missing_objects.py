@@ -89,7 +89,7 @@ def not_found_hint(error: ClientError, typed: TypedCommand) -> str:
     if kind == "metalake":
         return f"'{typed.command('list', '--kind', 'metalake')}' lists the existing ones"
     if kind != "catalog" and len(path) > 1:
-        above = path[:-1]
+        above = path[:1] if error.message.startswith("Schema ") else path[:-1]  # a schema of an external system
         if (known := known_path(above)) is not None and known.length > 0:
             above = above[: known.length]
         elif known is None and typed.words[0] == "list":

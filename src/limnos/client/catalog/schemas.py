@@ -85,6 +85,18 @@ class Schemas(Resource[S]):
         return SourceTable(path=parts, table=(yield from call("GET", url, answer=Json, field="table")))
 
     @verb
+    def drop(self, path: str | Sequence[str], *, purge: bool = False) -> Flow[bool]:
+        """Drop an empty schema or a table in the external system, with `purge` the table's files, too. Returns whether
+        it was there.
+        """
+        parts = parts_of(path)
+        if len(parts) == 2:
+            return call("DELETE", schema_url(self.scope, *parts), answer=bool, field="dropped")
+        parts = schema_object_parts(parts, kind="table")
+        url = self.gravitino_url("catalogs", parts[0], "schemas", parts[1], "tables", parts[2])
+        return call("DELETE", url, answer=bool, field="dropped", query={"purge": "true" if purge else None})
+
+    @verb
     def topic(self, path: str | Sequence[str]) -> Flow[Json]:
         """Load a topic: its comment, properties and audit."""
         parts = schema_object_parts(path, kind="topic")

@@ -7,7 +7,7 @@ from limnos.config.settings import Settings
 from limnos.rooms.connectors.sources.registry import check_source, open_source
 from limnos.services.federation.sources import SOURCES, SourceConnectors
 from limnos.services.request.node_services import NodeServices
-from limnos.sources.connectors.further import broken_connectors
+from limnos.sources.connectors.further import broken_connectors, further_providers
 from limnos.sources.connectors.opening import SourceLimits
 from limnos.telemetry.logs import get_logger
 
@@ -15,10 +15,16 @@ log = get_logger("limnos.connectors")
 
 
 def notes(settings: Settings) -> list[str]:
-    """Return notes for `server check` about entry points of connectors that cannot be used."""
+    """Return notes for `server check` about the connectors of other packages: which there are, and why one cannot be
+    used.
+    """
     del settings
     return [
-        f"the connector {each.name} of another package cannot be used: {each.reason}" for each in broken_connectors()
+        *(f"another package has a connector for catalogs of provider {each}" for each in sorted(further_providers())),
+        *(
+            f"the connector {each.name} of another package cannot be used: {each.reason}"
+            for each in broken_connectors()
+        ),
     ]
 
 

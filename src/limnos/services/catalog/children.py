@@ -25,6 +25,7 @@ from limnos.services.federation import views as source_views
 from limnos.services.federation.source_objects import VisibleSourceNames
 from limnos.services.request.browsing import listing_require, may_list_namespaces
 from limnos.services.request.context import Context
+from limnos.services.request.name_codecs import codec_for
 from limnos.services.request.name_pages import PageRequest, ids_of
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
@@ -87,7 +88,11 @@ async def children_list(ctx: Context, scope: RequestScope, *, parent: Levels, re
     children: list[ChildObject] = []
     for kind, seen in page.items():
         with suppress(UnsupportedOperation):  # the connector knows no such objects
-            children += [ChildObject(kind=kind, name=name) for name in sorted(await _SOURCE_LISTS[kind](ctx, seen))]
+            names = sorted(await _SOURCE_LISTS[kind](ctx, seen))
+            if kind is Kind.NAMESPACE:  # a name with the separator would be parsed as another schema
+                codec = codec_for(ctx.services.defaults)
+                names = [name for name in names if codec.join_or_none((*parent, name)) is not None]
+            children += [ChildObject(kind=kind, name=name) for name in names]
     begin = (-1, "") if request.after is None else (_order(request.after[0]), request.after[1])
     rest = [child for child in children if (_order(child.kind), child.name) > begin]
     page_objects = rest[: request.size]
