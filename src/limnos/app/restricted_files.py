@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Offloaded work: rewrites one data file for restricted users and stores it where their clients read it.
+"""Offloaded work: rewrites a span of a data file for restricted users and stores the result where their clients read
+it.
 
 Runs in a worker process that is killed at the request's deadline. Each request has the properties that its file store
 needs. Decision record 0093.
@@ -7,36 +8,59 @@ needs. Decision record 0093.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from secrets import token_hex
 from typing import Any, Final
 
 import msgspec
 
-from limnos.files import AllowedStorage, FileStore, delete_directory, is_local, is_within, read_within, store_for
-from limnos.formats.restricting.rewriting import ReadShape, RewrittenFile, rewrite_file
-from limnos.model.errors import AlreadyExists, MissingFile, StorageFailed, UnsupportedOperation
+from limnos.files import (
+    AllowedStorage,
+    FileStore,
+    RangeReader,
+    ReadBudget,
+    delete_directory,
+    is_within,
+    open_ranges,
+    store_for,
+)
+from limnos.formats.restricting.reading import ReadShape
+from limnos.formats.restricting.rewriting import RewrittenFile, rewrite_file
+from limnos.formats.restricting.spans import FileSpan
+from limnos.model.errors import (
+    AlreadyExists,
+    LimnosError,
+    MissingFile,
+    ServiceUnavailable,
+    StorageFailed,
+    UnsupportedOperation,
+)
 
-BYTES_MAX: Final = 512 << 20
-"""Maximum size of a data file together with its delete files."""
+DELETES_BYTES_MAX: Final = 512 << 20
+"""The maximum size of the delete files of one data file together."""
+_UNLIMITED: Final = 1 << 62
 _TOO_LARGE: Final = (
-    "A file of the table is too large for restricted readers: compact the table into files of at most 512 MiB"
+    "The delete files of a file of the table are too large for restricted readers: compact the table, so that they have"
+    " at most 512 MiB"
 )
 _ELSEWHERE: Final = (
     "A file of the table is outside of the table's locations, where the server reads no files: the table's owner must"
     " write it again"
 )
+_MISSING: Final = "A file of the table is missing: the table's owner must restore it"
+_UNREADABLE: Final = "A file of the table cannot be read at present; the server's log has the reason"
 
 
 class RestrictedFileRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A request for a restricted file: a scan task with its delete files, the table's locations, and the location to
-    write to.
+    """A request for the restricted files of a scan task, or of a span of its data file: the task with its delete files,
+    the table's locations, and the location to write to.
     """
 
     shape: ReadShape
     task: dict[str, Any]
     deletes: list[dict[str, Any]]
+    span: FileSpan | None
     roots: tuple[str, ...]
     into: str
     name: str
@@ -46,71 +70,78 @@ class RestrictedFileRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def restricted_file_write(question: bytes) -> list[bytes]:
-    """Rewrite a file for restricted users and store it, or return the description of an earlier rewrite.
+    """Rewrite a span of a file for restricted users and store the files, or return the description of an earlier
+    rewrite.
 
-    Returns the description as JSON (counts, bounds, `file-path`, size) and the number of bytes written. Raises
-    UnsupportedOperation, MissingFile, StorageFailed.
+    Returns the description as JSON (for each file counts, bounds, `file-path`, size) and the number of bytes written.
+    Raises UnsupportedOperation, MissingFile, StorageFailed.
     """
     request = msgspec.json.decode(question, type=RestrictedFileRequest)
     store = store_for(request.into, request.properties)
     description_at = f"{request.into}/{request.name}.json"
     with suppress(MissingFile):
         return [store.read(description_at), b"0"]
-    file = _rewrite_restricted(request)
-    fields = dict(file.file_entry)
-    if file.data:
-        location = f"{request.into}/{request.name}-{token_hex(4)}.parquet"
-        store.write_new(location, file.data)
-        fields |= {"file-path": location, "file-size-in-bytes": len(file.data)}
-    return [_store_description(store, description_at, description=fields), b"%d" % len(file.data)]
-
-
-def _rewrite_restricted(request: RestrictedFileRequest) -> RewrittenFile:
-    """Return a data file with the restrictions of a user applied; stores nothing.
-
-    A refusal's cause has the file's name, for the log only. Raises UnsupportedOperation, StorageFailed.
-    """
-    files = _read(request)
+    files: list[dict[str, Any]] = []
     try:
-        return rewrite_file(request.shape, request.task, deletes=request.deletes, files=files)
-    except UnsupportedOperation as refused:
-        at = request.task["data-file"]["file-path"]
-        raise UnsupportedOperation(refused.message) from OSError(f"{at}: {refused.__cause__ or refused.message}")
+        for file in _restricted_files(request):
+            location = f"{request.into}/{request.name}-{token_hex(4)}.parquet"
+            store.write_new(location, file.data)
+            files.append(file.file_entry | {"file-path": location, "file-size-in-bytes": len(file.data)})
+        description = _store_description(store, description_at, files=files)
+    except BaseException:
+        _delete_files(store, files)
+        raise
+    return [description, b"%d" % sum(each["file-size-in-bytes"] for each in files)]
 
 
-def _store_description(store: FileStore, location: str, *, description: dict[str, Any]) -> bytes:
-    """Store and return the description of a rewritten file. If another process has stored one before, delete this
-    process's file and return that description.
+def _restricted_files(request: RestrictedFileRequest) -> Iterator[RewrittenFile]:
+    """Yield the restricted files of a span; stores nothing.
+
+    Messages have no file names; the cause has them, for the log only. Raises UnsupportedOperation, StorageFailed,
+    ServiceUnavailable.
     """
-    data = msgspec.json.encode(description)
+    at = request.task["data-file"]["file-path"]
+    deletes = ReadBudget(DELETES_BYTES_MAX)
+
+    def open_file(location: str) -> RangeReader:
+        if not is_within(location, request.roots):
+            raise UnsupportedOperation(_ELSEWHERE) from OSError(location)
+        allowed = AllowedStorage((), own_directories=request.kept, open_within=request.open_within)
+        budget = ReadBudget(_UNLIMITED) if location == at else deletes
+        return open_ranges(location, request.properties, roots=request.roots, allowed=allowed, budget=budget)
+
+    try:
+        yield from rewrite_file(
+            request.shape, request.task, deletes=request.deletes, open_file=open_file, span=request.span
+        )
+    except UnsupportedOperation as refused:
+        text = _TOO_LARGE if deletes.is_used_up else refused.message
+        raise UnsupportedOperation(text) from OSError(f"{at}: {refused.__cause__ or refused.message}")
+    except MissingFile as error:
+        raise StorageFailed(_MISSING) from OSError(error.message)
+    except (StorageFailed, ServiceUnavailable) as error:
+        raise type(error)(_UNREADABLE) from OSError(error.message)
+
+
+def _store_description(store: FileStore, location: str, *, files: list[dict[str, Any]]) -> bytes:
+    """Store and return the description of rewritten files. If another process has stored one before, delete this
+    process's files and return that description.
+    """
+    data = msgspec.json.encode({"files": files})
     try:
         store.write_new(location, data)
     except AlreadyExists:
-        if "file-path" in description:
-            store.delete(description["file-path"])
+        _delete_files(store, files)
+        files.clear()
         return store.read(location)
     return data
 
 
-def _read(request: RestrictedFileRequest) -> dict[str, bytes]:
-    """Return a data file and its delete files by path. Raises UnsupportedOperation, StorageFailed."""
-    requested = [request.task["data-file"], *request.deletes]
-    if sum(each["file-size-in-bytes"] for each in requested) > BYTES_MAX:
-        raise UnsupportedOperation(_TOO_LARGE)
-    return {each["file-path"]: _bytes(request, each["file-path"]) for each in requested}
-
-
-def _bytes(request: RestrictedFileRequest, location: str) -> bytes:
-    if not is_within(location, request.roots):
-        raise UnsupportedOperation(_ELSEWHERE) from OSError(location)
-    try:
-        if is_local(location):
-            allowed = AllowedStorage((), own_directories=request.kept, open_within=request.open_within)
-            return read_within(location, request.roots, allowed, bytes_max=BYTES_MAX)
-        return store_for(location, request.properties).read(location, bytes_max=BYTES_MAX)
-    except MissingFile:  # the name could reveal values
-        words = "A file of the table is missing: the table's owner must restore it"
-        raise StorageFailed(words) from OSError(location)
+def _delete_files(store: FileStore, files: list[dict[str, Any]]) -> None:
+    """Delete files that no description names; those that remain are deleted with their directory."""
+    for each in files:
+        with suppress(LimnosError):
+            store.delete(each["file-path"])
 
 
 class DeleteRequest(msgspec.Struct, frozen=True):

@@ -22,7 +22,8 @@ from pyiceberg.types import DateType, DecimalType, DoubleType, LongType, NestedF
 from limnos.formats.iceberg.read_restrictions import BoundRestrictions, bound_of, reading_shape, strictest, terms_bound
 from limnos.formats.iceberg.row_filters import filter_read
 from limnos.formats.restricting.masking import mask_column
-from limnos.formats.restricting.rewriting import ReadShape, RewrittenFile, rewrite_file
+from limnos.formats.restricting.reading import ReadShape
+from limnos.formats.restricting.rewriting import RewrittenFile, rewrite_file
 from limnos.model.errors import UnsupportedOperation
 from limnos.model.restrictions import ColumnMask, RestrictionTerms
 from tests.formats.restricting.model import FITTING, FIXED, Cell, Row, random_filter, rows_made, same, shown_of
@@ -112,7 +113,11 @@ def show(
         "f": parquet(pa.Table.from_pylist(rows, schema=ARROW)),
         **{delete_file["file-path"]: data for delete_file, data in deletes},
     }
-    return rewrite_file(shape, {"data-file": FILE}, deletes=[delete_file for delete_file, _ in deletes], files=files)
+    delete_files = [delete_file for delete_file, _ in deletes]
+    results = rewrite_file(
+        shape, {"data-file": FILE}, deletes=delete_files, open_file=lambda path: io.BytesIO(files[path])
+    )
+    return next(results, RewrittenFile(b"", {"record-count": 0}))
 
 
 def rows_in(rewritten_file: RewrittenFile) -> list[Row]:
@@ -194,7 +199,14 @@ def test_unreadable_file_is_refused_without_data(change: dict[str, str]) -> None
     """A file of another format, or a damaged one, is refused with a message without names and values."""
     shape = ReadShape(reading_shape(METADATA), None, {1: "replace-with-null"})
     with pytest.raises(UnsupportedOperation) as refused:
-        rewrite_file(shape, {"data-file": {**FILE, **change}}, deletes=[], files={"elsewhere": b"secret rows"})
+        list(
+            rewrite_file(
+                shape,
+                {"data-file": {**FILE, **change}},
+                deletes=[],
+                open_file=lambda path: io.BytesIO({"elsewhere": b"secret rows"}[path]),
+            )
+        )
 
     assert "secret" not in str(refused.value)
     assert "elsewhere" not in str(refused.value)
@@ -232,11 +244,13 @@ def test_local_hashes_differ_by_query() -> None:
 def test_unknown_mask_is_refused() -> None:
     """An unknown mask action fails, because the file would otherwise have unmasked values."""
     with pytest.raises(UnsupportedOperation):
-        rewrite_file(
-            ReadShape(reading_shape(METADATA), None, {1: "blur"}),
-            {"data-file": FILE},
-            deletes=[],
-            files={"f": parquet(pa.Table.from_pylist([{"id": 1}], schema=ARROW))},
+        list(
+            rewrite_file(
+                ReadShape(reading_shape(METADATA), None, {1: "blur"}),
+                {"data-file": FILE},
+                deletes=[],
+                open_file=lambda _: io.BytesIO(parquet(pa.Table.from_pylist([{"id": 1}], schema=ARROW))),
+            )
         )
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from limnos.formats.preview_cells import rows_of
-from limnos.formats.restricting.rewriting import MemoryFileIO, ReadShape, ReadTable
+from limnos.formats.restricting.reading import OpenedFile, ReadShape, ReadTable
 from limnos.model.errors import UnsupportedOperation
 
 Json = dict[str, Any]
@@ -31,14 +31,8 @@ _ROWS_AT_ONCE: Final = 200
 _FIELD_ID: Final = b"PARQUET:field_id"
 
 
-class OpenedFile(Protocol):
-    """A file opened for reading parts of it."""
-
-    def read(self, size: int = -1) -> bytes:
-        """Read up to `size` bytes."""
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        """Set the position of the next read, and return it."""
+class SizedFile(OpenedFile, Protocol):
+    """A file opened for reading parts of it, with a known length."""
 
     def size(self) -> int:
         """Return the length in bytes."""
@@ -68,7 +62,7 @@ class HeadRequest(msgspec.Struct, frozen=True, kw_only=True):
     bytes_max: int
 
 
-def file_head(request: HeadRequest, *, open_file: Callable[[str], OpenedFile]) -> FileHead:
+def file_head(request: HeadRequest, *, open_file: Callable[[str], SizedFile]) -> FileHead:
     """Return the first rows of a data file, with its deletes and the filter and masks of `request.shape` applied.
 
     Raises UnsupportedOperation for a data file or equality delete file that is not Parquet, and for equality deletes by
@@ -92,7 +86,7 @@ def file_head(request: HeadRequest, *, open_file: Callable[[str], OpenedFile]) -
     names = [table.names[each] for each in request.columns]
     rows: list[list[object]] = []
     size = 0
-    for batch in table.batches(request.task, deletes=request.deletes, io=MemoryFileIO(files)):
+    for batch in table.batches(request.task, deletes=request.deletes, open_file=lambda path: io.BytesIO(files[path])):
         for row in rows_of(table.seen(batch).select(names)):
             size += len(msgspec.json.encode(row))
             if len(rows) >= request.rows_max or size > request.bytes_max:
@@ -113,7 +107,7 @@ def _filter_ids(filter_: Json | None) -> Iterator[int]:
             yield from _filter_ids(inner)
 
 
-def _beginning(source: OpenedFile, *, columns: Collection[int], rows: int) -> tuple[bytes, bool]:
+def _beginning(source: SizedFile, *, columns: Collection[int], rows: int) -> tuple[bytes, bool]:
     """Return a Parquet file with the first rows of a source file, and whether these are all rows.
 
     A small file is returned unchanged. Positions in the result equal those in the original, so that position deletes

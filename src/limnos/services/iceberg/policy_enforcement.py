@@ -20,8 +20,9 @@ import msgspec
 
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.formats.iceberg.field_ids import field_ids_of
-from limnos.formats.iceberg.json_types import Json
+from limnos.formats.iceberg.json_types import Json, as_object
 from limnos.formats.iceberg.read_restrictions import BoundRestrictions, reading_shape
+from limnos.formats.restricting.spans import FileSpan, file_spans, span_count
 from limnos.formats.scans.manifest_batches import RESPONSE_BYTES_MAX, RESPONSE_TOO_LARGE
 from limnos.formats.scans.request import ScanRequest, ScanScope
 from limnos.model.entities import MetadataDocument
@@ -41,6 +42,8 @@ from limnos.telemetry.logs import get_logger
 
 log = get_logger("limnos.restricting")
 AT_ONCE: Final = 4
+_TASK_BYTES: Final = 200
+"""The approximate minimum size of a task in a response, in bytes."""
 READS: Final = FileRights(reads=True, writes=False)
 _UNREADABLE: Final = "The server cannot read a restricted table's manifests"
 _WHAT_TO_DO: Final = (
@@ -219,13 +222,15 @@ class _RestrictedRewrite:
         """
         tasks: list[Json] = msgspec.json.decode(b"[" + scan_tasks.files + b"]")
         deletes: list[Json] = msgspec.json.decode(b"[" + scan_tasks.deletes + b"]")
-        self._add_response_size(len(tasks) * len(bytes(self._residual)))
+        sizes = [int(str(as_object(each["data-file"], "data-file")["file-size-in-bytes"])) for each in tasks]
+        self._add_response_size(sum(map(span_count, sizes)) * (len(bytes(self._residual)) + _TASK_BYTES))
+        parts = [(task, span) for task, size in zip(tasks, sizes, strict=True) for span in file_spans(size)]
 
-        async def show(task: Json) -> Json:
-            return await self._show(task, deletes)
+        async def show(part: tuple[Json, FileSpan]) -> list[Json]:
+            return await self._show(*part, deletes=deletes)
 
-        results = await map_concurrently(tasks, show, at_once=AT_ONCE)
-        return b",".join([self._task(each) for each in results if each["record-count"]])
+        results = await map_concurrently(parts, show, at_once=AT_ONCE)
+        return b",".join([self._task(file) for files in results for file in files])
 
     def _add_response_size(self, size: int) -> None:
         """Add `size` bytes to the size of the response. Raises UnsupportedOperation above the limit."""
@@ -233,15 +238,18 @@ class _RestrictedRewrite:
         if self._told_bytes > RESPONSE_BYTES_MAX:
             raise UnsupportedOperation(RESPONSE_TOO_LARGE)
 
-    async def _show(self, task: Json, deletes: list[Json]) -> Json:
+    async def _show(self, task: Json, span: FileSpan, *, deletes: list[Json]) -> list[Json]:
+        """Return the restricted files of a span of a data file, and write them unless another plan has."""
         numbers = task.get("delete-file-references", [])
         own = [deletes[each] for each in numbers] if isinstance(numbers, list) else []
         place = self._scanned.place
-        name = hashlib.sha256(msgspec.json.encode([self._specification, task["data-file"], own])).hexdigest()[:32]
+        parts = [self._specification, task["data-file"], own, span]
+        name = hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:32]
         question = {
             "shape": self._specification,
             "task": task,
             "deletes": own,
+            "span": span,
             "roots": self._scan.roots,
             "into": self._into,
             "name": name,
@@ -257,9 +265,11 @@ class _RestrictedRewrite:
             await self._spending.add(int(size))
             return answer
 
-        key = (self._into.encode(), name.encode())  # plans that need the same file share one rewrite
-        fields: Json = msgspec.json.decode(await REWRITES.of(self._ctx.services).call(key, rewrite))
-        return fields
+        key = (self._into.encode(), name.encode())  # plans that need the same files share one rewrite
+        description: Json = msgspec.json.decode(await REWRITES.of(self._ctx.services).call(key, rewrite))
+        files = description["files"]
+        assert isinstance(files, list)  # noqa: S101 - the worker writes a list
+        return files
 
     def _task(self, fields: Json) -> bytes:
         """Encode a rewritten file as a scan task, with the reader's filter and the requested statistics."""
