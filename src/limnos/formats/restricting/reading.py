@@ -241,7 +241,7 @@ def _batch_rows(reader: pq.ParquetFile) -> int:
     """Return the number of rows to read at once, from the average size of a row in the file."""
     metadata = reader.metadata
     size = sum(max(0, metadata.row_group(each).total_byte_size) for each in range(metadata.num_row_groups))
-    rows = _BATCH_BYTES * max(1, int(metadata.num_rows)) // max(1, size)
+    rows: int = _BATCH_BYTES * max(1, metadata.num_rows) // max(1, size)
     return max(_ROWS_AT_LEAST, min(ROWS_AT_ONCE, rows))
 
 
