@@ -65,6 +65,9 @@ _KERNEL_COMMANDS: Final[dict[str, CommandEntry]] = {
         OBJECTS, "Check a table's files and metadata, and mend its metadata.", "limnos.cli.catalog.table:app"
     ),
     "reports": CommandEntry(OBJECTS, "List scans of a table and commits to it.", "limnos.cli.catalog.reports:reports"),
+    "snapshots": CommandEntry(
+        OBJECTS, "List the states of a table that can be read.", "limnos.cli.catalog.snapshots:snapshots"
+    ),
     "changes": CommandEntry(
         OBJECTS, "Show committed changes, and follow new ones.", "limnos.cli.catalog.changes:changes"
     ),
@@ -202,7 +205,12 @@ _KERNEL_OPERATIONS: Final[tuple[Operation, ...]] = (
     *_operations("create", "webhook", arguments="URL", command="webhook create"),
     *_operations("list", "metalake", arguments="", command="list --kind metalake"),
     *_operations("list", "catalog", arguments="", command="list"),
-    *_operations("list", "namespace table view fileset model topic", arguments="[PATH]", command="list --only KIND"),
+    *_operations(
+        "list",
+        " ".join(("namespace table view fileset model topic", *DECLARED)),
+        arguments="[PATH]",
+        command="list --only KIND",
+    ),
     *_operations("list", "user group role token webhook node task profile", arguments="", command="KIND list"),
     *_operations("list", "tag policy", arguments="[PATH]", command="KIND list"),
     *_operations("list", "secret", arguments="USER", command="user secret list"),
@@ -210,6 +218,7 @@ _KERNEL_OPERATIONS: Final[tuple[Operation, ...]] = (
     *_operations("list", "restriction", arguments="PATH", command="restriction show"),
     *_operations("list", "file", arguments="PATH [DIRECTORY]", command="files"),
     *_operations("list", "report", arguments="TABLE", command="reports"),
+    *_operations("list", "snapshot", arguments="TABLE", command="snapshots"),
     *_operations("list", "request", arguments="", command="request list"),
     *_operations("list", "trash", arguments="[PATH]", command="trash list"),
     *_operations("list", "change", arguments="", command="changes"),

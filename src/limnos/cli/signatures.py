@@ -64,6 +64,7 @@ table mend = PATH
 lineage up = PATH --depth --column
 lineage down = PATH --depth --column
 reports = PATH --type --limit
+snapshots = PATH --limit
 changes = --catalog --after --follow
 names check = [CATALOG] --separator
 names plan = [CATALOG] --separator --replacement --flat

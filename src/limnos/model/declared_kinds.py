@@ -19,6 +19,9 @@ from limnos.model.kinds import Kind
 WebAddress = Annotated[str, msgspec.Meta(pattern=r"^(https?://\S+)?$", max_length=4_096)]
 """The URL of a page, or an empty text."""
 
+SiblingNames = Annotated[tuple[str, ...], msgspec.Meta(extra={"siblings": True})]
+"""Names of objects of the same namespace. The server does not check that they exist, commands do."""
+
 
 class ObjectFields(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The base class of the own fields of a declared kind.
@@ -33,7 +36,7 @@ class DashboardFields(ObjectFields, frozen=True):
 
     url: Annotated[WebAddress, msgspec.Meta(description="URL of its page in a tool for charts.")] = ""
     tables: Annotated[
-        tuple[str, ...], msgspec.Meta(description="Name of a table or view of its namespace that it shows.")
+        SiblingNames, msgspec.Meta(description="Name of a table or view of its namespace that it shows.")
     ] = ()
 
 

@@ -35,7 +35,7 @@ def test_create_sends_the_own_fields_of_its_flags(fake: FakeServer, limnos: Run,
     done = limnos("create", declared.kind.word, "main.raw.x", *flags, "--comment", "c")
 
     assert done.code == 0, done
-    (call,) = fake.asked
+    (call,) = (each for each in fake.asked if each.body)
     assert isinstance(call.body, dict)
     assert {"name": "x", "comment": "c", **declared.example}.items() <= call.body.items()
     assert isinstance(done.result, dict)
@@ -90,6 +90,33 @@ def test_list_of_a_namespace_has_objects_of_the_kind(fake: FakeServer, limnos: R
 
     assert done.code == 0, (done.err, fake.calls)
     assert [(row["name"], row["kind"]) for row in done.result] == [("main.raw.x", declared.kind.word)]
+
+
+def test_a_dashboard_names_objects_of_its_namespace(fake: FakeServer, limnos: Run) -> None:
+    """A whole path is sent as the name. A name that nothing has is noted, and one of another namespace is refused."""
+    (declared,) = (each for each in DECLARED if each.kind.word == "dashboard")
+    children = "/api/limnos/v1/metalakes/lake/catalogs/main/children?path=raw&limit=500"
+    fake.on("GET", children, {"children": [{"kind": "table", "name": "t", "path": ["main", "raw", "t"]}]})
+    fake.on("POST", _url(declared), _answer(declared))
+
+    created = limnos("create", "dashboard", "main.raw.x", "--tables", "main.raw.t", "--tables", "typo")
+    refused = limnos("create", "dashboard", "main.raw.x", "--tables", "main.other.t")
+
+    (body,) = (each.body for each in fake.asked if each.body)
+    assert body["tables"] == ["t", "typo"]  # type: ignore[index]
+    assert "note: main.raw has no object typo" in created.err
+    assert refused.code == 2
+    assert "main.other.x" in str(refused.error["hint"])
+
+
+def test_objects_of_a_declared_kind_are_listed_alone(fake: FakeServer, limnos: Run) -> None:
+    """`list dashboards PATH` lists them, as it does tables."""
+    each = [{"kind": kind, "name": kind, "path": ["main", "raw", kind]} for kind in ("table", "dashboard")]
+    fake.on("GET", "/api/limnos/v1/metalakes/lake/catalogs/main/children?path=raw&limit=500", {"children": each})
+
+    done = limnos("list", "dashboards", "main.raw")
+
+    assert [row["name"] for row in done.result] == ["main.raw.dashboard"]
 
 
 def test_describe_of_a_table_has_its_dashboards(fake: FakeServer, limnos: Run) -> None:

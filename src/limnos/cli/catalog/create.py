@@ -7,10 +7,11 @@ Engines create tables: Spark, PyIceberg, Trino.
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Callable
 from inspect import Parameter as Argument
 from inspect import Signature
-from typing import Annotated, get_args
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import msgspec
 from cyclopts import App, Parameter
@@ -18,8 +19,12 @@ from cyclopts import App, Parameter
 from limnos.cli.common import DEFAULTS, Comment, CommonFlags, Property, pairs_of, properties_of
 from limnos.cli.failures import UsageError
 from limnos.cli.output import show_done
+from limnos.client import ClientError, NotFoundError
 from limnos.model.declared_kinds import DECLARED, DeclaredKind
 from limnos.names import display
+
+if TYPE_CHECKING:
+    from limnos.client import Client
 
 app = App(name="create")
 
@@ -177,6 +182,29 @@ def _flag_type(field: msgspec.structs.FieldInfo) -> object:
     return Annotated[field.type, Parameter(help=help_text, negative="" if field.default == () else None)]
 
 
+def _sibling_names(client: Client, path: str, typed: object) -> tuple[str, ...]:
+    """Return names of objects in the namespace of `path`, from names or whole paths, and note those that do not exist.
+    Raises UsageError for the path of an object elsewhere.
+    """
+    namespace, names = display.parse(path)[:-1], []
+    for each in typed if isinstance(typed, (list, tuple)) else ():
+        *above, name = display.parse(each)
+        if above and tuple(above) != namespace:
+            raise UsageError(
+                f"{each} is not in {display.render(namespace)}: it names objects of its own namespace",
+                hint=f"create it beside them, as '{display.render((*above, display.parse(path)[-1]))}'",
+            )
+        names.append(name)
+        try:
+            client.objects.kind(display.render((*namespace, name)))
+        except NotFoundError:
+            where = display.render(namespace)
+            print(f"note: {where} has no object {name}: 'limnos list {where}' has its names", file=sys.stderr)
+        except ClientError:
+            continue
+    return tuple(names)
+
+
 def _create_command(declared: DeclaredKind) -> Callable[..., None]:
     """Build `create <kind>`: a path, a flag for each own field, and the flags that all of these commands have."""
     word = declared.kind.word
@@ -191,15 +219,22 @@ def _create_command(declared: DeclaredKind) -> Callable[..., None]:
         **fields: object,
     ) -> None:
         with common.client() as client:
+            siblings = {name: _sibling_names(client, path, fields[name]) for name in with_siblings if name in fields}
             created = client.declared(declared).create(
-                path, declared.fields(**fields), comment=comment, properties=properties_of(property)
+                path, declared.fields(**{**fields, **siblings}), comment=comment, properties=properties_of(property)
             )
         own = msgspec.structs.asdict(created.fields)
         result = {"kind": word, "name": path, "properties": created.properties, **own}
         show_done(f"created {word} {path}", result, output_format=common.output_format)
 
+    own_fields = msgspec.structs.fields(declared.fields)
+    with_siblings = [
+        each.name
+        for each in own_fields
+        if any((note.extra or {}).get("siblings") for note in get_args(each.type) if isinstance(note, msgspec.Meta))
+    ]
     flags = [
-        *((each.name, each.default, _flag_type(each)) for each in msgspec.structs.fields(declared.fields)),
+        *((each.name, each.default, _flag_type(each)) for each in own_fields),
         ("comment", None, Comment),
         ("property", None, Property),
         ("common", DEFAULTS, CommonFlags),

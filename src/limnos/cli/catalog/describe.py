@@ -7,11 +7,11 @@ Must not know the output formats.
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from limnos.cli.catalog.metadata_values import structs_of, utc_time, whole_number
 from limnos.cli.output import Row, human_size
 from limnos.client import ArgumentError, ClientError, NotFoundError, RefusedError
 from limnos.client.paths import catalog_name
@@ -23,8 +23,6 @@ from limnos.names import display
 if TYPE_CHECKING:
     from limnos.client import Client
 
-_TIME_MS_MAX = 253_402_300_800_000
-"""The year 10000 in milliseconds. Later times are treated as unknown."""
 _RESTRICTED = "you read a part of its rows or columns; 'limnos head' names the masked columns"
 
 
@@ -78,8 +76,8 @@ def _source_object_fields(client: Client, parts: Parts) -> dict[str, object]:
         "comment": fields.get("comment"),
     }
     if kind == "table":
-        result["columns"] = {str(each.get("name")): _source_column(each) for each in _items(fields, "columns")}
-        result["keys"] = [f"{each.get('name')} ({each.get('indexType')})" for each in _items(fields, "indexes")]
+        result["columns"] = {str(each.get("name")): _source_column(each) for each in structs_of(fields, "columns")}
+        result["keys"] = [f"{each.get('name')} ({each.get('indexType')})" for each in structs_of(fields, "indexes")]
     return result
 
 
@@ -227,13 +225,13 @@ def _lance_table(client: Client, path: str) -> dict[str, object]:
 
 def lance_columns(schema: Json) -> dict[str, str]:
     """Return the types of a Lance table's columns by name, from the schema's JSON."""
-    return {str(field.get("name")): _lance_type(field) for field in _items(schema, "fields")}
+    return {str(field.get("name")): _lance_type(field) for field in structs_of(schema, "fields")}
 
 
 def _lance_type(field: Json) -> str:
     kind = field.get("type")
     inner = kind if isinstance(kind, dict) else {}
-    items = ", ".join(_lance_type(each) for each in _items(inner, "fields"))
+    items = ", ".join(_lance_type(each) for each in structs_of(inner, "fields"))
     length = f"[{inner['length']}]" if "length" in inner else ""
     word = f"{inner.get('type')}{length}{f'<{items}>' if items else ''}"
     return word if field.get("nullable", True) else f"{word} required"
@@ -259,7 +257,7 @@ def _table(client: Client, path: str) -> dict[str, object]:
         "location": None if is_restricted else metadata.get("location"),
         "metadata_location": None if is_restricted else table.metadata_location,
         "current_snapshot": metadata.get("current-snapshot-id"),
-        "snapshots": len(_items(metadata, "snapshots")),
+        "snapshots": len(structs_of(metadata, "snapshots")),
         **table_contents(metadata),
         "columns": _columns(metadata, metadata.get("current-schema-id")),
         "column_comments": _column_comments(metadata, metadata.get("current-schema-id")),
@@ -273,7 +271,7 @@ def _view(client: Client, path: str) -> dict[str, object]:
     view = client.views.load(path)
     metadata = view.metadata
     results = [
-        one for one in _items(metadata, "versions") if one.get("version-id") == metadata.get("current-version-id")
+        one for one in structs_of(metadata, "versions") if one.get("version-id") == metadata.get("current-version-id")
     ]
     current = results[0] if results else {}
     return {
@@ -286,13 +284,13 @@ def _view(client: Client, path: str) -> dict[str, object]:
         "location": metadata.get("location"),
         "metadata_location": view.metadata_location,
         "version": metadata.get("current-version-id"),
-        "versions": len(_items(metadata, "versions")),
+        "versions": len(structs_of(metadata, "versions")),
         "columns": _columns(metadata, current.get("schema-id")),
         "column_comments": _column_comments(metadata, current.get("schema-id")),
-        "last_change": _time(current.get("timestamp-ms")),
+        "last_change": utc_time(current.get("timestamp-ms")),
         "default_catalog": current.get("default-catalog"),
         "default_namespace": current.get("default-namespace"),
-        "sql": {str(one.get("dialect")): one.get("sql") for one in _items(current, "representations")},
+        "sql": {str(one.get("dialect")): one.get("sql") for one in structs_of(current, "representations")},
         "properties": metadata.get("properties") or {},
         "metadata": metadata,
     }
@@ -303,16 +301,16 @@ def table_contents(metadata: Json) -> dict[str, object]:
     change.
     """
     current = metadata.get("current-snapshot-id")
-    snapshot = next((one for one in _items(metadata, "snapshots") if one.get("snapshot-id") == current), {})
+    snapshot = next((one for one in structs_of(metadata, "snapshots") if one.get("snapshot-id") == current), {})
     summary = snapshot.get("summary")
     entries = summary if isinstance(summary, dict) else {}
-    size = _number(entries.get("total-files-size"))
+    size = whole_number(entries.get("total-files-size"))
     return {
-        "rows": _number(entries.get("total-records")),
+        "rows": whole_number(entries.get("total-records")),
         "size": None if size is None else human_size(size),
         "size_bytes": size,
-        "data_files": _number(entries.get("total-data-files")),
-        "last_change": _time(metadata.get("last-updated-ms")),
+        "data_files": whole_number(entries.get("total-data-files")),
+        "last_change": utc_time(metadata.get("last-updated-ms")),
         "last_operation": entries.get("operation"),
     }
 
@@ -328,28 +326,15 @@ def lance_sizes(table: LanceTable) -> Row:
     return {"rows": table.stats["num_rows"]} if "num_rows" in table.stats else {}
 
 
-def _number(text: object) -> int | None:
-    return int(text) if isinstance(text, str) and text.isdecimal() else None
-
-
-def _time(at_ms: object) -> str | None:
-    """Format a time in milliseconds since 1970, as metadata files have it, as ISO 8601 in UTC; None for an invalid
-    time.
-    """
-    if not isinstance(at_ms, int) or not 0 <= at_ms < _TIME_MS_MAX:
-        return None
-    return datetime.fromtimestamp(at_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 def _column_comments(metadata: Json, schema_id: object) -> dict[str, str]:
-    schema = next((one for one in _items(metadata, "schemas") if one.get("schema-id") == schema_id), {})
-    return {str(field.get("name")): str(field["doc"]) for field in _items(schema, "fields") if field.get("doc")}
+    schema = next((one for one in structs_of(metadata, "schemas") if one.get("schema-id") == schema_id), {})
+    return {str(field.get("name")): str(field["doc"]) for field in structs_of(schema, "fields") if field.get("doc")}
 
 
 def _columns(metadata: Json, schema_id: object) -> dict[str, str]:
-    for schema in _items(metadata, "schemas"):
+    for schema in structs_of(metadata, "schemas"):
         if schema.get("schema-id") == schema_id:
-            return {str(field.get("name")): _type(field) for field in _items(schema, "fields")}
+            return {str(field.get("name")): _type(field) for field in structs_of(schema, "fields")}
     return {}
 
 
@@ -360,15 +345,10 @@ def _type(field: Json) -> str:
 
 
 def _partitions(metadata: Json) -> list[str]:
-    for spec in _items(metadata, "partition-specs"):
+    for spec in structs_of(metadata, "partition-specs"):
         if spec.get("spec-id") == metadata.get("default-spec-id"):
-            return [f"{field.get('name')} ({field.get('transform')})" for field in _items(spec, "fields")]
+            return [f"{field.get('name')} ({field.get('transform')})" for field in structs_of(spec, "fields")]
     return []
-
-
-def _items(document: Json, key: str) -> list[Json]:
-    result = document.get(key)
-    return [item for item in result if isinstance(item, dict)] if isinstance(result, list) else []
 
 
 _FOUND = {

@@ -69,7 +69,8 @@ def drop(
             )
         _check_drop_flags(path, result, purge=purge, force=force)
         is_previewed = recursive or dry_run
-        system = "own" if result == "metalake" else _system_of(client, path)
+        is_unread = result == "metalake" or (result == "catalog" and not is_previewed)  # the server drops it as a whole
+        system = "own" if is_unread else _system_of(client, path)
         is_external = system != "own"
         flags = _DropFlags(common, purge=purge, is_forced=recursive or force, system=system)
         is_read = not (is_external and result == "catalog")  # its objects stay in their system

@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated, Final, Literal, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias, get_args
 
 import msgspec
 from cyclopts import Parameter
@@ -37,7 +37,12 @@ SIZED_MAX: Final = 200
 RENAMED: Final = frozenset({"catalog", "fileset", "metalake", "model", "tag"})
 """Kinds of objects that are renamed where they are; others move within their catalog."""
 
-ListedKind = Literal["namespace", "table", "view", "fileset", "model", "topic"]
+if TYPE_CHECKING:
+    ListedKind: TypeAlias = str
+else:
+    ListedKind = Literal[
+        ("namespace", "table", "view", "fileset", "model", "topic", *(each.kind.word for each in DECLARED))
+    ]
 RenamedKindFlag = Annotated[Kind | None, Parameter(help="Kind of SOURCE, if it is ambiguous, or `metalake` or `tag`.")]
 
 
@@ -63,7 +68,7 @@ def ls(
         List everything below, not only the next level; at most 10,000 objects.
     """
     if kind in get_args(ListedKind) and kind != "namespace":  # it has no content, so it is the kind of what is listed
-        kind, only = None, only or cast("ListedKind", kind)
+        kind, only = None, only or kind
     if kind not in {None, "metalake", "catalog", "namespace", "job_template"}:
         hint = "'limnos list tags'" if kind == "tag" else "--kind is the kind of PATH: give a catalog or namespace"
         raise UsageError(f"a {kind} has no content to list", hint=hint)

@@ -36,6 +36,10 @@ from limnos.model.declared_kinds import DECLARED
 
 _CONFIRMED: Final = frozenset({"--yes", "-y", "--assume-yes", "--no-confirm"})
 """Flags that answer a question before it is asked."""
+_PREVIEWS: Final = ("--what-if", "--plan", "--dry-run", "--preview", "--simulate")
+"""Flags by which a command, here or elsewhere, shows what it would do."""
+_READING: Final = frozenset({"list", "show", "find", "tree", "head", "audit", "whoami"})
+"""First words of commands that change nothing."""
 _OWN_FIELDS: Final = {
     f"--{field.name.replace('_', '-')}": declared.plural
     for declared in DECLARED
@@ -152,6 +156,13 @@ def _of_one_command(typed: str, command: CalledCommand, *, message: str, has_yes
         value = next(iter(flag_values(command.rest, typed)), "ACTION")
         rest = [token for token in command.rest if token not in {typed, value, f"{typed}={value}"}]
         return UsageError(f"{message}: the action comes first", hint=answers.propose([*command.words, value, *rest]))
+    if typed in _PREVIEWS and command.words[0] not in _READING:
+        flags = {each.name for each in command.arguments}
+        own = next((each for each in _PREVIEWS if each in flags), None)
+        if own is None:  # the command without the flag would do what was only to be shown
+            text = f"{message}: nothing shows what it would do"
+            return UsageError(text, hint=f"'{command.name} --help' explains what it does")
+        return UsageError(f"{message}: {own} shows what it would do", hint=f"'{command.again(typed, own)}'")
     if typed in _CONFIRMED and not has_yes:
         rest = [token for token in command.rest if token != typed]
         return UsageError(f"{message}: it does not ask", hint=answers.propose([*command.typed_name, *rest]))

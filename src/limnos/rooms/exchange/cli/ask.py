@@ -13,6 +13,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from warnings import catch_warnings, simplefilter
 
 import msgspec
 
@@ -138,7 +139,9 @@ def answer(
             connection.execute(f"INSERT INTO {_quoted(name)} ({listed}) SELECT {listed} FROM fetched")  # noqa: S608 - quoted
             connection.unregister("fetched")
         connection.execute(query)
-        result = connection.to_arrow_table()
+        with catch_warnings():
+            simplefilter("ignore", UserWarning)  # DuckDB 2.0 warns of a copy of the result
+            result = connection.to_arrow_table()
     except duckdb.Error as error:
         if (path := _DATA.search(query)) is not None:
             raise UsageError(

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`snapshots`: the states of an Iceberg table that can still be read."""
+
+from __future__ import annotations
+
+import sys
+
+from limnos.cli.catalog.metadata_values import structs_of, utc_time, whole_number
+from limnos.cli.common import DEFAULTS, CommonFlags
+from limnos.cli.output import Row, show_rows
+from limnos.client.values import Json
+
+
+def snapshots(path: str, /, *, limit: int = 50, common: CommonFlags = DEFAULTS) -> None:
+    """List the snapshots of an Iceberg table, the newest first, with the branches and tags that refer to each.
+
+    `limnos head PATH --snapshot ID` shows rows of one; engines read it, and roll the table back to it.
+
+    Parameters
+    ----------
+    path
+        The table, as `main.raw.trips`.
+    limit
+        The maximum number of snapshots.
+    """
+    with common.client() as client:
+        metadata = client.tables.load(path).metadata
+    every = structs_of(metadata, "snapshots")
+    rows = [_row(each, metadata) for each in reversed(every)]
+    if len(rows) > limit:
+        print(f"note: the newest {limit} of {len(rows)} snapshots; --limit NUMBER shows others", file=sys.stderr)
+    columns = ["id", "at", "operation", "refs", "rows", "added", "deleted"]
+    show_rows(rows[:limit], columns, output_format=common.output_format, empty="no snapshots: no rows were written yet")
+
+
+def _row(snapshot: Json, metadata: Json) -> Row:
+    summary = snapshot.get("summary")
+    counts = summary if isinstance(summary, dict) else {}
+    references = metadata.get("refs")
+    number = snapshot.get("snapshot-id")
+    refs = [
+        name
+        for name, reference in (references.items() if isinstance(references, dict) else ())
+        if isinstance(reference, dict) and reference.get("snapshot-id") == number
+    ]
+    return {
+        "id": number,
+        "at": utc_time(snapshot.get("timestamp-ms")),
+        "operation": str(counts.get("operation", "")),
+        "refs": ", ".join(sorted(refs)),
+        "rows": whole_number(counts.get("total-records")),
+        "added": whole_number(counts.get("added-records")),
+        "deleted": whole_number(counts.get("deleted-records")),
+    }

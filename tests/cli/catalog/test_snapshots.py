@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`snapshots`: rows of the states of a table, and metadata that a writer made up."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.conftest import Run
+from tests.client.fake import FakeServer
+
+LOAD = "/iceberg/v1/lake.main/namespaces/raw/tables/t"
+
+
+def with_table(fake: FakeServer, *, snapshots: object, refs: object) -> None:
+    """Answer a load with a table of these snapshots."""
+    metadata = {"format-version": 2, "location": "/w/t", "schemas": [], "snapshots": snapshots, "refs": refs}
+    fake.on("GET", LOAD, {"metadata-location": "/w/t/1.json", "metadata": metadata})
+
+
+def test_snapshots_are_listed_with_their_references(fake: FakeServer, limnos: Run) -> None:
+    """The newest is first. Each has its time, operation, numbers of rows, and its branches and tags."""
+    first = {"operation": "append", "added-records": "5", "total-records": "5"}
+    second = {"operation": "delete", "deleted-records": "2", "total-records": "3"}
+    snapshots = [
+        {"snapshot-id": 7, "timestamp-ms": 1_790_000_000_000, "summary": first},
+        {"snapshot-id": 8, "timestamp-ms": 1_790_000_060_000, "summary": second},
+    ]
+    with_table(fake, snapshots=snapshots, refs={"main": {"snapshot-id": 8}, "good": {"snapshot-id": 7}})
+
+    rows = limnos("list", "snapshots", "main.raw.t").result
+    cut = limnos("snapshots", "main.raw.t", "--limit", "1")
+
+    assert rows == [
+        {
+            "id": 8,
+            "at": "2026-09-21T14:14:20Z",
+            "operation": "delete",
+            "refs": "main",
+            "rows": 3,
+            "added": None,
+            "deleted": 2,
+        },
+        {
+            "id": 7,
+            "at": "2026-09-21T14:13:20Z",
+            "operation": "append",
+            "refs": "good",
+            "rows": 5,
+            "added": 5,
+            "deleted": None,
+        },
+    ]
+    assert [row["id"] for row in cut.result] == [8]
+    assert "the newest 1 of 2 snapshots" in cut.err
+
+
+@pytest.mark.parametrize(
+    "snapshots,refs",
+    [
+        ("text", []),
+        ([{"snapshot-id": 7, "timestamp-ms": -1, "summary": {"total-records": "many"}}, 5], {"main": "x"}),
+        ([{"snapshot-id": 7, "timestamp-ms": 10**18, "summary": None}], None),
+    ],
+)
+def test_values_of_another_form_are_left_out(fake: FakeServer, limnos: Run, snapshots: object, refs: object) -> None:
+    """Metadata is what a writer of the table wrote: a value that is not of the format has no cell, and is no error."""
+    with_table(fake, snapshots=snapshots, refs=refs)
+
+    done = limnos("snapshots", "main.raw.t")
+
+    assert done.code == 0, done.err
+    assert all((row["at"], row["rows"], row["refs"]) == (None, None, "") for row in done.result)
