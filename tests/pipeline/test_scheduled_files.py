@@ -47,6 +47,15 @@ def test_incremental_step_on_copied_files_is_refused(tmp_path: Path, body: str) 
         require_no_repeated_files(pipeline, tmp_path)
 
 
+@pytest.mark.parametrize("incremental", [True, False])
+def test_files_outside_of_the_directory_are_refused(tmp_path: Path, incremental: bool) -> None:
+    """A relative path out of the directory is not in the copy that a schedule has, so no run could read it."""
+    pipeline = pipeline_of(tmp_path, path="../elsewhere/*.csv", incremental=incremental)
+
+    with pytest.raises(BadRequest, match=r"source orders reads \.\./elsewhere/\*\.csv, outside of"):
+        require_no_repeated_files(pipeline, tmp_path)
+
+
 @pytest.mark.parametrize("body", ["sql: select id as orders from curated.orders", "sql: select id from a.t orders"])
 def test_other_names_of_a_query_are_no_copied_files(tmp_path: Path, body: str) -> None:
     """A table, a column and an alias that are called like a source of copied files do not read it."""

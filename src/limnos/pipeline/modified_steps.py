@@ -87,9 +87,14 @@ def published_runs(client: Client, pipeline: Pipeline) -> Iterator[tuple[str, Ru
 
 
 def state_difference(run: Run, *, name: str, state: str) -> str | None:
-    """Return what differs between a step's state, from `step_states`, and that of a run; None if nothing does."""
+    """Return what differs between a step's state, from `step_states`, and that of a run; None if nothing does.
+
+    The state is that of the attempt which finished the step: a run may be resumed with another declaration.
+    """
     states = run.options.get("states")
-    before = str(states.get(name, "") if isinstance(states, dict) else "").split(".")
+    first = states.get(name, "") if isinstance(states, dict) else ""
+    finished = next((step.outputs[0].get("state") for step in run.steps if step.name == name and step.outputs), None)
+    before = str(finished or first).split(".")
     now = state.split(".")
     if len(before) != len(now):
         return "its state was recorded in another form"

@@ -7,6 +7,7 @@ Must not know servers, which have limits of their own. Hidden files and compiled
 from __future__ import annotations
 
 from collections.abc import Mapping
+from os.path import normpath
 from pathlib import Path
 from typing import Final
 
@@ -53,7 +54,7 @@ def scheduled_files(file: Path) -> tuple[str, dict[str, bytes]]:
 
 def copied_sources(pipeline: Pipeline, directory: Path) -> Mapping[str, str]:
     """Return the sources that are files in a pipeline's directory by relative paths. A schedule reads a copy
-    of them, so files that come later are not read.
+    of them, so files that come later are not read. Raises BadRequest for a relative path out of the directory.
     """
     root = directory.resolve()
     copied: dict[str, str] = {}
@@ -61,8 +62,13 @@ def copied_sources(pipeline: Pipeline, directory: Path) -> Mapping[str, str]:
         files = source.kind.files if isinstance(source.kind, Stream) else source.kind
         if not isinstance(files, Files) or is_url(files.path) or Path(files.path).is_absolute():
             continue
-        if (root / files.path).is_relative_to(root):
+        if Path(normpath(root / files.path)).is_relative_to(root):
             copied[source.name] = files.path
+        else:
+            raise BadRequest(
+                f"source {source.name} reads {files.path}, outside of the pipeline's directory, of which a schedule has"
+                " a copy. Write an absolute path, in a directory of the server's setting jobs.readable, or a URL"
+            )
     return copied
 
 

@@ -175,12 +175,16 @@ def forget_sent_files() -> None:
 
 
 def end_session(spark: SparkSession) -> None:
-    """End a session: stop its Spark, or leave a lent Spark without its jobs and caches."""
-    if "spark" not in _LOANS:
-        spark.stop()
-        return
-    spark.sparkContext.cancelAllJobs()
-    spark.catalog.clearCache()
+    """End a session: stop its Spark, or leave a lent Spark without its jobs and caches.
+
+    A Java that has ended already, as by a signal to all processes of a terminal, needs neither.
+    """
+    with suppress(ConnectionError):
+        if "spark" not in _LOANS:
+            spark.stop()
+            return
+        spark.sparkContext.cancelAllJobs()
+        spark.catalog.clearCache()
 
 
 def lent_machines_run() -> bool:

@@ -117,7 +117,7 @@ def test_outcome_round_trip_omits_findings() -> None:
     )
     outcome = StepOutcome(branches=(BRANCH,), pins=pins, findings=(finding,), rows=3, bytes=9, seconds=1.0)
 
-    record = json.loads(json.dumps(record_json.encode_outcome(outcome, digest="d1")))
+    record = json.loads(json.dumps(record_json.encode_outcome(outcome, digest="d1", state="s1")))
 
     assert "sample" not in record["findings"][0]
     again = record_json.outcome_of(
@@ -143,6 +143,6 @@ def test_staged_versions_survive_the_record() -> None:
     branch = dataclasses.replace(BRANCH, staged=staged)
     outcome = StepOutcome(branches=(branch,), pins=(), findings=(), rows=1, bytes=1, seconds=0.0)
 
-    encoded = json.loads(json.dumps(record_json.encode_outcome(outcome, digest="d1")["outputs"]))
+    encoded = json.loads(json.dumps(record_json.encode_outcome(outcome, digest="d1", state="s1")["outputs"]))
 
     assert record_json.branch_of(encoded[0]) == branch

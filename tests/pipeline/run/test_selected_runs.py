@@ -4,12 +4,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from limnos.model.errors import BadRequest
-from limnos.pipeline.declaration import Pipeline, Sql
+from limnos.pipeline.context import StepContext
+from limnos.pipeline.declaration import Pipeline, Sql, StepDeclaration
+from limnos.pipeline.failures import StepFailed
 from limnos.pipeline.run.held_runs import discard
+from limnos.pipeline.run.options import RunOptions
+from limnos.pipeline.run.resume import resume
 from tests.pipeline.run.conftest import PipelineRig
 
 pytestmark = pytest.mark.integration
@@ -78,6 +83,30 @@ def test_changed_columns_of_an_input_table_change_the_step(rig: PipelineRig) -> 
     rig.run(reader, select=("state:modified",))
 
     assert _carried(rig) == ["a"]
+
+
+def test_a_run_that_was_resumed_with_another_text_published_that_text(rig: PipelineRig) -> None:
+    """After a run that failed and was resumed with a changed step, that step is unchanged, and is one with its former
+    text.
+    """
+    pipeline = rig.pipeline(a="", b="a")
+
+    def fail(step: StepDeclaration, context: StepContext) -> None:
+        if step.table[-1] == "b":
+            raise StepFailed("a slip")
+
+    rig.engine.before = fail
+    failed = rig.run(pipeline)
+    mended, again = _with_text(pipeline, "b", f"main.{rig.space}.a main.{rig.space}.a"), rig.renewed()
+    ended = resume(mended, again.means(), run_id=failed.run, directory=Path(), options=RunOptions(lease_s=2))
+    _carried(again)
+
+    same = again.run(mended, select=("state:modified",))
+    after_same = _carried(again)
+    again.run(pipeline, select=("state:modified",))
+
+    assert (failed.state, ended.state, same.state) == ("failed", "published", "unchanged")
+    assert (after_same, _carried(again)) == ([], ["b"])
 
 
 def test_failed_runs_publish_no_state(rig: PipelineRig) -> None:

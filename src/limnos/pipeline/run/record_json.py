@@ -122,12 +122,12 @@ class OutcomeRecord(TypedDict, total=False):
     phases_s: dict[str, float]
 
 
-def encode_outcome(outcome: StepOutcome, *, digest: str) -> OutcomeRecord:
-    """Encode the outcome of a step as the JSON of a run's record."""
+def encode_outcome(outcome: StepOutcome, *, digest: str, state: str) -> OutcomeRecord:
+    """Encode the outcome of a step as the JSON of a run's record. `state` is that of `modified_steps.step_states`."""
     return {
         "rows": outcome.rows,
         "bytes": outcome.bytes,
-        "outputs": _outputs(outcome, digest=digest),
+        "outputs": _outputs(outcome, digest=digest, state=state),
         "inputs": [_input(pin) for pin in outcome.pins],
         "findings": encode_findings(outcome.findings),
         "phases_s": encode_phases(outcome.phases),
@@ -145,13 +145,13 @@ def encode_findings(findings: Iterable[ExpectationFinding]) -> list[dict[str, ob
     return [{name: value for name, value in each.items() if value is not None} for each in result]
 
 
-def _outputs(outcome: StepOutcome, *, digest: str) -> list[dict[str, object]]:
-    """Encode the branches. The step's lineage and the digest of its declaration are stored with the first, which is the
-    step's own table.
+def _outputs(outcome: StepOutcome, *, digest: str, state: str) -> list[dict[str, object]]:
+    """Encode the branches. The step's lineage, and the digest and state of its declaration, which a resumed run may
+    have changed, are stored with the first, which is the step's own table.
     """
     results = [_output(branch) for branch in outcome.branches]
     if results:
-        results[0]["digest"] = digest
+        results[0] |= {"digest": digest, "state": state}
     if results and outcome.lineage is not None:
         results[0]["lineage"] = lineage.encode_lineage(outcome.lineage)
     return results

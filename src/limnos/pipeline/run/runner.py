@@ -19,6 +19,7 @@ from limnos.names import display
 from limnos.pipeline.context import StepContext, branch_name
 from limnos.pipeline.declaration import SourcePosition, StepDeclaration
 from limnos.pipeline.failures import DataBroken, StepAway, StepError
+from limnos.pipeline.modified_steps import step_states
 from limnos.pipeline.outcomes import StepBranch, StepOutcome
 from limnos.pipeline.problems import step_position
 from limnos.pipeline.run import record_json
@@ -78,6 +79,7 @@ class AttemptRunner:
             heart, run=work.run, attempt=work.attempt, lease_s=work.options.lease_s, stop=stop, progress=self._progress
         )
         self._steps = {step.name: step for step in work.steps}
+        self._states = step_states(work.pipeline)
         self._outcomes: dict[str, StepOutcome] = dict(work.done)
         self._tries: dict[str, int] = {}
         self._began: dict[str, float] = {}
@@ -240,7 +242,7 @@ class AttemptRunner:
         facts: record_json.OutcomeRecord = {}
         if outcome is not None:
             digest = record_json.step_digest(self.work.pipeline, self._steps[name])
-            facts = record_json.encode_outcome(outcome, digest=digest)
+            facts = record_json.encode_outcome(outcome, digest=digest, state=self._states[name])
         now_ms = time.time_ns() // 1_000_000
         try:
             self.patience.call(

@@ -120,6 +120,8 @@ class StepOutputReport(AdminRequestBody, frozen=True, kw_only=True):
     """The digest of the declaration that made the rows, with which a resume compares the step. Only the first output of
     a step has it.
     """
+    state: str | None = None
+    """The digests of that declaration's text, code and sources, by which later runs find changed steps."""
     staged: list[StagedVersionReport] | None = None
     """The versions of a Lance table that publishing commits."""
 
