@@ -21,7 +21,7 @@ class EndedSpark:
         raise self.error
 
 
-def test_a_session_whose_java_has_ended_is_ended_without_an_error() -> None:
+def test_session_of_ended_java_is_closed_without_error() -> None:
     """A signal to all processes of a terminal ends Java, too, so nothing is left to stop. Other errors are raised."""
     end_session(cast("Any", EndedSpark(ConnectionRefusedError(111, "Connection refused"))))
 
