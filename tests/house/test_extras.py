@@ -81,7 +81,10 @@ NEEDS: Mapping[str, frozenset[str]] = {
         "limnos.rooms.connectors.sources.kafka": "server kafka",
         "limnos.rooms.connectors.sources.kafka_errors": "server kafka",
         "limnos.rooms.connectors.sources.metastore": "server hive",
-        "limnos.rooms.connectors.sources.metastore_errors": "server hive",
+        "limnos.sources.catalogs.glue_catalog": "server s3",
+        "limnos.sources.catalogs.hive_catalog": "server hive",
+        "limnos.sources.catalogs.metastore_connections": "server hive",
+        "limnos.sources.catalogs.metastore_errors": "server hive",
         "limnos.rooms.connectors.sources.metastore_tables": "server hive",
         "limnos.rooms.connectors.sources.mysql": "server mysql",
     }.items()

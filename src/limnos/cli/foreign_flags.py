@@ -164,6 +164,11 @@ CHOICES: Final = {
         "json": "yaml yml jsonl ndjson jsonpath",
         "csv": "tsv",
         "table": "text wide plain pretty markdown md",
+        "iceberg-rest": "rest polaris nessie lakekeeper unity unity-catalog",
+        "jdbc-catalog": "jdbc sql sqlcatalog postgres postgresql sqlite database pyiceberg",
+        "hive": "hms metastore hive-metastore thrift",
+        "glue": "aws aws-glue glue-like gluecatalog",
+        "directory": "dir folder path hadoop files",
     }.items()
     for word in words.split()
 }

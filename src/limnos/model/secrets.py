@@ -25,7 +25,7 @@ _QUERY: Final = re.compile(rf"([?&;][^=&;?\s]*(?:{NAMES}|\bsig\b)[^=&;?\s]*=)[^&
 _FIELD: Final = re.compile(r"(\b(?:ssl)?(?:password|passwd|pwd)(?:=|['\"]:\s?)['\"]?)[^\s'\",;&)}]+", re.IGNORECASE)
 _HEADER: Final = re.compile(r"\b((?:Bearer|Basic)\s+)[A-Za-z0-9._~+/=-]{16,}")
 _OWN_TOKEN: Final = re.compile(r"\blim_[A-Za-z0-9]+_[A-Za-z0-9_-]{8,}|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}")
-_ADDRESS: Final = re.compile(r"(?s)([a-zA-Z][a-zA-Z0-9+.-]*://)(.*)@")
+_ADDRESS: Final = re.compile(r"(?s)((?:jdbc:)?[a-zA-Z][a-zA-Z0-9+.-]*://)(.*)@")
 
 
 class Secret:

@@ -95,7 +95,7 @@ class TableDirectory:
         del path, properties, expected
         raise ObjectError("a directory cannot be marked: stop its writers, and take away their right to write there")
 
-    def rename(self, path: Name, name: str) -> None:
+    def retire(self, path: Name, name: str) -> str:
         """Raise ObjectError: nothing is written to the directory."""
         del path, name
         raise ObjectError("a directory is not renamed")

@@ -17,10 +17,10 @@ from cyclopts import App, Parameter
 from limnos.cli.common import DEFAULTS, CommonFlags, open_client
 from limnos.cli.failures import StoppedError, UsageError
 from limnos.cli.migration.bulk import send_part
-from limnos.cli.migration.directory import TableDirectory
 from limnos.cli.migration.governance import LEFT_OUT, GravitinoAccess
 from limnos.cli.migration.moves import RENAMED, SAME_ACCESS, Item, Line, Move, encode_item, new_job
-from limnos.cli.migration.states import Name, ObjectError, TableState
+from limnos.cli.migration.openings import open_catalog, open_source
+from limnos.cli.migration.states import NOT_ICEBERG, Name, ObjectError, TableState
 from limnos.cli.output import visible
 from limnos.client.activity.bulk import cut_into_parts
 from limnos.client.errors import ClientError
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from limnos.cli.migration.rest_catalog import RestCatalog
     from limnos.client import Client
 
-SourceKind = Literal["iceberg-rest", "gravitino", "directory"]
+SourceKind = Literal["iceberg-rest", "gravitino", "directory", "jdbc-catalog", "hive", "glue"]
 TargetKind = Literal["iceberg-rest"]
 CutOver = Literal["rename", "mark"]
 app = App(name="migrate", help="Move tables in from another catalog, or out to one.")
@@ -39,11 +39,11 @@ _QUIET: Final = frozenset(
     {"same", "new", "changed", "new-namespace", "changed-namespace", "new-view", "cut-over", SAME_ACCESS, *_ACCESS}
 )
 """Words of objects about which nothing needs to be done."""
-_FINE: Final = _QUIET | {"view", "marked", "case-twin", "ahead", LEFT_OUT, RENAMED}
+_FINE: Final = _QUIET | {"view", "marked", "case-twin", "ahead", LEFT_OUT, RENAMED, NOT_ICEBERG}
 """Words that do not make the command fail."""
 SourceToken = Annotated[
     str | None,
-    Parameter(env_var="LIMNOS_SOURCE_TOKEN", help="Token for the other catalog; safer in LIMNOS_SOURCE_TOKEN."),
+    Parameter(env_var="LIMNOS_SOURCE_TOKEN", help="Token or password for the source; safer in LIMNOS_SOURCE_TOKEN."),
 ]
 
 
@@ -176,15 +176,17 @@ def from_(
     kind
         The kind of the other catalog.
     uri
-        Its address, as http://polaris:8181/api/catalog.
+        Its address, as http://polaris:8181/api/catalog, postgresql://USER@HOST/DATABASE, thrift://HOST:9083 or, of
+        Glue, a region.
     to
         The catalog of this server to which the tables come.
     warehouse
-        The name of the catalog in the other server, if that serves several; of Gravitino, METALAKE/CATALOG.
+        The name of the catalog in the other server, if that serves several; of Gravitino, METALAKE/CATALOG; of Glue, an
+        account.
     iceberg
         The address of the Iceberg REST service of a Gravitino server, if it is not below its own.
     source_token
-        A token for the other server.
+        A token for the other server; of a database, the password.
     """
     step.require_one()
     if kind == "gravitino" and (warehouse is None or warehouse.count("/") != 1):
@@ -193,9 +195,7 @@ def from_(
     with (
         common.client() as client,
         closing(
-            TableDirectory(uri)
-            if kind == "directory"
-            else open_catalog(address, token=source_token, warehouse=warehouse, timeout_s=common.timeout)
+            open_source(kind, address, token=source_token, warehouse=warehouse, timeout_s=common.timeout)
         ) as source,
         closing(_own_catalog(common, to)) as own,
     ):
@@ -340,30 +340,3 @@ def _finish(move: Move, step: StepFlags, *, common: CommonFlags) -> None:
     if bad:
         what = "1 object needs" if bad == 1 else f"{bad:,} objects need"
         raise StoppedError(f"{what} a look: see the lines above", hint="docs/guides/moving-in.md")
-
-
-def open_catalog(
-    uri: str,
-    *,
-    token: str | None,
-    warehouse: str | None,
-    timeout_s: float,
-    user: str | None = None,
-    ca_file: str | None = None,
-    credential_flag: str = "--source-token",
-) -> RestCatalog:
-    """Open a catalog by Iceberg REST. Imports HTTP and TLS, which a wrong flag does not need.
-
-    `credential_flag` names the flag to give if the catalog refuses the credential.
-    """
-    from limnos.cli.migration.rest_catalog import RestCatalog
-
-    return RestCatalog(
-        uri,
-        token=token,
-        user=user,
-        warehouse=warehouse,
-        timeout_s=timeout_s,
-        ca_file=ca_file,
-        credential_flag=credential_flag,
-    )

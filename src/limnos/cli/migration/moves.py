@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The work of a migration from an Iceberg REST catalog: what comes, what is brought, whether both sides agree, and the
+"""The work of a migration between two Iceberg catalogs: what comes, what is brought, whether both sides agree, and the
 cut-over of each table.
 
 A run keeps nothing between its calls: it compares both catalogs, so a killed run is simply run again. Tables are
@@ -13,7 +13,7 @@ import secrets
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
@@ -93,8 +93,10 @@ class Source(Protocol):
     def mark(self, path: Name, properties: Mapping[str, str], *, expected: TableState) -> TableState:
         """Set properties of a table if it is still at the expected snapshot."""
 
-    def rename(self, path: Name, name: str) -> None:
-        """Rename a table within its namespace."""
+    def retire(self, path: Name, name: str) -> str:
+        """Make later commits to a table fail: rename it within its namespace, or close its entry. Returns its name from
+        then on.
+        """
 
 
 class Target(Protocol):
@@ -300,7 +302,7 @@ class Move:
         def load(name: str) -> tuple[Name, TableState | ObjectError, TableState | ObjectError | None]:
             source = _try(lambda: self.source.table((*namespace, name)))
             if name.endswith(MOVED_SUFFIX) and isinstance(source, TableState) and source.moved_to:
-                name, source = name.removesuffix(MOVED_SUFFIX), replace(source, is_renamed=True)
+                name, source = name.removesuffix(MOVED_SUFFIX), source.as_renamed()
             path = (*namespace, name)
             if name not in target_names:
                 return path, source, None
@@ -411,14 +413,16 @@ class Move:
             target = self._bring(path, marked, target=target)
             if not renames:
                 return Line(path, "marked", f"{MOVED_TO} is set in the source; writers there are not stopped")
-            moved = f"{path[-1]}{MOVED_SUFFIX}"
-            self.source.rename(path, moved)
-            # The rename ends commits by the old name: one that came before it is in this state, and is brought.
+            moved = self.source.retire(path, f"{path[-1]}{MOVED_SUFFIX}")
+            # That ends commits by the old name: one that came before is in this state, and is brought.
             last = self.source.table((*path[:-1], moved))
             self._bring(path, last, target=target)
         except ObjectError as error:
             return Line(path, "not-cut-over", str(error))
-        return Line(path, "cut-over", f"in the source it is {moved}")
+        is_closed = moved == path[-1]
+        return Line(
+            path, "cut-over", "its entry in the source is closed" if is_closed else f"in the source it is {moved}"
+        )
 
     def _bring(self, path: Name, source: TableState, *, target: TableState) -> TableState:
         """Point the target's table at the source's metadata file. Raises ObjectError if it does not succeed."""
@@ -443,6 +447,8 @@ def _registration(path: Name, source: TableState, *, target: TableState | None) 
 def _compared(path: Name, source: TableState | ObjectError, *, target: TableState | ObjectError | None) -> Line:
     """Return what is said of a table that is not brought."""
     if isinstance(source, ObjectError):
+        if source.word:
+            return Line(path, source.word, str(source))
         word = "gone" if source.status == 404 else "unreadable"
         return Line(path, word, f"the source lists it, but says: {source}")
     if isinstance(target, ObjectError):

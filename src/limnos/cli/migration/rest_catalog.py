@@ -184,11 +184,12 @@ class RestCatalog:
         }
         return TableState.of(self._ask("POST", self._table(path), body=body))
 
-    def rename(self, path: Name, name: str) -> None:
-        """Rename a table within its namespace. Raises ObjectError."""
+    def retire(self, path: Name, name: str) -> str:
+        """Rename a table within its namespace, which ends commits by its former name. Raises ObjectError."""
         source = {"namespace": list(path[:-1]), "name": path[-1]}
         body = {"source": source, "destination": {"namespace": list(path[:-1]), "name": name}}
         self._ask("POST", f"{self._root}/tables/rename", body=body)
+        return name
 
     def _namespace(self, namespace: Name) -> str:
         levels = [quote(level, safe="") for level in namespace]

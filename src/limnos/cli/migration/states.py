@@ -7,22 +7,27 @@ Must not do input or output.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 Name = tuple[str, ...]
 """The levels of a namespace, or those of a table with its name."""
 MOVED_TO: Final = "limnos.moved-to"
 """The property of a table that was moved: where it takes commits now."""
+NOT_ICEBERG: Final = "not-iceberg"
+"""The word of a table of the source that has no Iceberg metadata."""
 Relation = Literal["same", "behind", "ahead", "diverged", "other"]
 
 
 class ObjectError(Exception):
-    """An object of a catalog cannot be read or changed. `status` is the HTTP status of the refusal, or 0."""
+    """An object of a catalog cannot be read or changed. `status` is the HTTP status of the refusal, or 0; `word` is the
+    word of the object's line if it has one of its own.
+    """
 
-    def __init__(self, message: str, *, status: int = 0) -> None:
+    def __init__(self, message: str, *, status: int = 0, word: str = "") -> None:
         super().__init__(message)
         self.status = status
+        self.word = word
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +42,11 @@ class TableState:
     """The earlier metadata files, the most recent ones."""
     moved_to: str = ""
     is_renamed: bool = False
-    """Whether a cut-over has renamed the table in the source."""
+    """Whether a cut-over has renamed or closed the table in the source."""
+
+    def as_renamed(self) -> TableState:
+        """Return the state of a table that a cut-over has renamed or closed."""
+        return replace(self, is_renamed=True)
 
     @classmethod
     def of(cls, answer: Mapping[str, Any]) -> TableState:

@@ -23,7 +23,8 @@ import sqlalchemy as sa
 from hive_metastore.ttypes import FieldSchema, SerDeInfo, StorageDescriptor, Table
 
 from limnos.config.storage import SourcesSection
-from limnos.rooms.connectors.sources import iceberg_rest, metastore
+from limnos.rooms.connectors.sources import iceberg_rest
+from limnos.sources.catalogs import metastore_connections
 from tests.backends import PostgresServer
 from tests.bridges import Bridge, bridge_to
 from tests.http.driver import API, DriverAnswer, DriverNode, grant, node_at
@@ -374,7 +375,7 @@ def test_malformed_metastore_answer_returns_502(
     """A metastore's answer with an impossible length, an endless name, or another protocol is refused with 502 as
     malformed.
     """
-    monkeypatch.setattr(metastore, "ANSWER_BYTES_MAX", 8 << 20)
+    monkeypatch.setattr(metastore_connections, "ANSWER_BYTES_MAX", 8 << 20)
     with contextmanager(_says)(answer) as port:
         sources = SourcesSection(allowed_addresses=(f"127.0.0.1:{port}",), timeout_s=60.0)
         with node_at(fresh("lies"), sources=sources) as node:

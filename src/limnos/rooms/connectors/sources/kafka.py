@@ -32,9 +32,9 @@ from confluent_kafka.admin import (
 from limnos.formats.iceberg.json_types import preview_value
 from limnos.model.errors import BadRequest, NotFound, SourceFailed, UnsupportedOperation
 from limnos.names.path import Levels
-from limnos.rooms.connectors.sources.addresses import address_of
 from limnos.rooms.connectors.sources.kafka_errors import NOT_IN, translate_kafka_errors
 from limnos.rooms.connectors.sources.kafka_settings import KafkaSettings
+from limnos.sources.connectors.addresses import address_of
 from limnos.sources.connectors.capabilities import SourceSchemaInfo, SourceTopicInfo
 
 T = TypeVar("T")

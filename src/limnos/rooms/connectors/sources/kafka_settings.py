@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 
 from limnos.model.errors import BadRequest
-from limnos.rooms.connectors.sources.addresses import SourceAddress, address_of, require_allowed
+from limnos.sources.connectors.addresses import SourceAddress, address_of, require_allowed
 
 SERVERS: Final = "bootstrap.servers"
 BYPASS: Final = "gravitino.bypass."

@@ -7,84 +7,40 @@ exact names. Views are hidden.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from threading import Lock
-from typing import Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from hive_metastore.ThriftHiveMetastore import Client
 from hive_metastore.ttypes import Database, EnvironmentContext, Table
-from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
-from thrift.Thrift import TApplicationException, TException
-from thrift.transport.TSocket import TSocket
-from thrift.transport.TTransport import TBufferedTransport, TTransportException
+from thrift.Thrift import TApplicationException
 
 from limnos.formats.gravitino.tables import GravitinoCreate, TableChange
 from limnos.formats.iceberg.json_types import preview_value
-from limnos.model.errors import AlreadyExists, LimnosError, NotFound, UnsupportedOperation
+from limnos.model.errors import AlreadyExists, NotFound, UnsupportedOperation
 from limnos.names.path import Levels
 from limnos.rooms.connectors.sources import metastore_tables
-from limnos.rooms.connectors.sources.addresses import SourceAddress
-from limnos.rooms.connectors.sources.metastore_errors import MISSING, REFUSALS, translate_metastore_errors
+from limnos.sources.catalogs.metastore_connections import MetastoreConnections
+from limnos.sources.catalogs.metastore_errors import MISSING
+from limnos.sources.connectors.addresses import SourceAddress
 from limnos.sources.connectors.capabilities import SourceSchemaInfo, SourceTableInfo
 
-IDLE_MAX: Final = 4
-ANSWER_BYTES_MAX: Final = 64 << 20
-"""The maximum number of bytes that are read for one call, so that a faulty source cannot exhaust the memory."""
-_ITEMS_MAX: Final = 1_000_000
-"""The maximum number of items of a list in a response."""
 _LOCATION: Final = "location"
-_READ_TO_END: Final = (LimnosError, TApplicationException, *REFUSALS)
-"""Errors after which the last response on a connection was read completely."""
-
-
-class _BoundedSocket(TSocket):  # type: ignore[misc]  # the library has no types
-    """A socket that reads at most ANSWER_BYTES_MAX bytes until the next call of `begin`, so that a response cannot
-    exhaust the memory.
-    """
-
-    left = ANSWER_BYTES_MAX
-
-    def begin(self) -> None:
-        """Reset the byte counter before a call."""
-        self.left = ANSWER_BYTES_MAX
-
-    def read(self, size: int) -> bytes:
-        """Read up to `size` bytes. Raises TTransportException if the response exceeds the limit."""
-        data: bytes = super().read(size)
-        self.left -= len(data)
-        if self.left < 0:
-            raise TTransportException(TTransportException.SIZE_LIMIT, f"more than {ANSWER_BYTES_MAX} bytes")
-        return data
-
-
-class _ThriftConnection(NamedTuple):
-    socket: _BoundedSocket
-    transport: TBufferedTransport
-    client: Client
 
 
 class MetastoreSource:
     """A connector for a Hive metastore, which uses the first of the given addresses that responds."""
 
     def __init__(self, addresses: Sequence[SourceAddress], *, timeout_s: float) -> None:
-        self._addresses = addresses
-        self._late_ms = max(50, int(timeout_s * 800 / max(1, len(addresses))))
-        self._lock = Lock()
-        self._idle: list[_ThriftConnection] = []
-        self._closed = False
+        self._connections = MetastoreConnections(addresses, timeout_s=timeout_s)
 
     def check(self) -> None:
         """List the databases, which shows that the metastore responds."""
-        with self._open_client("the metastore", kind="namespace") as client:
+        with self._connections.open_client("the metastore", kind="namespace") as client:
             client.get_all_databases()
 
     def close(self) -> None:
         """Close idle connections now, and connections in use after their call."""
-        with self._lock:
-            self._closed, idle, self._idle = True, self._idle, []
-        for each in idle:
-            each.transport.close()
+        self._connections.close()
 
     # -- schemas ---------------------------------------------------------------------------------------------------
 
@@ -92,7 +48,7 @@ class MetastoreSource:
         """Return the names of all databases, sorted. Raises UnsupportedOperation for a `parent`."""
         if parent:
             raise UnsupportedOperation("Schemas of this source do not nest")
-        with self._open_client("the metastore", kind="namespace") as client:
+        with self._connections.open_client("the metastore", kind="namespace") as client:
             return sorted(client.get_all_databases())
 
     def schema_exists(self, schema: Levels) -> bool:
@@ -105,7 +61,7 @@ class MetastoreSource:
 
     def schema_load(self, schema: Levels) -> SourceSchemaInfo:
         """Return a database's description and parameters, with its location as a property. Raises NotFound."""
-        with self._open_client(_schema(schema), kind="namespace") as client:
+        with self._connections.open_client(_schema(schema), kind="namespace") as client:
             database = _database(client, schema)
         place = {_LOCATION: database.locationUri} if database.locationUri else {}
         return SourceSchemaInfo(database.description or None, {**(database.parameters or {}), **place})
@@ -116,7 +72,7 @@ class MetastoreSource:
         """
         _refuse_location(properties)
         single = metastore_tables.name_of(_single(schema), what="Schema")
-        with self._open_client(_schema(schema), kind="namespace", changes=True) as client:
+        with self._connections.open_client(_schema(schema), kind="namespace", changes=True) as client:
             client.create_database(Database(name=single, description=comment or "", parameters=properties))
 
     def schema_alter(self, schema: Levels, *, sets: dict[str, str], removes: Sequence[str]) -> None:
@@ -124,7 +80,7 @@ class MetastoreSource:
         location.
         """
         _refuse_location({**sets, **dict.fromkeys(removes, "")})
-        with self._open_client(_schema(schema), kind="namespace", changes=True) as client:
+        with self._connections.open_client(_schema(schema), kind="namespace", changes=True) as client:
             database = _database(client, schema)
             entries = {key: value for key, value in (database.parameters or {}).items() if key not in removes}
             database.parameters = {**entries, **sets}
@@ -132,7 +88,7 @@ class MetastoreSource:
 
     def schema_drop(self, schema: Levels) -> None:
         """Drop an empty database; the metastore itself checks that it is empty."""
-        with self._open_client(_schema(schema), kind="namespace", changes=True) as client:
+        with self._connections.open_client(_schema(schema), kind="namespace", changes=True) as client:
             database = _database(client, schema)
             client.drop_database(database.name, True, False)
 
@@ -140,7 +96,7 @@ class MetastoreSource:
 
     def table_names(self, schema: Levels) -> list[str]:
         """Return the names of a database's tables, without views, sorted. Raises NotFound for the database."""
-        with self._open_client(_schema(schema), kind="namespace") as client:
+        with self._connections.open_client(_schema(schema), kind="namespace") as client:
             single = _database(client, schema).name
             views = {name for kind in metastore_tables.VIEWS for name in _of_type(client, single, kind=kind)}
             return sorted(name for name in client.get_all_tables(single) if name not in views)
@@ -155,7 +111,7 @@ class MetastoreSource:
 
     def table_load(self, schema: Levels, table: str) -> SourceTableInfo:
         """Read a table with its columns and partitioning from the Hive metastore. Raises NotFound."""
-        with self._open_client(_table(table), kind="table") as client:
+        with self._connections.open_client(_table(table), kind="table") as client:
             return metastore_tables.source_table_of(_get_table(client, schema, table=table))
 
     def table_create(self, schema: Levels, table: str, *, definition: GravitinoCreate) -> None:
@@ -163,16 +119,16 @@ class MetastoreSource:
         for an invalid definition.
         """
         result = metastore_tables.table_of(_single(schema), table, definition=definition)
-        with self._open_client(_schema(schema), kind="namespace") as client:
+        with self._connections.open_client(_schema(schema), kind="namespace") as client:
             _database(client, schema)
-        with self._open_client(_table(table), kind="table", changes=True) as client:
+        with self._connections.open_client(_table(table), kind="table", changes=True) as client:
             client.create_table(result)
 
     def table_alter(self, schema: Levels, table: str, *, changes: Sequence[TableChange]) -> None:
         """Apply all changes to a table's definition by one `alter_table` call. Raises NotFound, BadRequest for an
         invalid change, UnsupportedOperation for a change that Hive lacks.
         """
-        with self._open_client(_table(table), kind="table", changes=True) as client:
+        with self._connections.open_client(_table(table), kind="table", changes=True) as client:
             result = _get_table(client, schema, table=table)
             metastore_tables.alter_table(result, changes)
             client.alter_table(result.dbName, result.tableName, result)
@@ -182,9 +138,9 @@ class MetastoreSource:
         NotFound, AlreadyExists, BadRequest for a name in upper case.
         """
         name = metastore_tables.name_of(target[-1], what="Table")
-        with self._open_client(_schema(target[:-1]), kind="namespace") as client:
+        with self._connections.open_client(_schema(target[:-1]), kind="namespace") as client:
             into = _database(client, target[:-1]).name
-        with self._open_client(_table(name), kind="table", changes=True) as client:
+        with self._connections.open_client(_table(name), kind="table", changes=True) as client:
             result = _get_table(client, schema, table=table)
             was = (result.dbName, result.tableName)
             if _has(client, into, table=name):
@@ -198,7 +154,7 @@ class MetastoreSource:
         The files of a managed table are deleted; `purge` bypasses Hadoop's trash. The files of an external table stay,
         and `purge` then raises UnsupportedOperation.
         """
-        with self._open_client(_table(table), kind="table", changes=True) as client:
+        with self._connections.open_client(_table(table), kind="table", changes=True) as client:
             result = _get_table(client, schema, table=table)
             external = result.tableType == metastore_tables.EXTERNAL
             if purge and external:
@@ -207,69 +163,6 @@ class MetastoreSource:
                 )
             words = EnvironmentContext({"ifPurge": "TRUE"}) if purge else None
             client.drop_table_with_environment_context(result.dbName, result.tableName, not external, words)
-
-    # -- connections -----------------------------------------------------------------------------------------------
-
-    @contextmanager
-    def _open_client(self, about: str, *, kind: str, changes: bool = False) -> Iterator[Client]:
-        """Yield a client for one call. A connection is reused only if its last response was read completely."""
-        with translate_metastore_errors(about, kind=kind):
-            connection = self._taken()
-            connection.socket.begin()
-        reusable = False
-        try:
-            with translate_metastore_errors(about, kind=kind, changes=changes):
-                try:
-                    yield connection.client
-                except _READ_TO_END:
-                    reusable = True
-                    raise
-                reusable = True
-        finally:
-            if reusable:
-                self._give_back(connection)
-            else:
-                connection.transport.close()
-
-    def _taken(self) -> _ThriftConnection:
-        while True:
-            with self._lock:
-                idle = self._idle.pop() if self._idle else None
-            if idle is None:
-                return self._opened()
-            try:
-                idle.client.get_config_value("hive.metastore.uris", "")
-            except (TException, OSError) as error:
-                idle.transport.close()
-                if isinstance(error, TTransportException) and error.type == TTransportException.TIMED_OUT:
-                    raise  # a new connection would time out, too; other errors mean that this one is broken
-            else:
-                return idle
-
-    def _opened(self) -> _ThriftConnection:
-        for position, address in enumerate(self._addresses):
-            socket = _BoundedSocket(address.host.strip("[]"), address.port)
-            socket.setTimeout(self._late_ms)
-            transport = TBufferedTransport(socket)
-            protocol = TBinaryProtocolAccelerated(
-                transport, string_length_limit=ANSWER_BYTES_MAX, container_length_limit=_ITEMS_MAX
-            )
-            try:
-                transport.open()
-            except (TException, OSError):
-                transport.close()
-                if position + 1 == len(self._addresses):
-                    raise
-            else:
-                return _ThriftConnection(socket, transport, Client(protocol))
-        raise TTransportException(TTransportException.NOT_OPEN, "no address")
-
-    def _give_back(self, connection: _ThriftConnection) -> None:
-        with self._lock:
-            if not self._closed and len(self._idle) < IDLE_MAX:
-                self._idle.append(connection)
-                return
-        connection.transport.close()
 
 
 def _single(schema: Levels) -> str:

@@ -22,7 +22,11 @@ from limnos.model.kinds import (
     POSTGRESQL_PROVIDER,
     REST_PROVIDER,
 )
-from limnos.rooms.connectors.sources.addresses import (
+from limnos.rooms.connectors.sources.iceberg_rest import RestSource
+from limnos.rooms.connectors.sources.kafka_settings import KafkaSettings, kafka_settings
+from limnos.rooms.connectors.sources.postgresql import PostgresqlSource
+from limnos.rooms.connectors.sources.rest_session import RestEndpoint, RestSession
+from limnos.sources.connectors.addresses import (
     DatabaseUrl,
     SourceAddress,
     database_url,
@@ -30,10 +34,6 @@ from limnos.rooms.connectors.sources.addresses import (
     metastore_addresses,
     require_allowed,
 )
-from limnos.rooms.connectors.sources.iceberg_rest import RestSource
-from limnos.rooms.connectors.sources.kafka_settings import KafkaSettings, kafka_settings
-from limnos.rooms.connectors.sources.postgresql import PostgresqlSource
-from limnos.rooms.connectors.sources.rest_session import RestEndpoint, RestSession
 from limnos.sources.connectors.capabilities import BaseCatalog
 from limnos.sources.connectors.further import further_connector
 from limnos.sources.connectors.opening import SourceLimits
