@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`python -m conformance.migration [--tables N] [--gone PERCENT]`: moves N tables of Iceberg's reference server in.
+`--jdbc` instead: tables and a view that Spark makes in a JDBC catalog of Iceberg's Java library.
 
 Kills the command five times. Prints the rate, the server's CPU for each table without that of the measurement, and the
 latency of HEAD requests beside it: first as all processes compete for the machine, then with the server before them, so
@@ -34,6 +35,7 @@ from bench.cpu import TreeCpu
 from bench.head_probe import HeadProbe, ProbedTable, prefer
 from conformance.kit.jars import cache_directory, class_path
 from conformance.kit.reference import running_reference
+from conformance.migration.java_catalog import run_java_catalog
 from examples.demo.server import running_server
 from limnos.spark.java import find_java
 
@@ -301,7 +303,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m conformance.migration")
     parser.add_argument("--tables", type=int, default=1000)
     parser.add_argument("--gone", type=float, default=10, help="percent of the tables whose metadata file is gone")
+    parser.add_argument("--jdbc", action="store_true", help="only move a JDBC catalog in that Spark has filled")
     chosen = parser.parse_args(arguments)
+    if chosen.jdbc:
+        with tempfile.TemporaryDirectory(prefix="migration-") as name:
+            wrong = run_java_catalog(Path(name))
+        print("\n".join(wrong) or "everything came, and the old catalog takes no commit")
+        return 1 if wrong else 0
     wrong: list[str] = []
     with (
         tempfile.TemporaryDirectory(prefix="migration-") as name,
