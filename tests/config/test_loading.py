@@ -12,7 +12,7 @@ from limnos.config import ConfigError, Settings, load
 from limnos.config.report import rows
 from limnos.config.settings import keys
 from limnos.config.storage import StorageSection
-from limnos.config.values import is_loopback, split_listen
+from limnos.config.values import is_loopback, spark_settings, split_listen
 from limnos.model.secrets import Secret
 
 
@@ -394,3 +394,30 @@ def test_endpoint_with_more_than_host_and_port_is_refused(endpoint: str) -> None
     with pytest.raises(ValueError, match=r"minio|http://|ftp"):
         StorageSection(allowed_endpoints=(endpoint,))
     assert StorageSection(allowed_endpoints=("http://minio:9000", "https://s3.example.com/")).allowed_endpoints
+
+
+def test_spark_settings_are_lists_of_keys_and_values(tmp_path: Path) -> None:
+    """Settings of Spark for a cluster come from an environment variable, or from a list in a file, whose values may
+    have commas.
+    """
+    file = toml(tmp_path, '[maintenance]\nexecutor_conf = ["spark.cores.max=2", "spark.jars=a.jar,b.jar"]\n')
+    environ = {"LIMNOS__ENGINE__CONF": "spark.cores.max=1, spark.executor.memory=1g"}
+
+    settings = load(flags={}, file=file, environ=environ).settings
+
+    assert spark_settings(settings.engine.conf) == {"spark.cores.max": "1", "spark.executor.memory": "1g"}
+    assert spark_settings(settings.maintenance.executor_conf) == {"spark.cores.max": "2", "spark.jars": "a.jar,b.jar"}
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("spark.cores.max", "write KEY=VALUE"),
+        ("cores.max=2", "write KEY=VALUE"),
+        ("spark.hadoop.fs.s3a.secret.key=x", "is a secret"),
+        ("spark.sql.catalog.main.header.Authorization=x", "is a secret"),
+    ],
+)
+def test_other_spark_settings_are_refused(text: str, message: str) -> None:
+    """A setting without a value or of another program is refused, and so is a secret, which commands would show."""
+    assert message in refusal(flags={}, file=None, environ={"LIMNOS__ENGINE__CONF": text})

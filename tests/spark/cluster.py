@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pyspark
@@ -67,7 +68,7 @@ def running(words: Sequence[str], *, log: Path, port: int, **more: str) -> Itera
             end(process)
 
 
-def end(process: subprocess.Popen[bytes]) -> None:
+def end(process: subprocess.Popen[Any]) -> None:
     """Kill a process and its descendants."""
     try:
         below = psutil.Process(process.pid).children(recursive=True)
@@ -103,9 +104,15 @@ class SparkCluster:
     """A standalone master and its workers."""
 
     master: str
-    workers: tuple[subprocess.Popen[bytes], ...]
+    workers: list[subprocess.Popen[bytes]]
+    places: tuple[_WorkerPlace, ...]
     pages: tuple[str, ...] = ()
     """Addresses of the web pages: the master's first, then the workers'."""
+
+    def start_worker(self, number: int) -> None:
+        """Start a killed worker again, and wait until the master knows it."""
+        self.workers[number] = self.places[number].start()
+        self.places[number].wait()
 
     def worker_of(self, executor: str) -> int:
         """Return the number of the worker that runs an executor of the only application."""
@@ -138,8 +145,8 @@ def command_line(process: psutil.Process) -> list[str]:
 
 
 @contextmanager
-def cluster(directory: Path, *, workers: int = 2, memory: str = "1g") -> Iterator[SparkCluster]:
-    """Run a master and workers of one core each, with logs and scratch space in `directory`."""
+def cluster(directory: Path, *, workers: int = 2, memory: str = "1g", cores: int = 1) -> Iterator[SparkCluster]:
+    """Run a master and workers with `cores` task slots each, with logs and scratch space in `directory`."""
     port = free_port()
     ports = [free_port() for _ in range(workers + 1)]
     spark_class = str(HOME / "bin" / "spark-class")
@@ -148,30 +155,57 @@ def cluster(directory: Path, *, workers: int = 2, memory: str = "1g") -> Iterato
         master = f"spark://127.0.0.1:{port}"
         started: list[subprocess.Popen[bytes]] = []
         try:
-            places = [directory / f"worker{number}" for number in range(workers)]
-            for each, pages in zip(places, ports[1:], strict=True):
-                started.append(_worker(spark_class, master, directory=each, memory=memory, pages=pages))
+            places = tuple(
+                _WorkerPlace(
+                    master=master, directory=directory / f"worker{number}", memory=memory, cores=cores, page=page
+                )
+                for number, page in enumerate(ports[1:])
+            )
+            started += [each.start() for each in places]
             for each in places:
-                _wait_until_told(each / "log", "Successfully registered with master")
+                each.wait()
             pages_of = tuple(f"http://127.0.0.1:{each}" for each in ports)
-            yield SparkCluster(master=master, workers=tuple(started), pages=pages_of)
+            yield SparkCluster(master=master, workers=started, places=places, pages=pages_of)
         finally:
             for process in started:
                 end(process)
 
 
-def _worker(spark_class: str, master: str, *, directory: Path, memory: str, pages: int) -> subprocess.Popen[bytes]:
-    directory.mkdir()
-    words = [spark_class, "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "-c", "1", "-m", memory]
-    words += ["--webui-port", str(pages), "--work-dir", str(directory / "work"), master]
-    with (directory / "log").open("wb") as output:
-        return subprocess.Popen(
-            words,
-            env=environment(SPARK_LOCAL_DIRS=str(directory), **_SMALL),
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+@dataclass(frozen=True, kw_only=True)
+class _WorkerPlace:
+    """Where and how a worker is started, also again after a kill."""
+
+    master: str
+    directory: Path
+    memory: str
+    cores: int
+    page: int
+
+    @property
+    def log(self) -> Path:
+        """The log of the worker's last start; those of earlier starts are beside it."""
+        return self.directory / "log"
+
+    def start(self) -> subprocess.Popen[bytes]:
+        """Start the worker."""
+        self.directory.mkdir(exist_ok=True)
+        if self.log.exists():
+            self.log.rename(self.directory / f"log.{len(list(self.directory.glob('log*')))}")
+        words = [str(HOME / "bin" / "spark-class"), "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1"]
+        words += ["-c", str(self.cores), "-m", self.memory, "--webui-port", str(self.page)]
+        words += ["--work-dir", str(self.directory / "work"), self.master]
+        with self.log.open("wb") as output:
+            return subprocess.Popen(
+                words,
+                env=environment(SPARK_LOCAL_DIRS=str(self.directory), **_SMALL),
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def wait(self) -> None:
+        """Wait until the master knows the worker."""
+        _wait_until_told(self.log, "Successfully registered with master")
 
 
 def _wait_until_told(log: Path, words: str) -> None:
@@ -191,7 +225,9 @@ class SparkConnectServer:
 
 
 @contextmanager
-def connect_server(directory: Path, *, config: Mapping[str, str] | None = None) -> Iterator[SparkConnectServer]:
+def connect_server(
+    directory: Path, *, config: Mapping[str, str] | None = None, master: str = "local[2]"
+) -> Iterator[SparkConnectServer]:
     """Run a Spark Connect server with Iceberg on its class path, and further settings."""
     port, pages = free_port(), free_port()
     settings = {
@@ -206,7 +242,7 @@ def connect_server(directory: Path, *, config: Mapping[str, str] | None = None) 
         "spark.scheduler.mode": "FAIR",
         "spark.sql.artifact.isolation.enabled": "true",
     }
-    words = [str(HOME / "bin" / "spark-submit"), "--master", "local[2]"]
+    words = [str(HOME / "bin" / "spark-submit"), "--master", master]
     for key, value in {**settings, **(config or {})}.items():
         words += ["--conf", f"{key}={value}"]
     words += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]

@@ -158,10 +158,10 @@ pipeline schema =
 pipeline graph = FILE --out --env --run --with-columns --offline
 pipeline docs = FILE --out --env --offline
 pipeline run = FILE --env --param --only --from --select --exclude --full --backfill --dry-run --hold --due --wait \
-    --away --lease --at-once --master --connect --helper
+    --away --lease --at-once --master --connect --conf --helper
 pipeline promote = FILE --env --param --select --exclude --dry-run --hold --wait --away --lease --at-once --master \
-    --connect
-pipeline resume = RUN_ID [FILE] --away --lease --at-once --master --connect
+    --connect --conf
+pipeline resume = RUN_ID [FILE] --away --lease --at-once --master --connect --conf
 pipeline publish = RUN_ID
 pipeline discard = RUN_ID --yes
 pipeline diff = RUN_ID --rows --master --connect

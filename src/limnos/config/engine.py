@@ -10,7 +10,7 @@ from pydantic.functional_validators import AfterValidator
 
 from limnos.config.machine import memory_bytes
 from limnos.config.section import SettingsSection
-from limnos.config.values import Root, Words, never_or_an_hour
+from limnos.config.values import Root, SparkSettings, Words, never_or_an_hour
 from limnos.names.path import check_part
 
 
@@ -88,6 +88,12 @@ class EngineSection(SettingsSection):
 
     master: str = "local"
     """Spark master that executes statements: `local` is this machine, else a URL as `spark://host:7077`."""
+    conf: SparkSettings = ()
+    """Further settings of Spark, as `spark.cores.max=2,spark.executor.memory=1g`; in a file also as a list. Those that
+    the engine sets itself are left out, with a line of the log.
+    """
+    executor_wait_s: PositiveFloat = 60.0
+    """The time in seconds that a statement waits for an executor of the cluster before it is refused."""
     memory: Annotated[str, Field(pattern="^[1-9][0-9]{0,6}[mg]$"), AfterValidator(_heap)] = HEAP_DEFAULT
     """Memory of the engine's Java heap, as `512m` or `4g`: at least 450m, and no more than this machine has."""
     slots: NonNegativeInt = 0

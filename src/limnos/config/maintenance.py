@@ -12,7 +12,7 @@ from pydantic import NonNegativeInt, PositiveInt
 from pydantic.functional_validators import field_validator
 
 from limnos.config.section import SettingsSection
-from limnos.config.values import Words
+from limnos.config.values import SparkSettings, Words
 from limnos.model.quiet_hours import parse_quiet_hours
 
 DAY_S: Final = 86_400
@@ -39,6 +39,8 @@ class MaintenanceSection(SettingsSection):
     """Spark master of that process: `local[2]`, `spark://host:7077`, or a Spark Connect server,
     `sc://host:15002`.
     """
+    executor_conf: SparkSettings = ()
+    """Further settings of that Spark, as `spark.cores.max=2,spark.executor.memory=1g`; in a file also as a list."""
     quiet_hours: Annotated[tuple[str, ...], Words] = ()
     """Hours in which tables may be rewritten for policies and settings, as `22:00-06:00 Europe/Berlin`; several are
     separated by commas. Then operations do not wait for writers. Unset: all hours.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Iterable
 from typing import Annotated, Final
 
 from pydantic.functional_validators import AfterValidator, BeforeValidator
@@ -54,8 +55,32 @@ def check_root(text: str) -> str:
     return text
 
 
+_SECRET_NAME = re.compile("secret|password|token|access.?key|authorization", re.IGNORECASE)
+
+
+def check_spark_setting(text: str) -> str:
+    """Check a setting of Spark, `KEY=VALUE`. Raises ValueError, also for a secret's name, because commands show the
+    settings of a server.
+    """
+    key, sign, _ = text.partition("=")
+    if not sign or re.fullmatch(r"spark\.[\w.-]+", key, re.ASCII) is None:
+        raise ValueError("write KEY=VALUE, as spark.cores.max=2")
+    if _SECRET_NAME.search(key):
+        raise ValueError(
+            f"{key} is a secret, and these settings are shown: set it in spark-defaults.conf on the workers"
+        )
+    return text
+
+
 Root = Annotated[str, AfterValidator(check_root)]
 Words = BeforeValidator(split_words)
+SparkSettings = Annotated[tuple[Annotated[str, AfterValidator(check_spark_setting)], ...], Words]
+"""Settings of Spark, each as `KEY=VALUE`."""
+
+
+def spark_settings(texts: Iterable[str]) -> dict[str, str]:
+    """Return checked settings of Spark by their keys."""
+    return {key: value for key, _, value in (each.partition("=") for each in texts)}
 
 
 SPARK_CONFIGS = (

@@ -103,6 +103,8 @@ class FakeEngine:
     """The answers of `changed` per source. Others have not changed."""
     looped: list[str] = field(default_factory=list)
     """The rows of the queries of loops."""
+    waits: dict[str, str] = field(default_factory=dict)
+    """By step, why it waits for a cluster."""
 
     def reads(self, pipeline: Pipeline) -> Mapping[str, frozenset[Parts]]:
         """Return the tables of each step; the text of a query is the list of its tables."""
@@ -210,6 +212,10 @@ class FakeEngine:
     def tasks(self, step: str) -> FakeTaskCounts:
         """Return task counts with half of the tasks done."""
         return FakeTaskCounts(1, 2)
+
+    def wait_reason(self, step: str) -> str | None:
+        """Return what the test set."""
+        return self.waits.get(step)
 
     def halt(self) -> None:
         """Record the call."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -131,6 +132,25 @@ def test_engine_proposes_number_of_steps_at_once(rig: PipelineRig, options: dict
 
     assert ended.why is EndReason.DONE, ended.message
     assert max(counts) == most
+
+
+def test_wait_of_a_step_for_a_cluster_is_reported_once(rig: PipelineRig) -> None:
+    """A step that waits at two heartbeats in a row is reported with the reason, once until its tasks run."""
+    name = f"{rig.space}.a"
+
+    def wait(step: StepDeclaration, context: StepContext) -> None:
+        rig.engine.waits[name] = "no free cores"
+        until = time.monotonic() + 60
+        while sum(event.tasks is not None for event in rig.events) < 4 and time.monotonic() < until:
+            time.sleep(0.05)
+        del rig.engine.waits[name]
+
+    rig.engine.before = wait
+    ended = rig.run(rig.pipeline(a=""))
+
+    assert ended.why is EndReason.DONE, ended.message
+    waits = [(event.step, event.state, event.message) for event in rig.events if "waits" in (event.message or "")]
+    assert waits == [(name, "running", "waits: no free cores")]
 
 
 def test_failed_step_publishes_nothing_and_resume_reruns_it(rig: PipelineRig) -> None:

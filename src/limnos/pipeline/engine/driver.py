@@ -30,6 +30,7 @@ from limnos.pipeline.engine.steps import carry_out
 from limnos.pipeline.failures import StepError
 from limnos.pipeline.lance_outputs import lance_catalogs
 from limnos.pipeline.run.stop import RunStopped
+from limnos.spark.cluster import NO_EXECUTOR, has_executor
 from limnos.spark.session import register_system
 
 if TYPE_CHECKING:
@@ -78,6 +79,8 @@ class SparkEngine:
         self._lock = threading.Lock()
         self._busy: dict[str, SparkSession] = {}
         self._reported: dict[str, TaskCounts] = {}
+        self._idle: set[str] = set()
+        """Steps of whose submitted tasks a Spark Connect server runs none."""
 
     def ship(self, pipeline: Pipeline, *, directory: Path) -> None:
         """Send the pipeline's Python files to the executors, where Python functions run.
@@ -178,6 +181,23 @@ class SparkEngine:
             logger.debug("no task counts from Spark", exc_info=True)
             return TaskCounts()
 
+    def wait_reason(self, step: str) -> str | None:
+        """Return why no task of a running step runs: a cluster without an executor for the session, or a Spark Connect
+        server whose tasks wait; None if tasks run, or none has been submitted.
+        """
+        if not self._classic:
+            if step not in self._idle:
+                return None
+            return "no task of the step runs: the Spark Connect server has no free cores, or no executor"
+        tasks = self.tasks(step)
+        try:
+            if tasks.done >= tasks.total or has_executor(self._spark):
+                return None
+        except Exception:
+            logger.debug("no executors from Spark", exc_info=True)
+            return None
+        return f"the cluster at {self._spark.sparkContext.master} has no executor for the run: {NO_EXECUTOR}"
+
     def halt(self) -> None:
         """Cancel all running jobs; their steps fail."""
         self._sessions.give_up()
@@ -249,13 +269,17 @@ class SparkEngine:
             yield
         finally:
             spark.removeProgressHandler(listening)
+            self._idle.discard(step)
 
     def _listening(self, step: str) -> Any:  # noqa: ANN401 - Spark Connect's own protocol for a function
         def hear(*, stages: Any, inflight_tasks: int, operation_id: str | None, done: bool) -> None:  # noqa: ANN401, ARG001
             listed = list(stages or ())
             self._reported[step] = TaskCounts(
-                done=sum(each.num_completed_tasks for each in listed), total=sum(each.num_tasks for each in listed)
+                done=sum(each.num_completed_tasks for each in listed),
+                total=sum(each.num_tasks for each in listed),
             )
+            is_idle = not done and not inflight_tasks and self._reported[step].done < self._reported[step].total
+            (self._idle.add if is_idle else self._idle.discard)(step)
 
         return hear
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from limnos.client import Client
 from limnos.pipeline.run.retries import RetryPolicy
 from limnos.pipeline.run.stop import StopSignal
+from limnos.spark.cluster import require_master
 from limnos.spark.connect import connect_session
 from limnos.spark.lance.server_access import ServerAccess
 from limnos.spark.machine import end_session
@@ -78,8 +79,11 @@ def spark_for(
     """Open a session with all Iceberg catalogs of the metalake that the caller may see, for the body of a `with`.
 
     `connect` is the URL of a Spark Connect server, `sc://host:15002`; if None, Spark is started for `master`. An
-    unreachable server is retried for `away_s` seconds.
+    unreachable server is retried for `away_s` seconds. Raises ServiceUnavailable if no standalone master accepts
+    connections at `master`.
     """
+    if connect is None:
+        require_master(master)
     with connection.client() as client:
         listed = RetryPolicy(away_s, stop=StopSignal()).call(client.catalogs.list)
         catalogs = sorted(each.name for each in listed if each.provider == PROVIDER)

@@ -63,6 +63,9 @@ class StepEngine(Protocol):
     def tasks(self, step: str) -> TaskProgress:
         """Return the counts of done and submitted Spark tasks of a running step."""
 
+    def wait_reason(self, step: str) -> str | None:
+        """Return why no task of a running step runs, such as a cluster without free cores; None if tasks run."""
+
     def halt(self) -> None:
         """Cancel the Spark jobs of all running steps, which then fail."""
 

@@ -10,7 +10,7 @@ import signal
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 
@@ -39,10 +39,12 @@ from limnos.pipeline.shipped import located, shipped_reference
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkOptions:
-    """Options for Spark: a master to start, or the URL of a Spark Connect server."""
+    """Options for Spark: a master to start, or the URL of a Spark Connect server, and settings."""
 
     master: str = "local[*]"
     connect: str | None = None
+    config: Mapping[str, str] = field(default_factory=dict)
+    """Further settings of Spark."""
 
 
 def run_file(
@@ -223,7 +225,9 @@ def _run_means(
     with (
         connection.client() as client,
         connection.client(timeout_s=10) as heart,
-        spark_for(connection, master=spark.master, connect=spark.connect, away_s=away_s) as session,
+        spark_for(
+            connection, master=spark.master, connect=spark.connect, config=spark.config, away_s=away_s
+        ) as session,
         closing(
             SparkEngine(
                 session, is_stopped=lambda: stop.reason is not None, access=connection.lance_access(spark.connect)

@@ -38,6 +38,8 @@ from limnos.pipeline.side_tables import tables_of
 logger = logging.getLogger(__name__)
 
 _AWAY_TRIES = 5
+_WAITS_REPORTED = 2
+"""At which heartbeat in a row the wait of a step for a cluster is reported."""
 _COMPLETE = ("published", "held")
 """The states in which all steps of a run are complete."""
 """The maximum number of times that a step is repeated because a response was lost although the server is reachable."""
@@ -83,6 +85,8 @@ class AttemptRunner:
         self._outcomes: dict[str, StepOutcome] = dict(work.done)
         self._tries: dict[str, int] = {}
         self._began: dict[str, float] = {}
+        self._waits: dict[str, int] = {}
+        """By step, at how many calls of `_progress` in a row it waited."""
 
     def perform(self) -> RunResult:
         """Run the attempt to its end. Errors are in the returned result."""
@@ -286,8 +290,12 @@ class AttemptRunner:
         )
 
     def _progress(self) -> Mapping[str, Mapping[str, object]]:
-        """Read the task counts of running steps, pass them to the listener, and return the progress."""
+        """Read the task counts of running steps, pass them to the listener, and return the progress.
+
+        A step that waits for a cluster at two calls in a row is reported, once until its tasks run.
+        """
         for name in self.board.progress():
+            self._report_wait(name)
             tasks = self.engine.tasks(name)
             began = self._began.get(name, time.monotonic())
             left_s = _left_s(tasks, seconds=time.monotonic() - began)
@@ -302,6 +310,12 @@ class AttemptRunner:
                 )
             )
         return self.board.progress()
+
+    def _report_wait(self, name: str) -> None:
+        reason = self.engine.wait_reason(name)
+        count = self._waits[name] = 0 if reason is None else self._waits.get(name, 0) + 1
+        if count == _WAITS_REPORTED:
+            self._tell(name, "running", message=f"waits: {reason}")
 
     # ---------------------------------------------------------------------------------------- publish
 

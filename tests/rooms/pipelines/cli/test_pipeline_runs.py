@@ -49,6 +49,27 @@ def test_away_sets_the_wait_for_an_unreachable_server(
     assert (done.code, [each.away_s for each in seen]) == (0, [away_s])
 
 
+@pytest.mark.parametrize("words", [("run", "file.yaml"), ("promote", "file.yaml", "--env", "dev"), ("resume", "r1")])
+def test_conf_sets_settings_of_spark(run: Run, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]) -> None:
+    """`--conf` may be repeated and sets Spark's settings; another form is refused, and a helper has its own Spark."""
+    seen: list[dict[str, object]] = []
+    command = SimpleNamespace(
+        run_file=lambda *_, **__: SimpleNamespace(exit_code=0),
+        resume_run=lambda *_, **__: SimpleNamespace(exit_code=0),
+        SparkOptions=lambda **options: seen.append(options),
+    )
+    monkeypatch.setattr(pipeline_runs, "_command", lambda: command)
+    monkeypatch.setattr(pipeline_runs, "_connection", lambda _: None)
+    done = run("pipeline", *words, "--conf", "spark.cores.max=1", "--conf", "spark.executor.memory=1g")
+    refused = run("pipeline", *words, "--conf", "spark.cores.max")
+
+    assert (done.code, refused.code) == (0, 2)
+    assert [each["config"] for each in seen] == [{"spark.cores.max": "1", "spark.executor.memory": "1g"}]
+    assert "write KEY=VALUE" in refused.err
+    if words[0] == "run":
+        assert "leave --conf or --helper out" in run("pipeline", *words, "--conf", "spark.cores.max=1", "--helper").err
+
+
 @pytest.mark.parametrize("words", [("run", "file.yaml"), ("resume", "r1"), ("diff", "r1")])
 def test_ca_file_is_used_for_the_connection_of_a_run(
     run: Run, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]

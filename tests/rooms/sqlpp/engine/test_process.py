@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from typing import Any, cast
 
 import msgspec
 import pytest
+from msgspec import structs
 
 from limnos.rooms.sqlpp.app.engine_process import EngineProcess
 from limnos.rooms.sqlpp.engine import process as module
@@ -51,6 +53,10 @@ class Open:
         """No-op: no job runs."""
 
     def has_tasks(self, _job: str) -> bool:
+        """Return False."""
+        return False
+
+    def lacks_executor(self, _job: str) -> bool:
         """Return False."""
         return False
 
@@ -146,6 +152,65 @@ def test_failed_job_ends_after_its_tasks(monkeypatch: pytest.MonkeyPatch, checks
 
     assert failure.replaces is replaces
     assert replaces or sessions.checks == -1
+
+
+class WaitingSessions(Open):
+    """Sessions on a cluster that has no executor until a time; a job ends when it is cancelled."""
+
+    def __init__(self, until: float) -> None:
+        self.until = until
+        self.cancelled = threading.Event()
+
+    def lacks_executor(self, _job: str) -> bool:
+        """Return whether the time has not come."""
+        return time.monotonic() < self.until
+
+    def end(self, _job: str) -> None:
+        """Cancel the job."""
+        self.cancelled.set()
+
+    def results(self, *, wait_s: float) -> Iterator[str]:
+        """Yield a result after some time; fail if the job is cancelled before."""
+        if self.cancelled.wait(wait_s):
+            raise RuntimeError("Job 1 cancelled")
+        yield "1"
+
+
+def outcome_of(
+    monkeypatch: pytest.MonkeyPatch, sessions: WaitingSessions, *, job: EngineJob = JOB, executor_wait_s: float = 60
+) -> wire.JobFailure | None:
+    """Return the failure of a job that needs a second; None if it succeeds."""
+    monkeypatch.setattr(module, "EXECUTOR_CHECK_S", 0.01)
+    monkeypatch.setattr(statements, "run_job", lambda *_, **_more: sessions.results(wait_s=1))
+    session_future: Future[StatementSessions] = Future()
+    session_future.set_result(cast("Any", sessions))
+    ours, theirs = socket.socketpair()
+    with ours:
+        served = module._JobConnection(
+            theirs, session_future, places=threading.Semaphore(1), executor_wait_s=executor_wait_s
+        )
+        thread = threading.Thread(target=served.run)
+        thread.start()
+        ours.sendall(wire.encode_frame(wire.JOB, encode(job)))
+        while (frame := wire.receive(ours))[0] == wire.ROWS:
+            pass
+        thread.join(60)
+    return None if frame[0] == wire.DONE else msgspec.msgpack.decode(frame[1], type=wire.JobFailure)
+
+
+def test_job_without_executor_is_refused_with_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job whose tasks wait for an executor for too long is cancelled, and may be sent again. A wait that ends before
+    that does no harm, and a deadline during the wait names it, too.
+    """
+    late = outcome_of(monkeypatch, WaitingSessions(float("inf")), executor_wait_s=0.2)
+    timed_out = outcome_of(monkeypatch, WaitingSessions(float("inf")), job=structs.replace(JOB, deadline_ms=200))
+
+    for failure in (late, timed_out):
+        assert failure is not None
+        assert (failure.number, failure.again, failure.replaces) == (3102, True, False)
+        assert "has had no executor for the engine for 0 s" in failure.message
+        assert "spark.cores.max" in failure.message
+    assert outcome_of(monkeypatch, WaitingSessions(time.monotonic() + 0.3), executor_wait_s=30) is None
 
 
 class JavaError(Exception):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import NamedTuple
 from unittest.mock import MagicMock
 
 import pytest
@@ -11,11 +12,12 @@ from msgspec import structs
 
 from limnos.rooms.sqlpp.engine import sessions
 from limnos.rooms.sqlpp.engine.sessions import StatementSessions, broadcast_bytes_max, client_settings
+from limnos.rooms.sqlpp.engine.wire import EngineStart
 from limnos.rooms.sqlpp.language.jobs import EngineJob
 from tests.rooms.sqlpp.engine.test_failures import START
 
 
-def started_with(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+def started_with(monkeypatch: pytest.MonkeyPatch, start: EngineStart = START) -> dict[str, str]:
     """Return the settings of an engine's Spark application."""
     started: list[dict[str, str]] = []
 
@@ -24,7 +26,7 @@ def started_with(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
         return SimpleNamespace(sparkContext=MagicMock(), _jvm=MagicMock())
 
     monkeypatch.setattr(sessions, "session", session)
-    StatementSessions(START).begin()
+    StatementSessions(start).begin()
 
     return started[0]
 
@@ -34,6 +36,56 @@ def test_the_engine_writes_no_event_log(monkeypatch: pytest.MonkeyPatch) -> None
     tokens.
     """
     assert started_with(monkeypatch)["spark.eventLog.enabled"] == "false"
+
+
+def test_operator_settings_add_to_those_of_the_engine(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Settings of an operator place the engine on a cluster and may enable its pages. They do not replace a setting of
+    the engine, and the log says so.
+    """
+    config = {"spark.cores.max": "2", "spark.ui.enabled": "true", "spark.eventLog.enabled": "true"}
+
+    settings = started_with(monkeypatch, structs.replace(START, config=config))
+
+    assert (settings["spark.cores.max"], settings["spark.ui.enabled"]) == ("2", "true")
+    assert settings["spark.eventLog.enabled"] == "false"
+    assert "engine.conf: spark.eventLog.enabled is left out" in caplog.text
+    assert started_with(monkeypatch)["spark.ui.enabled"] == "false"
+
+
+class FakeStage(NamedTuple):
+    """The tasks of a stage."""
+
+    numTasks: int  # noqa: N815 - the names of Spark
+    numCompletedTasks: int  # noqa: N815
+    numActiveTasks: int = 0  # noqa: N815
+
+
+@pytest.mark.parametrize(
+    "master,executors,stages,lacks",
+    [
+        ("spark://h:1", 0, [FakeStage(2, 2), FakeStage(3, 1)], True),
+        ("spark://h:1", 0, [FakeStage(2, 2)], False),
+        ("spark://h:1", 0, [], False),
+        ("spark://h:1", 1, [FakeStage(2, 0)], False),
+        ("local[3]", 0, [FakeStage(2, 0)], False),
+    ],
+)
+def test_job_lacks_executor_only_if_its_tasks_wait(
+    monkeypatch: pytest.MonkeyPatch, master: str, executors: int, *, stages: list[FakeStage], lacks: bool
+) -> None:
+    """A job lacks an executor if it has tasks that are not done, and the engine's application on a cluster has none."""
+    context = MagicMock(master=master)
+    context._jsc.sc().getExecutorMemoryStatus().size.return_value = 1 + executors
+    context._jsc.sc().statusTracker().getJobIdsForTag.return_value = [7]
+    context.statusTracker().getJobInfo.return_value = SimpleNamespace(stageIds=range(len(stages)))
+    context.statusTracker().getStageInfo.side_effect = lambda number: stages[number]
+    monkeypatch.setattr(sessions, "session", lambda *_, **__: MagicMock(sparkContext=context))
+    engine = StatementSessions(structs.replace(START, master=master))
+    engine.begin()
+
+    assert engine.lacks_executor("job") is lacks
 
 
 def test_the_parsers_cache_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,6 +32,7 @@ from limnos.app.engine_settings import (
 from limnos.app.node_builder import allowed_of
 from limnos.app.work_poller import WorkPoller
 from limnos.config.settings import Settings
+from limnos.config.values import spark_settings
 from limnos.model.entities import Token
 from limnos.model.permits import upkeep_permit
 from limnos.model.principals import TokenPurpose, TokenTrust
@@ -69,6 +70,7 @@ class MaintenanceProcess(WorkPoller):
         self._start = {
             "uri": uri,
             "master": settings.maintenance.executor_master,
+            "config": spark_settings(settings.maintenance.executor_conf),
             "writable": self._writable,
             "closed": self._closed,
         }

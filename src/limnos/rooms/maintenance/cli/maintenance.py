@@ -16,6 +16,7 @@ from cyclopts import App, Parameter
 from limnos.cli.common import DEFAULTS, CommonFlags
 from limnos.cli.extras import import_extra
 from limnos.cli.failures import StoppedError, UsageError
+from limnos.cli.operation.spark_conf import ConfFlag, spark_conf
 from limnos.cli.output import show_done, show_fields, show_rows, visible
 from limnos.client.errors import NotFoundError
 from limnos.client.operation.maintenance_values import (
@@ -228,7 +229,7 @@ def work(
     idle: Annotated[
         float | None, Parameter(help="Exit after this many seconds without work; the default is never.")
     ] = None,
-    conf: Annotated[list[str] | None, Parameter(negative="", help="KEY=VALUE for Spark; may be repeated.")] = None,
+    conf: ConfFlag = None,
     s3: Annotated[bool, Parameter(negative="", help="The tables' files are on S3.")] = False,
     executor_wait: Annotated[float, Parameter(help="Timeout for the cluster's first executor, in seconds.")] = 60.0,
     allow_http: Annotated[
@@ -246,7 +247,7 @@ def work(
     runners = import_extra("limnos.rooms.maintenance.engine.runners", extra="spark")
     from limnos.rooms.maintenance.engine.executor import DONE, FAILED, MaintenanceExecutor
 
-    config = dict(map(_setting, conf or ()))
+    config = spark_conf(conf)
     with common.client() as client:
         runner = runners.runner_for(
             common.server_url,
@@ -282,14 +283,6 @@ def _check_limits(*, threads: int, idle: float | None, executor_wait: float) -> 
         raise UsageError(f"--threads {threads}: it must be at least 1")
     if (idle is not None and not idle >= 0) or not executor_wait > 0:
         raise UsageError("--idle must be at least 0 seconds, and --executor-wait more than 0")
-
-
-def _setting(text: str) -> tuple[str, str]:
-    """Parse KEY=VALUE, a setting of Spark. Raises UsageError for another form."""
-    key, sign, value = text.partition("=")
-    if not sign or not key:
-        raise UsageError(f"--conf {text}: write KEY=VALUE, as spark.cores.max=2")
-    return key, value
 
 
 def _check_address(address: str, *, allow_http: bool) -> None:

@@ -9,7 +9,6 @@ commit is abandoned, not forced.
 from __future__ import annotations
 
 import contextlib
-import socket
 import threading
 import time
 from typing import TYPE_CHECKING, Any, Final
@@ -19,12 +18,10 @@ from limnos.rooms.maintenance.engine.executor import DONE, YIELDED, OperationEnd
 from limnos.rooms.maintenance.engine.old_rows import RETENTION, delete_old_rows
 from limnos.rooms.maintenance.engine.outcomes import (
     CATALOG,
-    EXECUTOR_WAIT_S,
     RewriteCount,
     data_file_count,
     end_of_error,
     error_text,
-    no_executor,
     rewrite_text,
     table_identifier,
 )
@@ -39,7 +36,8 @@ from limnos.spark.allowed_classes import (
     restrict,
     schemes_of,
 )
-from limnos.spark.session import another_session, is_local, session
+from limnos.spark.cluster import EXECUTOR_WAIT_S, await_executor, require_master
+from limnos.spark.session import another_session, session
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,7 +54,6 @@ SETTINGS: Final = {
     "spark.log.level": "ERROR",
     "spark.driver.memory": "1g",
 }
-STANDALONE: Final = "spark://"
 _TOKEN_KEY: Final = f"spark.sql.catalog.{CATALOG}.header.Authorization"
 """The key of each session's token; Spark starts with it, and without a token."""
 _DELEGATION: Final = {"header.X-Iceberg-Access-Delegation": "vended-credentials,remote-signing"}
@@ -163,7 +160,7 @@ class SparkRunner:
 
     def _start(self) -> SparkSession:
         """Start Spark. Raises ServiceUnavailable if it does not start or the cluster gives no executor in time."""
-        _require_master(self._master, wait_s=self._executor_wait_s)
+        require_master(self._master, wait_s=self._executor_wait_s)
         try:
             spark = session(
                 self._uri,
@@ -181,7 +178,7 @@ class SparkRunner:
             raise ServiceUnavailable(f"Spark did not start with master {self._master}: {error_text(error)}") from error
         try:
             restrict(spark, schemes=schemes_of(self._config))
-            _await_executor(spark, self._master, wait_s=self._executor_wait_s)
+            await_executor(spark, self._master, wait_s=self._executor_wait_s)
         except Exception as error:
             with contextlib.suppress(Exception):  # a stopped application cannot be stopped again
                 spark.stop()
@@ -189,29 +186,6 @@ class SparkRunner:
                 raise
             raise ServiceUnavailable(f"Spark at {self._master} has stopped: {error_text(error)}") from error
         return spark
-
-
-def _require_master(master: str, *, wait_s: float) -> None:
-    """Raise ServiceUnavailable if no standalone master accepts connections: Spark itself would try for two minutes."""
-    if not master.startswith(STANDALONE):
-        return
-    for each in master.removeprefix(STANDALONE).split(","):
-        host, _, port = each.rpartition(":")
-        with contextlib.suppress(OSError), socket.create_connection((host, int(port)), timeout=min(wait_s, 10.0)):
-            return
-    raise ServiceUnavailable(f"No Spark master accepts connections at {master}")
-
-
-def _await_executor(spark: SparkSession, master: str, *, wait_s: float) -> None:
-    """Wait for the first executor of a cluster. Raises ServiceUnavailable after `wait_s` seconds."""
-    if is_local(master):
-        return
-    context: Any = spark.sparkContext._jsc  # noqa: SLF001 - PySpark has no call for it
-    until = time.monotonic() + wait_s
-    while context.sc().getExecutorMemoryStatus().size() < 2:
-        if time.monotonic() > until:
-            raise no_executor(master, wait_s=wait_s)
-        time.sleep(0.5)
 
 
 def _rewrite(spark: SparkSession, operation: LeasedOperation, *, file_io: str, uri: str) -> str:

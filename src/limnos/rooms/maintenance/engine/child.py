@@ -30,6 +30,8 @@ class ChildStart(msgspec.Struct, frozen=True, kw_only=True):
     metalake: str
     token: str
     master: str
+    config: dict[str, str] = {}
+    """Further settings of Spark."""
     scratch: str
     """The directory of temporary files."""
     writable: tuple[str, ...] = ()
@@ -83,6 +85,7 @@ def runner_of(start: ChildStart) -> OperationRunner:
     its temporary files in `scratch`.
     """
     config = {
+        **start.config,
         "spark.local.dir": start.scratch,
         "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={start.scratch}",
         **limit_java_network(start.uri, master=start.master),

@@ -15,16 +15,15 @@ from limnos.rooms.maintenance.engine.executor import DONE, OperationEnd
 from limnos.rooms.maintenance.engine.old_rows import RETENTION, delete_old_rows
 from limnos.rooms.maintenance.engine.outcomes import (
     CATALOG,
-    EXECUTOR_WAIT_S,
     RewriteCount,
     data_file_count,
     end_of_error,
-    no_executor,
     quote_identifier,
     rewrite_text,
     table_identifier,
 )
 from limnos.spark.allowed_classes import check_names
+from limnos.spark.cluster import EXECUTOR_WAIT_S, no_executor
 from limnos.spark.connect import connect_session
 
 if TYPE_CHECKING:

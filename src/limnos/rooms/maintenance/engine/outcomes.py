@@ -14,8 +14,6 @@ from typing import Any, Final, NamedTuple
 from limnos.model.errors import ServiceUnavailable, UnsupportedOperation
 from limnos.rooms.maintenance.engine.executor import FAILED, YIELDED, OperationEnd
 
-EXECUTOR_WAIT_S: Final = 60.0
-"""The maximum seconds that a cluster may take to provide an application's first executor."""
 CATALOG: Final = "maintained"
 """The name of the catalog in each Spark session, regardless of its name on the server.
 
@@ -94,11 +92,3 @@ def error_text(error: BaseException) -> str:
         java = java.getCause()
     text = "; ".join(parts) or f"{type(error).__name__}: {error}".partition("\n\nJVM stacktrace")[0]
     return _TOKEN.sub("a token", text)[:_MESSAGE_MAX]
-
-
-def no_executor(master: str, *, wait_s: float) -> ServiceUnavailable:
-    """Return the error of a cluster that provided no executor in time."""
-    return ServiceUnavailable(
-        f"The cluster at {master} allocated no executor within {wait_s:g} s: it has no free cores or memory, or no"
-        " workers. Free resources, or limit other applications with spark.cores.max"
-    )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from limnos.model.errors import BadRequest
 from limnos.rooms.maintenance.engine.actions import SparkRunner
 from limnos.rooms.maintenance.engine.connect import ConnectRunner
-from limnos.rooms.maintenance.engine.outcomes import EXECUTOR_WAIT_S
+from limnos.spark.cluster import EXECUTOR_WAIT_S
 from limnos.spark.connect import SCHEME
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from limnos.cli.common import DEFAULTS, RUN_S, CommonFlags, YesFlag, confirm
 from limnos.cli.extras import import_extra
 from limnos.cli.failures import ExitCode, StoppedError, UsageError
 from limnos.cli.operation.short_ids import is_short
+from limnos.cli.operation.spark_conf import spark_conf
 from limnos.cli.output import show_done, show_rows, visible
 from limnos.client.errors import ArgumentError, ClientError
 from limnos.rooms.pipelines.cli.helper.client import HelperFlag, HelperWish, answer
@@ -35,6 +36,10 @@ MasterFlag = Annotated[
 ConnectFlag = Annotated[
     str | None,
     Parameter(group=SPARK, env_var="LIMNOS_SPARK_CONNECT", help="Spark Connect server, sc://host:15002."),
+]
+ConfFlag = Annotated[
+    list[str] | None,
+    Parameter(group=SPARK, negative="", help="KEY=VALUE for Spark; may be repeated."),
 ]
 AtOnceFlag = Annotated[
     int | None,
@@ -86,6 +91,7 @@ def run(
     at_once: AtOnceFlag = None,
     master: MasterFlag = LOCAL,
     connect: ConnectFlag = None,
+    conf: ConfFlag = None,
     helper: HelperFlag = None,
     common: CommonFlags = DEFAULTS,
 ) -> int:
@@ -102,7 +108,9 @@ def run(
     """
     if backfill is not None and (hold or dry_run):
         raise UsageError("--backfill publishes one run before the next begins", hint="leave --hold and --dry-run out")
-    wish = HelperWish(flag=helper, default="never", is_live=True)
+    if helper and conf:
+        raise UsageError("--helper uses a Spark that has its settings already", hint="leave --conf or --helper out")
+    wish = HelperWish(flag=False if conf else helper, default="never", is_live=True)
     exit_code = answer(wish, common=common, master=connect or master)
     if exit_code is not None:
         return exit_code
@@ -127,7 +135,7 @@ def run(
     command = _command()
     request = {
         "connection": _connection(common),
-        "spark": command.SparkOptions(master=master, connect=connect),
+        "spark": command.SparkOptions(master=master, connect=connect, config=spark_conf(conf)),
         "parameters": _pairs(param),
         "options": options,
         "environment": env,
@@ -154,6 +162,7 @@ def promote(
     at_once: AtOnceFlag = None,
     master: MasterFlag = LOCAL,
     connect: ConnectFlag = None,
+    conf: ConfFlag = None,
     common: CommonFlags = DEFAULTS,
 ) -> int:
     """Publish in production what an environment has published since, by one atomic commit.
@@ -179,7 +188,7 @@ def promote(
     command = _command()
     request = {
         "connection": _connection(common),
-        "spark": command.SparkOptions(master=master, connect=connect),
+        "spark": command.SparkOptions(master=master, connect=connect, config=spark_conf(conf)),
         "parameters": _pairs(param),
         "options": options,
     }
@@ -238,6 +247,7 @@ def resume(
     at_once: AtOnceFlag = None,
     master: MasterFlag = LOCAL,
     connect: ConnectFlag = None,
+    conf: ConfFlag = None,
     common: CommonFlags = DEFAULTS,
 ) -> int:
     """Resume a failed, held, cancelled or killed run: finished steps are reused, changed steps run again.
@@ -259,7 +269,7 @@ def resume(
         _resumable_id(common, run_id),
         file=file,
         connection=_connection(common),
-        spark=command.SparkOptions(master=master, connect=connect),
+        spark=command.SparkOptions(master=master, connect=connect, config=spark_conf(conf)),
         options=options,
         listener=_listener(common),
     )

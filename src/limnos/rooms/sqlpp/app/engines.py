@@ -32,6 +32,7 @@ from limnos.app.node_builder import allowed_of
 from limnos.app.sending_deadline import SendingDeadline
 from limnos.config.active_rooms import rooms_of
 from limnos.config.settings import Settings
+from limnos.config.values import spark_settings
 from limnos.files import root_of
 from limnos.rooms.sqlpp.app.engine_errors import engine_lost_error, error_of, timed_out_error
 from limnos.rooms.sqlpp.app.engine_process import EngineProcess
@@ -79,6 +80,8 @@ def engine_of(settings: Settings, bound: socket.socket) -> SqlppEngine:
         uri=local_url(bound),
         metalake=settings.server.metalake,
         master=f"local[{slots}]" if own.master == "local" else own.master,
+        config=spark_settings(own.conf),
+        executor_wait_s=own.executor_wait_s,
         memory=own.memory,
         slots=slots,
         statements_max=own.statements_max,

@@ -27,11 +27,15 @@ from limnos.rooms.sqlpp.language.errors import (
     too_deep,
 )
 from limnos.spark.allowed_classes import REFUSED, UnsafeTable
+from limnos.spark.cluster import NO_EXECUTOR
 
 logger = logging.getLogger(__name__)
 
 DUPLICATE: Final = "limnos.rooms.sqlpp.language.duplicate:"
 """Marker of the error that a statement raises inside Spark for a key that exists; the key follows as JSON."""
+
+RETRY_S: Final = 10
+"""Seconds after which a statement that the cluster had no executor for may be sent again."""
 
 OVERFLOW, TIMED_OUT, CANCELLED = 7, 30, 41
 NO_DATASET, BROKEN, EXTERNAL = 1050, 3102, 1108
@@ -63,6 +67,16 @@ def cancelled_error(job: str) -> SqlppError:
 def timed_out_error() -> SqlppError:
     """Return the error of a statement that exceeded its deadline."""
     return SqlppError(TIMED_OUT, "Request timed out and will be cancelled")
+
+
+def no_executor_error(waited_s: float) -> SqlppError:
+    """Return the error of a statement whose tasks waited for an executor of a cluster."""
+    return EngineUnavailable(
+        f"The Spark cluster (engine.master) has had no executor for the engine for {waited_s:.0f} s: {NO_EXECUTOR}. The"
+        " statement was cancelled: try again",
+        number=BROKEN,
+        retry_after_s=RETRY_S,
+    )
 
 
 def large_result_error() -> SqlppError:

@@ -32,11 +32,13 @@ from limnos.rooms.sqlpp.engine.failures import (
     failure_of,
     is_permanent,
     large_result_error,
+    no_executor_error,
     start_error,
     timed_out_error,
 )
 from limnos.rooms.sqlpp.engine.sessions import StatementSessions
 from limnos.rooms.sqlpp.language.jobs import EngineJob
+from limnos.spark.cluster import EXECUTOR_WAIT_S
 from limnos.spark.confined_process import confine_spark_process
 from limnos.spark.network import limit_java_network
 
@@ -56,6 +58,8 @@ THREAD_TRIES = 100
 """The maximum number of tries to start a thread, 0.1 s apart."""
 END_AGAIN_S = 1.0
 """Seconds between the attempts to cancel a job in Spark, until it has ended."""
+EXECUTOR_CHECK_S = 1.0
+"""Seconds between the checks whether a job waits for an executor of a cluster."""
 TASKS_END_S = 5.0
 """Seconds that the Spark tasks of a failed or cancelled job have to end.
 
@@ -99,7 +103,13 @@ def main() -> None:
             shutil.rmtree(start.scratch, ignore_errors=True)  # a killed server can no longer remove it
             os.killpg(0, signal.SIGKILL)
         for descriptor in descriptors:
-            served = _JobConnection(socket.socket(fileno=descriptor), task, places=places, client=client)
+            served = _JobConnection(
+                socket.socket(fileno=descriptor),
+                task,
+                places=places,
+                client=client,
+                executor_wait_s=start.executor_wait_s,
+            )
             _start_thread(served.run)
 
 
@@ -153,6 +163,7 @@ class _JobConnection:
         *,
         places: threading.Semaphore,
         client: TableClient | None = None,
+        executor_wait_s: float = EXECUTOR_WAIT_S,
     ) -> None:
         self._socket = own
         self._client = client
@@ -162,6 +173,11 @@ class _JobConnection:
         self._ends_at = float("inf")
         self._left = threading.Event()
         self._over = threading.Event()
+        self._executor_wait_s = executor_wait_s
+        self._waited_s = 0.0
+        """For how long the job's tasks have been waiting for an executor of the cluster."""
+        self._is_refused = False
+        """Whether the job was cancelled because of that wait."""
 
     def run(self) -> None:
         """Run the job, or start and warm up Spark for a PING. Sends any error to the server if it is still connected.
@@ -259,6 +275,8 @@ class _JobConnection:
         """Raise SqlppError if the job has been cancelled or its deadline has passed."""
         if self._left.is_set():
             raise cancelled_error("" if self._job is None else self._job.id)
+        if self._is_refused:
+            raise no_executor_error(self._waited_s)
         if time.monotonic() > self._ends_at:
             raise timed_out_error()
 
@@ -270,13 +288,35 @@ class _JobConnection:
             return
         event = threading.Event()
         _start_thread(partial(self._listen, event))
-        event.wait(max(0.0, min(self._ends_at - time.monotonic(), threading.TIMEOUT_MAX)))
+        self._wait_for_end(event)
         if event.is_set():
             self._left.set()
         while not self._over.is_set():
             if self._job is not None and self._begun.done() and self._begun.exception() is None:
                 self._begun.result().end(self._job.id)
             self._over.wait(END_AGAIN_S)
+
+    def _wait_for_end(self, event: threading.Event) -> None:
+        """Wait until the event is set, the deadline passes, or the job has waited for an executor for too long."""
+        waits_since: float | None = None
+        while not event.is_set() and not self._over.is_set() and (left_s := self._ends_at - time.monotonic()) > 0:
+            event.wait(min(left_s, EXECUTOR_CHECK_S))
+            now = time.monotonic()
+            waits_since = (waits_since or now) if self._lacks_executor() else None
+            self._waited_s = 0.0 if waits_since is None else now - waits_since
+            if self._waited_s > self._executor_wait_s:
+                self._is_refused = True
+                return
+
+    def _lacks_executor(self) -> bool:
+        """Return whether the job's tasks wait for an executor of a cluster; False if Spark does not answer."""
+        task = self._begun
+        if self._job is None or not task.done() or task.exception() is not None:
+            return False
+        try:
+            return task.result().lacks_executor(self._job.id)
+        except Exception:  # noqa: BLE001 - the Java process has ended; the job's own thread reports it
+            return False
 
     def _listen(self, event: threading.Event) -> None:
         """Wait until the server closes its end of the socket, then set the event. After the job the server sends no
@@ -308,6 +348,8 @@ class _JobConnection:
         job = "no job" if self._job is None else self._job.id
         if self._left.is_set():
             error = cancelled_error(job)
+        elif self._is_refused or (self._waited_s and time.monotonic() > self._ends_at):
+            error = no_executor_error(self._waited_s)
         elif time.monotonic() > self._ends_at:
             error = timed_out_error()
         replaces = is_permanent(reason) or not self._end_tasks()

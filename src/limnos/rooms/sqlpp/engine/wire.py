@@ -72,6 +72,10 @@ class EngineStart(Struct, frozen=True, kw_only=True):
     writable: tuple[str, ...]
     closed: tuple[str, ...]
     """Directories that are closed to the engine, even within `readable` directories."""
+    config: dict[str, str] = {}
+    """Further settings of Spark."""
+    executor_wait_s: float = 60.0
+    """The maximum time that a statement waits for an executor of a cluster."""
     jars: tuple[str, ...] = ()
     """Archives for Spark that are already on disk. If empty, the engine finds them and a Java itself."""
     java_home: str = ""

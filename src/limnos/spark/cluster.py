@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Waits for a cluster: its master, and the executors of an application.
+
+Must not know the work of the application. A cluster without free cores starts an application all the same, and lets its
+tasks wait without a limit and without a message, so callers ask here whether there is an executor.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from limnos.model.errors import ServiceUnavailable
+from limnos.spark.session import is_local
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+STANDALONE: Final = "spark://"
+"""The scheme of the URL of a standalone master."""
+EXECUTOR_WAIT_S: Final = 60.0
+"""The maximum seconds that a cluster may take to provide an application's first executor."""
+NO_EXECUTOR: Final = (
+    "it has no free cores or memory, or no workers. Free resources, or limit other applications with spark.cores.max"
+)
+"""The reason for an application without executors, and what to do."""
+_CONNECT_S: Final = 10.0
+
+
+def require_master(master: str, *, wait_s: float = _CONNECT_S) -> None:
+    """Raise ServiceUnavailable if no standalone master accepts connections at a URL within `wait_s` seconds: Spark
+    itself would try for two minutes. No-op for other masters.
+    """
+    if not master.startswith(STANDALONE):
+        return
+    for each in master.removeprefix(STANDALONE).split(","):
+        host, _, port = each.rpartition(":")
+        with (
+            contextlib.suppress(OSError, ValueError, OverflowError),
+            socket.create_connection((host, int(port)), timeout=min(wait_s, _CONNECT_S)),
+        ):
+            return
+    raise ServiceUnavailable(f"No Spark master accepts connections at {master}")
+
+
+def has_executor(spark: SparkSession) -> bool:
+    """Return whether the session's application has an executor, apart from its driver. True for a local master."""
+    context: Any = spark.sparkContext
+    if is_local(str(context.master)):
+        return True
+    return int(context._jsc.sc().getExecutorMemoryStatus().size()) > 1  # noqa: SLF001 - PySpark has no call for it
+
+
+def await_executor(spark: SparkSession, master: str, *, wait_s: float) -> None:
+    """Wait for the first executor of an application. Raises ServiceUnavailable after `wait_s` seconds."""
+    until = time.monotonic() + wait_s
+    while not has_executor(spark):
+        if time.monotonic() > until:
+            raise no_executor(master, wait_s=wait_s)
+        time.sleep(0.5)
+
+
+def no_executor(master: str, *, wait_s: float) -> ServiceUnavailable:
+    """Return the error of a cluster that provided no executor in time."""
+    return ServiceUnavailable(f"The cluster at {master} allocated no executor within {wait_s:g} s: {NO_EXECUTOR}")

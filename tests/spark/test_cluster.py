@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Waits for a master and for executors, without Spark."""
+
+from __future__ import annotations
+
+import socket
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from limnos.model.errors import ServiceUnavailable
+from limnos.spark.cluster import await_executor, has_executor, require_master
+from tests.spark.cluster import free_port
+
+
+class FakeContext:
+    """A Spark context with a number of block managers, of which the driver has one."""
+
+    def __init__(self, master: str, sizes: list[int]) -> None:
+        self.master, self._sizes = master, sizes
+        self._jsc = SimpleNamespace(sc=lambda: SimpleNamespace(getExecutorMemoryStatus=lambda: self))
+
+    def size(self) -> int:
+        """Return the next number; the last one again and again."""
+        return self._sizes.pop(0) if len(self._sizes) > 1 else self._sizes[0]
+
+
+def spark_of(master: str, *sizes: int) -> Any:  # noqa: ANN401 - a session as far as it is used
+    """Return a session of an application."""
+    return cast("Any", SimpleNamespace(sparkContext=FakeContext(master, list(sizes))))
+
+
+def test_silent_master_is_refused_at_once() -> None:
+    """A standalone master to which nobody listens is an error, also with a port that is none; one of two suffices, and
+    other masters are left to Spark.
+    """
+    closed = free_port()
+    for master in (
+        f"spark://127.0.0.1:{closed}",
+        "spark://127.0.0.1",
+        "spark://127.0.0.1:x",
+        "spark://127.0.0.1:70000",
+    ):
+        with pytest.raises(ServiceUnavailable, match="No Spark master accepts connections at spark://"):
+            require_master(master)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        require_master(f"spark://127.0.0.1:{closed},127.0.0.1:{listener.getsockname()[1]}")
+    for master in ("local[2]", "yarn", "k8s://https://127.0.0.1:1"):
+        require_master(master)
+
+
+def test_application_has_executor_beside_its_driver() -> None:
+    """The driver's own block manager is no executor; a local application needs none."""
+    assert not has_executor(spark_of("spark://h:1", 1))
+    assert has_executor(spark_of("spark://h:1", 2))
+    assert has_executor(spark_of("local[2]", 1))
+
+
+def test_wait_for_executor_ends_with_reason() -> None:
+    """The wait ends when an executor is there. After the timeout the error names the master and what to do."""
+    await_executor(spark_of("spark://h:1", 1, 2), "spark://h:1", wait_s=60)
+    with pytest.raises(ServiceUnavailable, match=r"spark://h:1 allocated no executor within 0 s: .* spark\.cores\.max"):
+        await_executor(spark_of("spark://h:1", 1), "spark://h:1", wait_s=0)
