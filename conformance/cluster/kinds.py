@@ -30,8 +30,8 @@ from pyiceberg.catalog import load_catalog
 from pyiceberg.table import Table
 
 from limnos.client import Client
+from limnos.client.operation.maintenance_values import MaintenanceOperation
 from tests.integration.live import LIMNOS, LiveServer
-from tests.integration.maintenance_executors import operation_of
 from tests.pipeline.run.test_kills import Driver, published_snapshots
 from tests.spark.cluster import end
 
@@ -242,9 +242,7 @@ class MaintenanceOperations(WorkKind):
         """Add files to a table, and wait until they were compacted, or the operation waits with a reason."""
         self._ensure_executor()
         with Client(self.server.uri, token=self.server.token) as client:
-            open_tables = {
-                self._table_of(each) for each in self.operations if operation_of(client, each).ended_at is None
-            }
+            open_tables = {self._table_of(each) for each in self.operations if _row(client, each).ended_at is None}
             name = next((each for each in self._turns() if each not in open_tables), None)
             if name is None:
                 return False
@@ -253,7 +251,7 @@ class MaintenanceOperations(WorkKind):
             self.operations.append(operation)
             self._tables[operation] = name
             until = time.monotonic() + ANSWERS_S
-            while (row := operation_of(client, operation)).ended_at is None and time.monotonic() < until:
+            while (row := _row(client, operation)).ended_at is None and time.monotonic() < until:
                 if row.state == "waiting" and "no executor" in (row.result or ""):
                     self.waits.append(f"operation {operation}: {row.result}")
                     return False
@@ -266,7 +264,7 @@ class MaintenanceOperations(WorkKind):
     def compare(self) -> None:
         """Each operation is done or waits, and no row is lost."""
         with Client(self.server.uri, token=self.server.token) as client:
-            states = [(each, operation_of(client, each)) for each in self.operations]
+            states = [(each, _row(client, each)) for each in self.operations]
             for number, row in states:
                 if row.state not in ("done", "waiting"):
                     self.faults.append(f"operation {number} is {row.state}: {row.result}")
@@ -444,6 +442,11 @@ class SystemReads(WorkKind):
             lines = b"".join(client.export("lake", format="json")).splitlines()
         kinds = ("metalake", "catalog", "namespace", "table", "entity")
         return {int(record[kind]["id"]) for record in map(json.loads, lines) for kind in kinds if kind in record}
+
+
+def _row(client: Client, operation: int) -> MaintenanceOperation:
+    """Return the row of an operation."""
+    return client.maintenance.status("main", before=operation + 1).operations[0]
 
 
 def _pipe(stream: IO[str] | None) -> IO[str]:

@@ -78,8 +78,9 @@ class TokenSearch(BackgroundWatch):
             self.read(words, place="command lines", where=f"the command line of {words[:80]}")
             if any(name in words for name in _SPARK_PROCESSES):
                 with suppress(psutil.Error):
-                    text = str(each.environ())
-                    self.read(text, place="environments", where=f"the environment of {words[-120:]}")
+                    variables = each.environ()
+                    if "pyspark.daemon" not in words or "SPARK_EXECUTOR_DIRS" in variables:  # not those of a driver
+                        self.read(str(variables), place="environments", where=f"the environment of {words[-120:]}")
         self._looks += 1
         if self._looks % PAGES_EVERY:
             return

@@ -23,7 +23,8 @@ STANDALONE: Final = "spark://"
 EXECUTOR_WAIT_S: Final = 60.0
 """The maximum seconds that a cluster may take to provide an application's first executor."""
 NO_EXECUTOR: Final = (
-    "it has no free cores or memory, or no workers. Free resources, or limit other applications with spark.cores.max"
+    "it has no free cores or memory, no workers, or its executors end at their start, as their logs on the workers say."
+    " Free resources, or limit other applications with spark.cores.max"
 )
 """The reason for an application without executors, and what to do."""
 _CONNECT_S: Final = 10.0

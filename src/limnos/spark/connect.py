@@ -49,7 +49,7 @@ def connect_session(
         s3: Whether tables are on S3.
 
     Raises:
-        BadRequest: `address` is not the URL of a Spark Connect server.
+        BadRequest: `address` is not the URL of a Spark Connect server, or a setting is not one of sessions.
         ServiceUnavailable: No Spark Connect server answers at `address`.
     """
     if not address.startswith(SCHEME):
@@ -70,9 +70,26 @@ def connect_session(
     except Exception as error:
         raise ServiceUnavailable(f"No Spark Connect server answers at {address}: {error}") from error
     requested = {key: value for key, value in settings.items() if key.startswith(_CATALOG)}
-    for key, value in {**requested, "spark.sql.session.timeZone": "UTC", **(config or {})}.items():
+    for key, value in {**requested, "spark.sql.session.timeZone": "UTC"}.items():
         spark.conf.set(key, value)
+    for key, value in (config or {}).items():
+        _set_own(spark, key, value)
     return spark
+
+
+def _set_own(spark: SparkSession, key: str, value: str) -> None:
+    """Set a caller's own setting on a session. Raises BadRequest for one that only the server's start can set, after
+    closing the session.
+    """
+    try:
+        spark.conf.set(key, value)
+    except Exception as error:
+        spark.stop()
+        reason = str(error).partition("\n")[0]
+        raise BadRequest(
+            f"{key} cannot be set on a session of a Spark Connect server, which has one share of its cluster: set it"
+            f" where that server starts ({reason})"
+        ) from error
 
 
 def _require_listener(address: str) -> None:

@@ -34,6 +34,12 @@ spark.ui.enabled false
 spark.eventLog.enabled true
 spark.eventLog.compress false
 """
+WAITS = """
+pipeline: waitsoncluster
+catalog: main
+steps:
+  waitsoncluster.a: {sql: "SELECT count(*) AS n FROM range(0, 1000, 1, 2)"}
+"""
 STAGED = """
 import sys
 from limnos.pipeline.engine.staging import stage
@@ -124,3 +130,28 @@ def test_run_with_killed_worker_has_right_rows(
     assert len(event_logs) == 2
     assert all("spark.sql.catalog.main.header.Authorization" in each for each in event_logs)
     assert not [each for each in event_logs if server.token in each]
+
+
+def test_run_without_executors_says_so_and_goes_on(
+    server: LiveServer, admin: Client, *, workers: SparkCluster, settings: dict[str, str], tmp_path: Path
+) -> None:
+    """While both workers are away the run says that it waits, once for its step. It is published when one is back."""
+    admin.namespaces.create("main.waitsoncluster")
+    file = tmp_path / "waitsoncluster.yaml"
+    file.write_text(WAITS)
+    for number in (0, 1):
+        workers.kill_worker(number)
+    where = ("--master", workers.master, "--conf", "spark.cores.max=1")
+
+    driver = Driver(server, "run", str(file), where=where, environment=settings)
+    told, last = [], {}
+    for event in driver.events():
+        last = event
+        if str(event.get("message", "")).startswith("waits: "):
+            told.append((event["step"], event["message"]))
+            if len(told) == 1:
+                workers.start_worker(0)
+
+    assert last["state"] == "published", last
+    assert [step for step, _ in told] == ["waitsoncluster.a"]
+    assert f"the cluster at {workers.master} has no executor for the run" in str(told[0][1])
