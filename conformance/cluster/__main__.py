@@ -17,8 +17,9 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from conformance.cluster.kinds import (
     PIPELINE,
@@ -66,7 +67,8 @@ APPLICATIONS: Final = {
 }
 
 
-class TrialPlace(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class TrialPlace:
     """The directories of a trial."""
 
     data: Path
@@ -207,7 +209,7 @@ class Trial:
             wait_s = waits.get(kind.name, 0.0)
             self.say(
                 f"{kind.name}: {kind.units} units, the longest took {kind.longest_s:.0f} s; longest wait for a core"
-                f" {wait_s:.0f} s; {len(kind.waits)} waits told"
+                f" {wait_s:.0f} s; {len(kind.waits)} waits reported"
             )
             for text in dict.fromkeys(kind.waits):
                 self.say(f"    {text}")
@@ -215,7 +217,7 @@ class Trial:
                 self.check(False, f"{kind.name}: {fault}")
             self.check(self._has_worked(kind), f"{kind.name} did nothing after the last worker was back")
             self.check(wait_s < self.outage_s + STARVED_S, f"{kind.name} had no core for {wait_s:.0f} s")
-        self.check(any(kind.waits for kind in self.kinds), "no kind told that it waited")
+        self.check(any(kind.waits for kind in self.kinds), "no kind reported that it waited")
 
     def _has_worked(self, kind: WorkKind) -> bool:
         return bool(kind.faults) or any(each > self.restarted_at for each in kind.done_at)
@@ -294,9 +296,9 @@ def opened(place: TrialPlace, *, say: Callable[[str], None]) -> Iterator[tuple[T
         settings = trial.engine_settings(workers.master)
         say("settings of the server: " + ", ".join(f"{key}={value}" for key, value in settings.items()))
         for kind in APPLICATIONS.values():
-            shown = " ".join(f"--conf '{key}={value}'" for key, value in trial.conf(kind).items())
+            settings_text = " ".join(f"--conf '{key}={value}'" for key, value in trial.conf(kind).items())
             if kind != "SQL++":
-                say(f"settings of {kind}: --master {workers.master} {shown}")
+                say(f"settings of {kind}: --master {workers.master} {settings_text}")
         with serving(place.data, "--allow-root", str(place.files), env=settings) as server:
             trial.set_up(server, workers)
             try:
@@ -308,11 +310,10 @@ def opened(place: TrialPlace, *, say: Callable[[str], None]) -> Iterator[tuple[T
 
 def run(directory: Path, *, seconds: float, connect: bool, say: Callable[[str], None]) -> Sequence[str]:
     """Play the whole trial in a directory. Returns the faults."""
-    names = ("server", "logs", "events", "spark", "files")
-    paths = [directory / name for name in names]
-    for path in paths[1:]:
-        path.mkdir()
-    place = TrialPlace(*paths)
+    names = ("data", "logs", "events", "spark", "files")
+    for name in names[1:]:
+        (directory / name).mkdir()
+    place = TrialPlace(**{name: directory / name for name in names})
     with ExitStack() as stack:
         trial, workers = stack.enter_context(opened(place, say=say))
         pages = [f"http://127.0.0.1:{port}" for port in trial.ports.values()]
@@ -337,7 +338,7 @@ def report_tokens(trial: Trial, search: TokenSearch) -> None:
     search.read_files(place.logs, place="logs")
     search.read_files(place.spark, place="logs")
     search.read_files(place.events, place="event logs")
-    for each in place.data.parent.glob("server.*.log"):
+    for each in place.data.parent.glob("data.*.log"):
         search.read(each.read_text(errors="replace"), place="logs", where=each.name)
     for name in ("command lines", "environments", "pages of applications", "event logs", "logs"):
         trial.check(search.places[name] > 0, f"no {name} were searched")

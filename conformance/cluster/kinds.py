@@ -75,7 +75,7 @@ def total_of(day: int) -> tuple[int, int, int]:
 
 @dataclass(kw_only=True)
 class WorkKind:
-    """A kind of work: what it has done, which waits were told, and its faults."""
+    """A kind of work: what it has done, which waits were reported, and its faults."""
 
     server: LiveServer
     master: str
@@ -434,8 +434,8 @@ class SystemReads(WorkKind):
         if self.reader is not None:
             end(self.reader)
         log = self.logs / "reader.log"
-        told = re.findall(r"Initial job has not accepted any resources[^\n]*", log.read_text(errors="replace"))
-        self.waits += [f"Spark's log: {each}" for each in told]
+        warnings = re.findall(r"Initial job has not accepted any resources[^\n]*", log.read_text(errors="replace"))
+        self.waits += [f"Spark's log: {each}" for each in warnings]
 
     def _exported(self) -> set[int]:
         with Client(self.server.uri, token=self.server.token) as client:

@@ -41,7 +41,7 @@ def test_plain_totals_differ_by_day() -> None:
 @pytest.mark.room("exchange")
 def test_four_kinds_of_work_share_a_cluster(tmp_path: Path) -> None:
     """Runs, statements, maintenance and reads are right beside two killed workers, each kind works again after the last
-    restart, waits are told, and no token is visible.
+    restart, waits are reported, and no token is visible.
     """
     lines: list[str] = []
     faults = run(tmp_path, seconds=120, connect=False, say=lines.append)

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import socket
+import time
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from limnos.model.errors import ServiceUnavailable
-from limnos.spark.cluster import await_executor, has_executor, require_master
+from limnos.spark.cluster import ExecutorWait, await_executor, has_executor, require_master
 from tests.spark.cluster import free_port
 
 
@@ -63,3 +64,26 @@ def test_wait_for_executor_ends_with_reason() -> None:
     await_executor(spark_of("spark://h:1", 1, 2), "spark://h:1", wait_s=60)
     with pytest.raises(ServiceUnavailable, match=r"spark://h:1 allocated no executor within 0 s: .* spark\.cores\.max"):
         await_executor(spark_of("spark://h:1", 1), "spark://h:1", wait_s=0)
+
+
+def test_wait_starts_over_after_a_break() -> None:
+    """Only an uninterrupted wait counts, and one that is too long is over. Without an answer of Spark there is none."""
+    answers: list[bool | Exception] = [True, True, False, True, RuntimeError("Java has ended"), True, True]
+
+    def lacks() -> bool:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    wait = ExecutorWait(lacks, max_s=0.02)
+    outcomes = []
+    while len(answers) > 2:
+        outcomes.append((wait.look(), wait.seconds > 0))
+        time.sleep(0.001)
+
+    assert outcomes == [(False, False), (False, True), (False, False), (False, False), (False, False)]
+    assert not wait.look()
+    time.sleep(0.05)
+    assert wait.look()
+    assert wait.is_over

@@ -8,6 +8,7 @@ tasks wait without a limit and without a message, so callers ask here whether th
 from __future__ import annotations
 
 import contextlib
+import logging
 import socket
 import time
 from typing import TYPE_CHECKING, Any, Final
@@ -16,7 +17,12 @@ from limnos.model.errors import ServiceUnavailable
 from limnos.spark.session import is_local
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from pyspark import SparkStageInfo
     from pyspark.sql import SparkSession
+
+logger = logging.getLogger(__name__)
 
 STANDALONE: Final = "spark://"
 """The scheme of the URL of a standalone master."""
@@ -52,6 +58,52 @@ def has_executor(spark: SparkSession) -> bool:
     if is_local(str(context.master)):
         return True
     return int(context._jsc.sc().getExecutorMemoryStatus().size()) > 1  # noqa: SLF001 - PySpark has no call for it
+
+
+def stages_of(spark: SparkSession, tag: str) -> Iterator[SparkStageInfo]:
+    """Yield the known stages of Spark jobs with a tag."""
+    context: Any = spark.sparkContext
+    tracker = context.statusTracker()
+    for job in map(tracker.getJobInfo, context._jsc.sc().statusTracker().getJobIdsForTag(tag)):  # noqa: SLF001
+        for stage in () if job is None else map(tracker.getStageInfo, job.stageIds):
+            if stage is not None:
+                yield stage
+
+
+def lacks_executor(spark: SparkSession, tag: str) -> bool:
+    """Return whether tasks of Spark jobs with a tag wait, and the cluster has no executor for the application."""
+    return not has_executor(spark) and any(each.numCompletedTasks < each.numTasks for each in stages_of(spark, tag))
+
+
+def further_settings(config: Mapping[str, str], *, fixed: Mapping[str, str], setting: str) -> dict[str, str]:
+    """Return an operator's settings of Spark without the `fixed` ones, and log those. `setting` is their place."""
+    for key in sorted(config.keys() & fixed.keys()):
+        logger.warning("%s: %s is left out, because Limnos sets it", setting, key)
+    return {key: value for key, value in config.items() if key not in fixed}
+
+
+class ExecutorWait:
+    """For how long a job has been waiting for an executor without a break."""
+
+    def __init__(self, lacks: Callable[[], bool], *, max_s: float) -> None:
+        """`lacks` returns whether the job waits; `max_s` is the longest wait."""
+        self._lacks, self._max_s = lacks, max_s
+        self._since: float | None = None
+        self.seconds = 0.0
+        self.is_over = False
+        """Whether the wait was too long."""
+
+    def look(self) -> bool:
+        """Measure the wait, and return whether it is too long. A job whose Spark does not answer does not wait."""
+        try:
+            lacks = self._lacks()
+        except Exception:  # noqa: BLE001 - the Java process has ended; the job's own thread reports it
+            lacks = False
+        now = time.monotonic()
+        self._since = (self._since or now) if lacks else None
+        self.seconds = 0.0 if self._since is None else now - self._since
+        self.is_over = self.seconds > self._max_s
+        return self.is_over
 
 
 def await_executor(spark: SparkSession, master: str, *, wait_s: float) -> None:

@@ -73,11 +73,11 @@ def connect_session(
     for key, value in {**requested, "spark.sql.session.timeZone": "UTC"}.items():
         spark.conf.set(key, value)
     for key, value in (config or {}).items():
-        _set_own(spark, key, value)
+        _set_own(spark, key, value=value)
     return spark
 
 
-def _set_own(spark: SparkSession, key: str, value: str) -> None:
+def _set_own(spark: SparkSession, key: str, *, value: str) -> None:
     """Set a caller's own setting on a session. Raises BadRequest for one that only the server's start can set, after
     closing the session.
     """

@@ -132,7 +132,7 @@ def test_run_with_killed_worker_has_right_rows(
     assert not [each for each in event_logs if server.token in each]
 
 
-def test_run_without_executors_says_so_and_goes_on(
+def test_run_without_executors_reports_its_wait(
     server: LiveServer, admin: Client, *, workers: SparkCluster, settings: dict[str, str], tmp_path: Path
 ) -> None:
     """While both workers are away the run says that it waits, once for its step. It is published when one is back."""
@@ -144,14 +144,14 @@ def test_run_without_executors_says_so_and_goes_on(
     where = ("--master", workers.master, "--conf", "spark.cores.max=1")
 
     driver = Driver(server, "run", str(file), where=where, environment=settings)
-    told, last = [], {}
+    waits, last = [], {}
     for event in driver.events():
         last = event
         if str(event.get("message", "")).startswith("waits: "):
-            told.append((event["step"], event["message"]))
-            if len(told) == 1:
+            waits.append((event["step"], event["message"]))
+            if len(waits) == 1:
                 workers.start_worker(0)
 
     assert last["state"] == "published", last
-    assert [step for step, _ in told] == ["waitsoncluster.a"]
-    assert f"the cluster at {workers.master} has no executor for the run" in str(told[0][1])
+    assert [step for step, _ in waits] == ["waitsoncluster.a"]
+    assert f"the cluster at {workers.master} has no executor for the run" in str(waits[0][1])

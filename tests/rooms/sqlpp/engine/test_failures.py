@@ -9,10 +9,10 @@ import os
 import pytest
 
 from limnos.model.errors import ServiceUnavailable
-from limnos.rooms.sqlpp.engine import failures
 from limnos.rooms.sqlpp.engine.failures import SparkStartError, WriteConflict, failure_of, start_error
 from limnos.rooms.sqlpp.engine.wire import EngineStart, JobFailure
 from limnos.rooms.sqlpp.language.errors import OutcomeUnknown, SqlppError
+from limnos.spark import java_failures
 
 START = EngineStart(
     uri="http://h",
@@ -86,6 +86,6 @@ def test_silent_java_exit_is_reported_as_full_disk(
 ) -> None:
     """If Java ends without a message, a full disk or a full inode table is reported as the cause."""
     disk_status = os.statvfs_result((4096, 4096, 1000, blocks, blocks, files, free, free, 0, 255))
-    monkeypatch.setattr(failures.os, "statvfs", lambda _path: disk_status)
+    monkeypatch.setattr(java_failures.os, "statvfs", lambda _path: disk_status)
 
     assert str(start_error(RuntimeError("exited"), START)) == "no space is left on the disk of /scratch"

@@ -7,12 +7,10 @@ without the source position inside a library.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
-import os
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from limnos.model.errors import LimnosError
 from limnos.rooms.sqlpp.engine.wire import LINE_BYTES_MAX, EngineStart, JobFailure
@@ -28,6 +26,7 @@ from limnos.rooms.sqlpp.language.errors import (
 )
 from limnos.spark.allowed_classes import REFUSED, UnsafeTable
 from limnos.spark.cluster import NO_EXECUTOR
+from limnos.spark.java_failures import is_full
 
 logger = logging.getLogger(__name__)
 
@@ -39,13 +38,6 @@ RETRY_S: Final = 10
 
 OVERFLOW, TIMED_OUT, CANCELLED = 7, 30, 41
 NO_DATASET, BROKEN, EXTERNAL = 1050, 3102, 1108
-SPACE_BYTES_MIN: Final = 1 << 20
-
-
-CAUSES_MAX: Final = 20
-_PERMANENT: Final = frozenset(
-    {"java.lang.ExceptionInInitializerError", "java.lang.NoClassDefFoundError", "java.lang.OutOfMemoryError"}
-)
 
 LOCK_LOST: Final = "doesn't hold its lock"
 """The message with which the server rejects a commit of a statement that has lost its lock. A retry cannot succeed."""
@@ -126,15 +118,6 @@ def start_error(error: BaseException, start: EngineStart) -> SparkStartError:
     )
 
 
-def is_full(directory: str) -> bool:
-    """Return whether a directory's disk has too little free space or too few free inodes for Java to start."""
-    try:
-        result = os.statvfs(directory)
-    except OSError:
-        return False
-    return result.f_bavail * result.f_frsize < SPACE_BYTES_MIN or (result.f_files > 0 and result.f_favail == 0)
-
-
 def sqlpp_error_of(error: BaseException) -> SqlppError | None:
     """Map an error to a SQL++ error; None for an unexpected error."""
     if isinstance(error, SqlppError):
@@ -213,28 +196,6 @@ def is_planner_bug(error: BaseException) -> bool:
     """
     text = text_of(error)
     return any(mark in text for mark in ("java.lang.AssertionError", "scala.MatchError", "[INTERNAL_ERROR]"))
-
-
-def is_permanent(error: BaseException) -> bool:
-    """Return whether later statements in this JVM would fail, too.
-
-    A class that failed to load, as after a full disk, is never loaded again; after an error of memory, threads of Spark
-    may be missing. The classes of Java's exceptions decide: a message may have a user's text.
-    """
-    return not _PERMANENT.isdisjoint(java_classes_of(error))
-
-
-def java_classes_of(error: BaseException) -> list[str]:
-    """Return the names of the classes of an error's Java exception and its causes; empty for other errors, and if the
-    JVM does not respond.
-    """
-    java: Any = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
-    names: list[str] = []
-    with contextlib.suppress(Exception):
-        while java is not None and len(names) < CAUSES_MAX:
-            names.append(str(java.getClass().getName()))
-            java = java.getCause()
-    return names
 
 
 def _denied_error() -> SqlppError:

@@ -30,7 +30,6 @@ from limnos.rooms.sqlpp.engine import wire
 from limnos.rooms.sqlpp.engine.failures import (
     cancelled_error,
     failure_of,
-    is_permanent,
     large_result_error,
     no_executor_error,
     start_error,
@@ -38,8 +37,9 @@ from limnos.rooms.sqlpp.engine.failures import (
 )
 from limnos.rooms.sqlpp.engine.sessions import StatementSessions
 from limnos.rooms.sqlpp.language.jobs import EngineJob
-from limnos.spark.cluster import EXECUTOR_WAIT_S
+from limnos.spark.cluster import EXECUTOR_WAIT_S, ExecutorWait
 from limnos.spark.confined_process import confine_spark_process
+from limnos.spark.java_failures import is_permanent
 from limnos.spark.network import limit_java_network
 
 if TYPE_CHECKING:
@@ -173,11 +173,7 @@ class _JobConnection:
         self._ends_at = float("inf")
         self._left = threading.Event()
         self._over = threading.Event()
-        self._executor_wait_s = executor_wait_s
-        self._waited_s = 0.0
-        """For how long the job's tasks have been waiting for an executor of the cluster."""
-        self._is_refused = False
-        """Whether the job was cancelled because of that wait."""
+        self._wait = ExecutorWait(self._lacks_executor, max_s=executor_wait_s)
 
     def run(self) -> None:
         """Run the job, or start and warm up Spark for a PING. Sends any error to the server if it is still connected.
@@ -275,8 +271,8 @@ class _JobConnection:
         """Raise SqlppError if the job has been cancelled or its deadline has passed."""
         if self._left.is_set():
             raise cancelled_error("" if self._job is None else self._job.id)
-        if self._is_refused:
-            raise no_executor_error(self._waited_s)
+        if self._wait.is_over:
+            raise no_executor_error(self._wait.seconds)
         if time.monotonic() > self._ends_at:
             raise timed_out_error()
 
@@ -298,25 +294,17 @@ class _JobConnection:
 
     def _wait_for_end(self, event: threading.Event) -> None:
         """Wait until the event is set, the deadline passes, or the job has waited for an executor for too long."""
-        waits_since: float | None = None
         while not event.is_set() and not self._over.is_set() and (left_s := self._ends_at - time.monotonic()) > 0:
             event.wait(min(left_s, EXECUTOR_CHECK_S))
-            now = time.monotonic()
-            waits_since = (waits_since or now) if self._lacks_executor() else None
-            self._waited_s = 0.0 if waits_since is None else now - waits_since
-            if self._waited_s > self._executor_wait_s:
-                self._is_refused = True
+            if self._wait.look():
                 return
 
     def _lacks_executor(self) -> bool:
-        """Return whether the job's tasks wait for an executor of a cluster; False if Spark does not answer."""
+        """Return whether the job's tasks wait for an executor of a cluster."""
         task = self._begun
         if self._job is None or not task.done() or task.exception() is not None:
             return False
-        try:
-            return task.result().lacks_executor(self._job.id)
-        except Exception:  # noqa: BLE001 - the Java process has ended; the job's own thread reports it
-            return False
+        return task.result().lacks_executor(self._job.id)
 
     def _listen(self, event: threading.Event) -> None:
         """Wait until the server closes its end of the socket, then set the event. After the job the server sends no
@@ -348,8 +336,8 @@ class _JobConnection:
         job = "no job" if self._job is None else self._job.id
         if self._left.is_set():
             error = cancelled_error(job)
-        elif self._is_refused or (self._waited_s and time.monotonic() > self._ends_at):
-            error = no_executor_error(self._waited_s)
+        elif self._wait.is_over or (self._wait.seconds and time.monotonic() > self._ends_at):
+            error = no_executor_error(self._wait.seconds)
         elif time.monotonic() > self._ends_at:
             error = timed_out_error()
         replaces = is_permanent(reason) or not self._end_tasks()

@@ -7,7 +7,6 @@ limited.
 
 from __future__ import annotations
 
-import logging
 from contextlib import contextmanager
 from itertools import cycle
 from typing import TYPE_CHECKING
@@ -16,16 +15,15 @@ from limnos.rooms.sqlpp.engine.arrow import AHEAD_MAX
 from limnos.rooms.sqlpp.engine.iceberg_library import library_of
 from limnos.rooms.sqlpp.engine.names import STATEMENT
 from limnos.spark.allowed_classes import LOCAL_IO, catalog_settings, hadoop_settings, pin_file_io, restrict
-from limnos.spark.cluster import has_executor
+from limnos.spark.cluster import further_settings, lacks_executor, stages_of
 from limnos.spark.files import SparkFiles
 from limnos.spark.gateway import disable_answer_delay
-from limnos.spark.session import another_session, is_local, session
+from limnos.spark.session import another_session, session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from py4j.java_gateway import JavaObject
-    from pyspark import SparkStageInfo, StatusTracker
     from pyspark.sql import SparkSession
 
     from limnos.rooms.sqlpp.engine.wire import EngineStart
@@ -52,14 +50,6 @@ Jobs in one pool get free slots in order, and pools in turn; concurrent statemen
 
 _OPEN_SETTINGS = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
 """Settings that an operator may change. Spark's pages show the statements of all users."""
-logger = logging.getLogger(__name__)
-
-
-def _operator_settings(start: EngineStart, fixed: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of `engine.conf`, without those that the engine sets itself."""
-    for key in sorted(start.config.keys() & fixed.keys()):
-        logger.warning("engine.conf: %s is left out, because the engine sets it", key)
-    return {key: value for key, value in start.config.items() if key not in fixed}
 
 
 def broadcast_bytes_max(start: EngineStart) -> int:
@@ -129,7 +119,7 @@ class StatementSessions:
             catalogs=(),
             master=start.master,
             app_name=APP,
-            config={**_OPEN_SETTINGS, **_operator_settings(start, fixed), **fixed},
+            config={**_OPEN_SETTINGS, **further_settings(start.config, fixed=fixed, setting="engine.conf"), **fixed},
             files=files,
         )
         spark.sparkContext.setLogLevel("ERROR")
@@ -172,27 +162,11 @@ class StatementSessions:
         """Return whether Spark tasks of a job run. A cancelled task runs on while it ignores its interrupt, for example
         in a call to the file system that does not return.
         """
-        if self._spark is None:
-            return False
-        tracker = self._spark.sparkContext.statusTracker()
-        return any(each.numActiveTasks > 0 for each in self._stages(tracker, job))
-
-    def _stages(self, tracker: StatusTracker, job: str) -> Iterator[SparkStageInfo]:
-        """Yield the known stages of a job's Spark jobs."""
-        if self._spark is None:
-            return
-        ids = self._spark.sparkContext._jsc.sc().statusTracker().getJobIdsForTag(job)  # noqa: SLF001
-        for info in map(tracker.getJobInfo, ids):
-            for stage in () if info is None else map(tracker.getStageInfo, info.stageIds):
-                if stage is not None:
-                    yield stage
+        return self._spark is not None and any(each.numActiveTasks > 0 for each in stages_of(self._spark, job))
 
     def lacks_executor(self, job: str) -> bool:
         """Return whether tasks of a job wait, and the cluster has no executor for the engine."""
-        if self._spark is None or is_local(self._start.master) or has_executor(self._spark):
-            return False
-        tracker = self._spark.sparkContext.statusTracker()
-        return any(each.numCompletedTasks < each.numTasks for each in self._stages(tracker, job))
+        return self._spark is not None and lacks_executor(self._spark, job)
 
     @contextmanager
     def of(self, job: EngineJob) -> Iterator[SparkSession]:
