@@ -274,9 +274,11 @@ class MaintenanceOperations(WorkKind):
                 self.faults.append(f"{name} has {len(rows)} rows, and {len(ids)} were written")
 
     def close(self) -> None:
-        """End the executor."""
+        """End the executor, and read the waits that it logged."""
         if self.executor is not None:
             end(self.executor)
+            text = (self.logs / "maintenance.log").read_text(errors="replace")
+            self.waits = re.findall(r"operation \d+ waits: [^\n]*", text)
 
     def _table_of(self, operation: int) -> str:
         return self._tables[operation]

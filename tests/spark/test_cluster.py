@@ -11,7 +11,8 @@ from typing import Any, cast
 import pytest
 
 from limnos.model.errors import ServiceUnavailable
-from limnos.spark.cluster import ExecutorWait, await_executor, has_executor, require_master
+from limnos.spark import cluster
+from limnos.spark.cluster import ExecutorWait, await_executor, has_executor, reporting_wait, require_master
 from tests.spark.cluster import free_port
 
 
@@ -87,3 +88,15 @@ def test_wait_starts_over_after_a_break() -> None:
     time.sleep(0.05)
     assert wait.look()
     assert wait.is_over
+
+
+def test_wait_of_an_operation_is_logged_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """A warning names the work, the time and what to do. Work that has an executor is not mentioned."""
+    monkeypatch.setattr(cluster, "LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr(cluster, "REPORT_AFTER_S", 0.05)
+    for work, blocks in (("operation 7", 1), ("operation 8", 2)):
+        with reporting_wait(spark_of("spark://h:1", blocks), work):
+            time.sleep(0.5)
+
+    (record,) = caplog.records
+    assert record.getMessage().startswith("operation 7 waits: the cluster has had no executor for 0 s: it has no free")

@@ -10,7 +10,9 @@ from __future__ import annotations
 import contextlib
 import logging
 import socket
+import threading
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from limnos.model.errors import ServiceUnavailable
@@ -34,6 +36,8 @@ NO_EXECUTOR: Final = (
 )
 """The reason for an application without executors, and what to do."""
 _CONNECT_S: Final = 10.0
+REPORT_AFTER_S: Final = 10.0
+LOOK_EVERY_S: Final = 2.0
 
 
 def require_master(master: str, *, wait_s: float = _CONNECT_S) -> None:
@@ -104,6 +108,30 @@ class ExecutorWait:
         self.seconds = 0.0 if self._since is None else now - self._since
         self.is_over = self.seconds > self._max_s
         return self.is_over
+
+
+@contextmanager
+def reporting_wait(spark: SparkSession, work: str) -> Iterator[None]:
+    """Log a warning, once, if the application has no executor for `REPORT_AFTER_S` seconds in the body of a `with`.
+
+    `work` is the work that waits. Spark itself warns only before an application's first task.
+    """
+    over = threading.Event()
+    wait = ExecutorWait(lambda: not has_executor(spark), max_s=REPORT_AFTER_S)
+
+    def watch() -> None:
+        while not over.wait(LOOK_EVERY_S):
+            if wait.look():
+                logger.warning(
+                    "%s waits: the cluster has had no executor for %.0f s: %s", work, wait.seconds, NO_EXECUTOR
+                )
+                return
+
+    threading.Thread(target=watch, name="executor-wait", daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
 
 
 def await_executor(spark: SparkSession, master: str, *, wait_s: float) -> None:

@@ -36,7 +36,7 @@ from limnos.spark.allowed_classes import (
     restrict,
     schemes_of,
 )
-from limnos.spark.cluster import EXECUTOR_WAIT_S, await_executor, require_master
+from limnos.spark.cluster import EXECUTOR_WAIT_S, await_executor, reporting_wait, require_master
 from limnos.spark.session import another_session, session
 
 if TYPE_CHECKING:
@@ -104,7 +104,8 @@ class SparkRunner:
                 spark, self._uri, metalake=self._metalake, catalogs=[CATALOG], token=operation.token, more=more
             )
             spark.sparkContext.setJobGroup(str(operation.operation), f"maintenance {operation.kind}", True)
-            return OperationEnd(DONE, _rewrite(own, operation, file_io=self._file_io, uri=self._uri))
+            with reporting_wait(spark, f"operation {operation.operation}"):
+                return OperationEnd(DONE, _rewrite(own, operation, file_io=self._file_io, uri=self._uri))
         except Exception as error:  # noqa: BLE001 - whatever Java raises ends this operation alone
             if self._forget_stopped():
                 return OperationEnd(YIELDED, f"Spark at {self._master} has stopped: {error_text(error)}")
