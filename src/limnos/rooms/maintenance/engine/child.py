@@ -18,7 +18,9 @@ from limnos.client import Client, ClientError
 from limnos.confinement.file_rules import FileRules
 from limnos.rooms.maintenance.engine.executor import MaintenanceExecutor, OperationRunner
 from limnos.rooms.maintenance.engine.runners import runner_for
+from limnos.spark.cluster import further_settings
 from limnos.spark.confined_process import confine_spark_process
+from limnos.spark.connect import SCHEME
 from limnos.spark.files import SparkFiles
 from limnos.spark.network import limit_java_network
 
@@ -84,12 +86,14 @@ def runner_of(start: ChildStart) -> OperationRunner:
     """Return the runner of operations. Its Java process may connect to the server and to its own ports only, and has
     its temporary files in `scratch`.
     """
-    config = {
-        **start.config,
+    if start.master.startswith(SCHEME):  # its Java process is another one, whose settings no session can change
+        return runner_for(start.uri, metalake=start.metalake, master=start.master, config=start.config)
+    fixed = {
         "spark.local.dir": start.scratch,
         "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={start.scratch}",
         **limit_java_network(start.uri, master=start.master),
     }
+    config = {**further_settings(start.config, fixed=fixed, setting="maintenance.executor_conf"), **fixed}
     files = SparkFiles(start.jars, start.java_home, start.java_runtime) if start.jars else None
     return runner_for(start.uri, metalake=start.metalake, master=start.master, config=config, files=files)
 
