@@ -43,6 +43,7 @@ from limnos.http.client_timeouts import client_timeouts_of
 from limnos.http.head_admission import HeadAdmission
 from limnos.manifests.switches import RoomSet
 from limnos.model.sealed_secrets import parse_key
+from limnos.services.iceberg.continued_rewrites import CONTINUED_REWRITES
 from limnos.services.iceberg.reports import REPORTS
 from limnos.services.iceberg.running_plans import RUNNING_PLANS
 from limnos.services.iceberg.scan_queue import SCAN_OFFLOADER, SCAN_QUEUE
@@ -92,6 +93,7 @@ class ServerNode(NamedTuple):
         services.offloader.close()
         VENDOR.of(services).close()
         RUNNING_PLANS.of(services).close()
+        CONTINUED_REWRITES.of(services).close()
         SCAN_OFFLOADER.of(services).close()
         PREVIEW_OFFLOADER.of(services).close()
         with suppress(TimeoutError):

@@ -9,6 +9,7 @@ needs. Decision record 0093.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from secrets import token_hex
 from typing import Any, Final
@@ -39,6 +40,7 @@ from limnos.model.errors import (
 
 DELETES_BYTES_MAX: Final = 512 << 20
 """The maximum size of the delete files of one data file together."""
+FIND_THREADS: Final = 16
 _UNLIMITED: Final = 1 << 62
 _TOO_LARGE: Final = (
     "The delete files of a file of the table are too large for restricted readers: compact the table, so that they have"
@@ -144,6 +146,37 @@ def _delete_files(store: FileStore, files: list[dict[str, Any]]) -> None:
             store.delete(each["file-path"])
 
 
+class FindRequest(msgspec.Struct, frozen=True):
+    """A request for the descriptions of earlier rewrites: their directory, their names, and its store's properties."""
+
+    into: str
+    names: tuple[str, ...]
+    properties: dict[str, str]
+
+
+def descriptions_find(question: bytes) -> list[bytes]:
+    """Read descriptions of rewritten files. Returns a JSON list with the files of each name; null if it is missing.
+
+    Raises StorageFailed, ServiceUnavailable.
+    """
+    request = msgspec.json.decode(question, type=FindRequest)
+    store = store_for(request.into, request.properties)
+
+    def find(name: str) -> msgspec.Raw:
+        try:
+            return msgspec.Raw(store.read(f"{request.into}/{name}.json"))
+        except MissingFile:
+            return msgspec.Raw(b'{"files":null}')
+
+    with ThreadPoolExecutor(FIND_THREADS) as pool:
+        descriptions = list(pool.map(find, request.names))
+    return [msgspec.json.encode([msgspec.json.decode(each, type=_Description).files for each in descriptions])]
+
+
+class _Description(msgspec.Struct, frozen=True):
+    files: msgspec.Raw
+
+
 class DeleteRequest(msgspec.Struct, frozen=True):
     """A request to delete a directory, with the properties of its file store."""
 
@@ -163,6 +196,7 @@ def files_delete(question: bytes) -> list[bytes]:
 
 RESTRICTED_FILE_FUNCTIONS: Mapping[str, Callable[..., list[bytes]]] = {
     "restrict-file": restricted_file_write,
+    "restrict-find": descriptions_find,
     "restrict-delete": files_delete,
 }
 """The offloaded functions by name."""

@@ -13,6 +13,7 @@ from limnos.app.fair_queue import FairQueue
 from limnos.app.node_builder import SCANS_HELD, SCANS_HELD_OWN, SCANS_WAITING_OWN
 from limnos.http.iceberg import plans
 from limnos.services.iceberg import scans
+from limnos.services.iceberg.policy_enforcement import rewriting_caller
 from limnos.services.iceberg.running_plans import RUNNING_PLANS
 from limnos.services.iceberg.scan_queue import SCAN_OFFLOADER, SCAN_QUEUE
 from tests.http.driver import DriverAnswer, DriverNode, grant
@@ -75,7 +76,7 @@ def test_client_disconnect_ends_the_plan(
 ) -> None:
     """If the client disconnects at any stage of a plan, the work ends and frees its slot in the queue."""
     monkeypatch.setattr(plans, "LOOK_S", 0.01)
-    offloader = Stuck(stage, caller=user)
+    offloader = Stuck(stage, caller=rewriting_caller(user) if stage == "restrict-file" else user)
     SCAN_OFFLOADER.put(table.node.built.services, offloader)
     body = {"filter": {"type": "eq", "term": "id", "value": 1}}
 

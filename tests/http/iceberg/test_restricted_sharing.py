@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from limnos.services.iceberg import restricted_reads
+from limnos.services.iceberg import policy_enforcement, restricted_reads
+from limnos.services.iceberg.continued_rewrites import CONTINUED_REWRITES
 from limnos.services.iceberg.scan_queue import SCAN_OFFLOADER
 from tests.http.driver import API, DriverAnswer, DriverNode, grant
 from tests.http.iceberg import wire
@@ -309,3 +310,48 @@ def test_rows_deleted_after_a_rewrite_are_not_returned(table: RestrictedTable) -
     assert len(table.rows(before)) == 20
     assert len(table.rows(after)) == 19
     assert len(files_of(after) & files_of(before)) == 3
+
+
+def test_unfinished_plan_continues_on_the_server(table: RestrictedTable) -> None:
+    """A plan whose files are not written within the wait is 503 with Retry-After. The server writes the rest, and the
+    repeated request gets all files without another rewrite.
+    """
+    steer(table.node, scan_wait_s=0.0)
+
+    async def ask() -> DriverAnswer:
+        answer = await table.node.answer("POST", f"{table.path}/plan", {}, user="bob")
+        continued = CONTINUED_REWRITES.of(table.node.built.services)
+        await asyncio.gather(*continued.tasks())
+        return answer
+
+    unfinished = table.node.runner.run(ask())
+    count = written(table)
+    steer(table.node, scan_wait_s=20.0)
+    complete = files_of(table.seen())
+
+    assert (unfinished.status, unfinished.headers["retry-after"]) == (503, "30"), unfinished.body
+    assert "still writing the files" in words(unfinished)
+    assert (count, written(table), len(complete)) == (4, 4, 4)
+
+
+def test_unfinished_plan_with_a_salt_ends_with_its_request(table: RestrictedTable) -> None:
+    """A plan with hashes of its own waits for its files as long as its request, since no other plan may use them."""
+    local_hashes(table)
+    steer(table.node, scan_wait_s=0.0)
+
+    assert len(files_of(table.seen())) == 4
+    assert len(CONTINUED_REWRITES.of(table.node.built.services)) == 0
+
+
+def test_existing_files_are_looked_up_at_once(table: RestrictedTable) -> None:
+    """A second plan of many files finds them with one call, and asks for no rewrite."""
+    first = files_of(table.seen())
+    offloader = SCAN_OFFLOADER.of(table.node.built.services)
+    assert isinstance(offloader, CountingOffloader)
+    asked = offloader.asked
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(policy_enforcement, "AT_ONCE", 1)
+        second = files_of(table.seen())
+
+    assert second == first
+    assert offloader.asked == asked

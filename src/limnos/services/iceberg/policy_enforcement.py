@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from secrets import token_hex
+from time import monotonic
 from typing import Final, NamedTuple
 
 import msgspec
@@ -26,7 +27,16 @@ from limnos.formats.restricting.spans import FileSpan, file_spans, span_count
 from limnos.formats.scans.manifest_batches import RESPONSE_BYTES_MAX, RESPONSE_TOO_LARGE
 from limnos.formats.scans.request import ScanRequest, ScanScope
 from limnos.model.entities import MetadataDocument
-from limnos.model.errors import BadRequest, InvalidTable, LimnosError, MissingFile, StorageFailed, UnsupportedOperation
+from limnos.model.errors import (
+    BadRequest,
+    InvalidTable,
+    LimnosError,
+    MissingFile,
+    ServiceUnavailable,
+    StorageFailed,
+    UnsupportedOperation,
+)
+from limnos.services.iceberg.continued_rewrites import CONTINUED_REWRITES
 from limnos.services.iceberg.restricted_reads import QuotaMeter, binding_location, directory_hold, directory_leave
 from limnos.services.iceberg.scan_queue import SCAN_OFFLOADER
 from limnos.services.iceberg.scans import ScanTarget, ScanTasks, TableScan, scan_of
@@ -42,6 +52,10 @@ from limnos.telemetry.logs import get_logger
 
 log = get_logger("limnos.restricting")
 AT_ONCE: Final = 4
+FOUND_AT_ONCE: Final = 256
+"""The number of spans whose files are looked up by one call of a worker process."""
+UNFINISHED_S: Final = 30
+"""The `Retry-After` of a plan whose files are not all written, in seconds."""
 _TASK_BYTES: Final = 200
 """The approximate minimum size of a task in a response, in bytes."""
 READS: Final = FileRights(reads=True, writes=False)
@@ -51,6 +65,13 @@ _WHAT_TO_DO: Final = (
     " manifests"
 )
 _STATISTICS: Final = ("value-counts", "null-value-counts", "nan-value-counts", "lower-bounds", "upper-bounds")
+
+
+class ReadyFiles(NamedTuple):
+    """The number and the total size in bytes of the rewritten files that a plan has so far."""
+
+    number: int
+    size: int
 
 
 class RestrictedPlan(NamedTuple):
@@ -101,13 +122,26 @@ async def scan_restricted(ctx: Context, scanned: ScanTarget, *, bound: BoundRest
         residual=residual,
         quota_meter=quota_meter,
     )
-    try:
-        rewrite = await _rewrite_plan(scanned, scan=scan, restricted_rewrite=restricted_rewrite)
-    except BaseException:
-        await asyncio.shield(_abandon_plan(ctx, scanned, bound=bound, plan=plan, quota_meter=quota_meter))
-        raise
-    await quota_meter.settle()
-    return RestrictedPlan(ScanTasks(b",".join(filter(None, rewrite)), b"", 0), directory.location, plan)
+
+    began_at = monotonic()
+
+    async def work() -> list[bytes]:
+        try:
+            tasks = await _rewrite_plan(scanned, scan=scan, restricted_rewrite=restricted_rewrite)
+        except BaseException:
+            await asyncio.shield(_abandon_plan(ctx, scanned, bound=bound, plan=plan, quota_meter=quota_meter))
+            raise
+        await quota_meter.settle()
+        if wait_s is not None and monotonic() - began_at > wait_s:  # the reader comes back for the files
+            await directory_hold(ctx, scanned, bound=bound, plan=plan)
+        return tasks
+
+    into, wait_s = directory.location, None if bound.is_local else ctx.services.defaults.scan_wait_s
+    rewrites = CONTINUED_REWRITES.of(ctx.services)
+    tasks = await rewrites.outcome(into, work(), caller=scanned.requester.name, wait_s=wait_s)
+    if tasks is None:
+        raise restricted_rewrite.unfinished()
+    return RestrictedPlan(ScanTasks(b",".join(filter(None, tasks)), b"", 0), into, plan)
 
 
 async def _rewrite_plan(scanned: ScanTarget, *, scan: TableScan, restricted_rewrite: _RestrictedRewrite) -> list[bytes]:
@@ -213,6 +247,15 @@ class _RestrictedRewrite:
         ids = field_ids_of(scanned.document.body)
         self._wanted = {ids[each] for each in scanned.request.stats_fields or () if each in ids}
         self._told_bytes = 0
+        self._ready = ReadyFiles(0, 0)
+
+    def unfinished(self) -> ServiceUnavailable:
+        """Return the error for a plan whose files are not all written yet, with the number of those that are."""
+        return ServiceUnavailable(
+            "The server is still writing the files of this table for your restrictions, and continues: repeat the"
+            f" request. {self._ready.number} files with {self._ready.size >> 20} MiB are ready",
+            retry_after_s=UNFINISHED_S,
+        )
 
     async def files(self, scan_tasks: ScanTasks) -> bytes:
         """Rewrite every file of a part of a plan, and return their tasks as JSON.
@@ -224,13 +267,41 @@ class _RestrictedRewrite:
         deletes: list[Json] = msgspec.json.decode(b"[" + scan_tasks.deletes + b"]")
         sizes = [int(str(as_object(each["data-file"], "data-file")["file-size-in-bytes"])) for each in tasks]
         self._add_response_size(sum(map(span_count, sizes)) * (len(bytes(self._residual)) + _TASK_BYTES))
-        parts = [(task, span) for task, size in zip(tasks, sizes, strict=True) for span in file_spans(size)]
+        spans = [(task, span) for task, size in zip(tasks, sizes, strict=True) for span in file_spans(size)]
+        results = await self._find([self._file_set(task, span, deletes=deletes) for task, span in spans])
 
-        async def show(part: tuple[Json, FileSpan]) -> list[Json]:
-            return await self._show(*part, deletes=deletes)
+        async def write(number: int) -> list[Json]:
+            files = await self._write(*spans[number], deletes=deletes)
+            self._add_ready(files)
+            return files
 
-        results = await map_concurrently(parts, show, at_once=AT_ONCE)
-        return b",".join([self._task(file) for files in results for file in files])
+        missing = [number for number, files in enumerate(results) if files is None]
+        written = await map_concurrently(missing, write, at_once=AT_ONCE)
+        results = [*results]
+        for number, files in zip(missing, written, strict=True):
+            results[number] = files
+        return b",".join([self._task(file) for files in results for file in files or ()])
+
+    async def _find(self, names: Sequence[str]) -> Sequence[list[Json] | None]:
+        """Return the files of earlier rewrites by the names of their spans; None for each span that is missing.
+
+        A few spans are not looked up: their rewrites look, too.
+        """
+        results: list[list[Json] | None] = []
+        for at in range(0, len(names), FOUND_AT_ONCE):
+            some = names[at : at + FOUND_AT_ONCE]
+            if len(names) <= AT_ONCE:
+                return [None] * len(names)
+            question = {"into": self._into, "names": some, "properties": self._scanned.place.catalog.properties}
+            (answer,) = await SCAN_OFFLOADER.of(self._ctx.services).do("restrict-find", msgspec.json.encode(question))
+            results += msgspec.json.decode(answer, type=list[list[Json] | None])
+        for files in results:
+            self._add_ready(files or ())
+        return results
+
+    def _add_ready(self, files: Sequence[Json]) -> None:
+        added = sum(int(str(each["file-size-in-bytes"])) for each in files)
+        self._ready = ReadyFiles(self._ready.number + len(files), self._ready.size + added)
 
     def _add_response_size(self, size: int) -> None:
         """Add `size` bytes to the size of the response. Raises UnsupportedOperation above the limit."""
@@ -238,17 +309,18 @@ class _RestrictedRewrite:
         if self._told_bytes > RESPONSE_BYTES_MAX:
             raise UnsupportedOperation(RESPONSE_TOO_LARGE)
 
-    async def _show(self, task: Json, span: FileSpan, *, deletes: list[Json]) -> list[Json]:
+    def _file_set(self, task: Json, span: FileSpan, *, deletes: list[Json]) -> str:
+        """Return the name of a span's restricted files: a digest of all that decides what they contain."""
+        parts = [self._specification, task["data-file"], _deletes_of(task, deletes), span]
+        return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:32]
+
+    async def _write(self, task: Json, span: FileSpan, *, deletes: list[Json]) -> list[Json]:
         """Return the restricted files of a span of a data file, and write them unless another plan has."""
-        numbers = task.get("delete-file-references", [])
-        own = [deletes[each] for each in numbers] if isinstance(numbers, list) else []
-        place = self._scanned.place
-        parts = [self._specification, task["data-file"], own, span]
-        name = hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:32]
+        place, name = self._scanned.place, self._file_set(task, span, deletes=deletes)
         question = {
             "shape": self._specification,
             "task": task,
-            "deletes": own,
+            "deletes": _deletes_of(task, deletes),
             "span": span,
             "roots": self._scan.roots,
             "into": self._into,
@@ -260,7 +332,7 @@ class _RestrictedRewrite:
 
         async def rewrite() -> bytes:
             answer, size = await SCAN_OFFLOADER.of(self._ctx.services).do(
-                "restrict-file", msgspec.json.encode(question), caller=self._scanned.requester.name
+                "restrict-file", msgspec.json.encode(question), caller=rewriting_caller(self._scanned.requester.name)
             )
             await self._spending.add(int(size))
             return answer
@@ -293,6 +365,17 @@ class _RestrictedRewrite:
                 keys, spelled = zip(*entries, strict=True)
                 file[name] = {"keys": keys, "values": spelled}
         return msgspec.json.encode({"data-file": file, "residual-filter": self._residual})
+
+
+def rewriting_caller(user: str) -> str:
+    """Return the name under which a user's rewrites wait for a process: the user's scans do not wait behind them."""
+    return f"{user} (restricted files)"
+
+
+def _deletes_of(task: Json, deletes: list[Json]) -> list[Json]:
+    """Return the delete files of a scan task."""
+    numbers = task.get("delete-file-references", [])
+    return [deletes[each] for each in numbers] if isinstance(numbers, list) else []
 
 
 def require_warehouse(scanned: ScanTarget) -> None:
