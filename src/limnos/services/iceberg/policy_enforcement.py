@@ -56,8 +56,8 @@ FOUND_AT_ONCE: Final = 256
 """The number of spans whose files are looked up by one call of a worker process."""
 UNFINISHED_S: Final = 30
 """The `Retry-After` of a plan whose files are not all written, in seconds."""
-_TASK_BYTES: Final = 200
-"""The approximate minimum size of a task in a response, in bytes."""
+_TASK_BYTES: Final = 500
+"""The approximate size of a task in a response, in bytes."""
 READS: Final = FileRights(reads=True, writes=False)
 _UNREADABLE: Final = "The server cannot read a restricted table's manifests"
 _WHAT_TO_DO: Final = (
@@ -248,6 +248,7 @@ class _RestrictedRewrite:
         self._wanted = {ids[each] for each in scanned.request.stats_fields or () if each in ids}
         self._told_bytes = 0
         self._ready = ReadyFiles(0, 0)
+        self._digest = hashlib.sha256(msgspec.json.encode(specification))
 
     def unfinished(self) -> ServiceUnavailable:
         """Return the error for a plan whose files are not all written yet, with the number of those that are."""
@@ -267,17 +268,21 @@ class _RestrictedRewrite:
         deletes: list[Json] = msgspec.json.decode(b"[" + scan_tasks.deletes + b"]")
         sizes = [int(str(as_object(each["data-file"], "data-file")["file-size-in-bytes"])) for each in tasks]
         self._add_response_size(sum(map(span_count, sizes)) * (len(bytes(self._residual)) + _TASK_BYTES))
-        spans = [(task, span) for task, size in zip(tasks, sizes, strict=True) for span in file_spans(size)]
-        results = await self._find([self._file_set(task, span, deletes=deletes) for task, span in spans])
+        spans: list[tuple[Json, FileSpan]] = []
+        names: list[str] = []
+        for task, size in zip(tasks, sizes, strict=True):
+            spans += [(task, span) for span in file_spans(size)]
+            names += self._names(task, deletes=deletes, size=size)
+            await asyncio.sleep(0)  # a plan of many files must not hold up other requests
+        results = [*await self._find(names)]
 
         async def write(number: int) -> list[Json]:
-            files = await self._write(*spans[number], deletes=deletes)
+            files = await self._write(*spans[number], deletes=deletes, name=names[number])
             self._add_ready(files)
             return files
 
         missing = [number for number, files in enumerate(results) if files is None]
         written = await map_concurrently(missing, write, at_once=AT_ONCE)
-        results = [*results]
         for number, files in zip(missing, written, strict=True):
             results[number] = files
         return b",".join([self._task(file) for files in results for file in files or ()])
@@ -309,14 +314,22 @@ class _RestrictedRewrite:
         if self._told_bytes > RESPONSE_BYTES_MAX:
             raise UnsupportedOperation(RESPONSE_TOO_LARGE)
 
-    def _file_set(self, task: Json, span: FileSpan, *, deletes: list[Json]) -> str:
-        """Return the name of a span's restricted files: a digest of all that decides what they contain."""
-        parts = [self._specification, task["data-file"], _deletes_of(task, deletes), span]
-        return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:32]
+    def _names(self, task: Json, *, deletes: list[Json], size: int) -> list[str]:
+        """Return the names of the restricted files of each span of a data file: digests of all that decides what they
+        contain.
+        """
+        file = self._digest.copy()
+        file.update(msgspec.json.encode([task["data-file"], _deletes_of(task, deletes)]))
+        names = []
+        for span in file_spans(size):
+            part = file.copy()
+            part.update(msgspec.json.encode(span))
+            names.append(part.hexdigest()[:32])
+        return names
 
-    async def _write(self, task: Json, span: FileSpan, *, deletes: list[Json]) -> list[Json]:
+    async def _write(self, task: Json, span: FileSpan, *, deletes: list[Json], name: str) -> list[Json]:
         """Return the restricted files of a span of a data file, and write them unless another plan has."""
-        place, name = self._scanned.place, self._file_set(task, span, deletes=deletes)
+        place = self._scanned.place
         question = {
             "shape": self._specification,
             "task": task,
