@@ -348,10 +348,10 @@ def test_existing_files_are_looked_up_at_once(table: RestrictedTable) -> None:
     first = files_of(table.seen())
     offloader = SCAN_OFFLOADER.of(table.node.built.services)
     assert isinstance(offloader, CountingOffloader)
-    asked = offloader.asked
+    count = offloader.asked
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(policy_enforcement, "AT_ONCE", 1)
         second = files_of(table.seen())
 
     assert second == first
-    assert offloader.asked == asked
+    assert offloader.asked == count
