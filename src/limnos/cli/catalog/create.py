@@ -182,7 +182,7 @@ def _flag_type(field: msgspec.structs.FieldInfo) -> object:
     return Annotated[field.type, Parameter(help=help_text, negative="" if field.default == () else None)]
 
 
-def _sibling_names(client: Client, path: str, typed: object) -> tuple[str, ...]:
+def _sibling_names(client: Client, path: str, *, typed: object) -> tuple[str, ...]:
     """Return names of objects in the namespace of `path`, from names or whole paths, and note those that do not exist.
     Raises UsageError for the path of an object elsewhere.
     """
@@ -219,7 +219,9 @@ def _create_command(declared: DeclaredKind) -> Callable[..., None]:
         **fields: object,
     ) -> None:
         with common.client() as client:
-            siblings = {name: _sibling_names(client, path, fields[name]) for name in with_siblings if name in fields}
+            siblings = {
+                name: _sibling_names(client, path, typed=fields[name]) for name in with_siblings if name in fields
+            }
             created = client.declared(declared).create(
                 path, declared.fields(**{**fields, **siblings}), comment=comment, properties=properties_of(property)
             )

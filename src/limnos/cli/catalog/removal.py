@@ -157,7 +157,7 @@ class _DropFlags(NamedTuple):
     system: _System
 
 
-def _drop_table(client: Client, path: str, flags: _DropFlags) -> None:
+def _drop_table(client: Client, path: str, *, flags: _DropFlags) -> None:
     """Drop an Iceberg or Lance table, or one of an external system. With `purge` it must not be a Lance table: raises
     UsageError or NotFoundError.
     """
@@ -182,7 +182,7 @@ def _drop_table(client: Client, path: str, flags: _DropFlags) -> None:
     client.lance.drop(path)
 
 
-def _drop_namespace(client: Client, path: str, flags: _DropFlags) -> None:
+def _drop_namespace(client: Client, path: str, *, flags: _DropFlags) -> None:
     """Drop an empty namespace, or an empty schema of an external system."""
     if flags.system == "other":
         require(client.schemas.drop(path), "namespace", path)
@@ -261,8 +261,8 @@ def _drop_declared(declared: DeclaredKind) -> Callable[[Client, str, _DropFlags]
 _DROPPED: Final[dict[str, Callable[[Client, str, _DropFlags], None]]] = {
     "metalake": lambda client, path, flags: _drop_container(client, path, kind="metalake", flags=flags),
     "catalog": lambda client, path, flags: _drop_container(client, path, kind="catalog", flags=flags),
-    "namespace": _drop_namespace,
-    "table": _drop_table,
+    "namespace": lambda client, path, flags: _drop_namespace(client, path, flags=flags),
+    "table": lambda client, path, flags: _drop_table(client, path, flags=flags),
     "view": lambda client, path, _: client.views.drop(path),
     "fileset": lambda client, path, _: require(client.filesets.delete(path), "fileset", path),
     "model": lambda client, path, _: require(client.models.delete(path), "model", path),
