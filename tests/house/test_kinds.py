@@ -19,6 +19,7 @@ from limnos.client.catalog.objects import Objects
 from limnos.client.flow import ClientScope
 from limnos.client.paths import TYPES
 from limnos.http.admin.catalog import transactions
+from limnos.model.declared_kinds import DECLARED, DeclaredKind
 from limnos.model.kind_table import (
     ANY_CATALOG,
     CLI_PARTS,
@@ -55,6 +56,7 @@ from limnos.services.lookup.securables import parse_kind
 from limnos.services.upkeep import trash
 from limnos.store.objects import attachments as stored_attachments
 from limnos.view.facts import TOUCHED
+from tests.house.declared_words import word_problems
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -397,3 +399,33 @@ def test_wrong_row_is_reported(kind: Kind, aspect: str, value: object, message: 
     row = KindRow(**{**KIND_TABLE[kind]._asdict(), aspect: value})
 
     assert any(each.startswith(message) for each in problems(kind, row, aspect)), problems(kind, row, aspect)
+
+
+@pytest.mark.parametrize("declared", DECLARED, ids=lambda declared: declared.kind.word)
+def test_words_of_a_declared_kind_belong_to_nothing_else(declared: DeclaredKind) -> None:
+    """No command, route, operation or resource of the client has the word or the plural of a declared kind."""
+    assert word_problems(declared) == []
+
+
+@pytest.mark.parametrize(
+    "kind,plural,problem",
+    [
+        (Kind.DASHBOARD, "reports", "'reports' is the command 'limnos reports'"),
+        (Kind.DASHBOARD, "reports", "'limnos list report' is the command 'reports'"),
+        (Kind.DASHBOARD, "reports", "the resource 'reports' of client/session.py is that of something else"),
+        (Kind.DASHBOARD, "notebooks", "client/session.py has 0 resources 'notebooks', and not one"),
+        (Kind.DASHBOARD, "trash", "'trash' is in the route GET /api/limnos/v1/metalakes/{m}/catalogs/{c}/trash"),
+        (Kind.DASHBOARD, "schemas", "'schemas' is another word for a namespace on the command line"),
+        (Kind.DASHBOARD, "close", "'close' is an attribute of every client"),
+        (Kind.TABLE, "tables", "'table' is the command 'limnos table'"),
+        (Kind.TAG, "tags", "'limnos list tag' is the command 'tag list'"),
+        (Kind.TABLE, "dashboards", "'load-table' is the operation of GET"),
+    ],
+)
+def test_used_word_of_a_declared_kind_is_reported(kind: Kind, plural: str, problem: str) -> None:
+    """A word that something else has is reported with what has it."""
+    declared = DECLARED[0]._replace(kind=kind, plural=plural)
+
+    problems = word_problems(declared)
+
+    assert any(each.startswith(f"kind {kind.word}: {problem}") for each in problems), problems

@@ -4,15 +4,18 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import re
 from pathlib import Path
-from typing import get_args
+from typing import Annotated, Literal, get_args
 
 import msgspec
+import pytest
 
 import limnos
 from limnos.cli.common import CommonFlags
-from limnos.model.declared_kinds import DECLARED, DECLARED_KINDS
+from limnos.model import kinds
+from limnos.model.declared_kinds import DECLARED, DECLARED_KINDS, ObjectFields, WebAddress
 from limnos.model.kinds import (
     CONTAINERS,
     KINDS,
@@ -23,6 +26,7 @@ from limnos.model.kinds import (
     KindGroup,
     ZoneKind,
 )
+from tests.house.declared_words import type_problem
 
 STORED = {
     "METALAKE": 1,
@@ -84,10 +88,51 @@ def test_own_fields_have_defaults_and_types_of_flags() -> None:
     for declared in DECLARED:
         for field in msgspec.structs.fields(declared.fields):
             assert not field.required, f"{declared.plural}: {field.name} has no default"
-            assert isinstance(field.default, str | bool | int | float | tuple), f"{declared.plural}: {field.name}"
+            assert type_problem(field) is None, f"{declared.plural}: {type_problem(field)}"
             notes = [each.description for each in get_args(field.type) if isinstance(each, msgspec.Meta)]
             assert any(notes), f"{declared.plural}: {field.name} has no description"
             assert field.name not in common, f"{declared.plural}: {field.name} is a field of every kind"
+
+
+class OddFields(ObjectFields, frozen=True, kw_only=True):
+    """Fields of which a flag cannot have the type, or whose default does not fit."""
+
+    content: bytes = b""
+    numbers: tuple[int, ...] = ()
+    optional: str | None = None
+    choice: Literal[1, 2] = 1
+    cells: Annotated[int, msgspec.Meta(ge=0, description="Cells.")] = -1
+
+
+class PlainFields(ObjectFields, frozen=True, kw_only=True):
+    """A field of each type that a flag has."""
+
+    text: str = ""
+    address: Annotated[WebAddress, msgspec.Meta(description="URL.")] = ""
+    count: Annotated[int, msgspec.Meta(ge=0)] = 0
+    ratio: float = 0.5
+    live: bool = False
+    engine: Literal["python", "sql"] = "python"
+    tables: tuple[str, ...] = ()
+
+
+def test_field_without_flag_type_is_reported() -> None:
+    """Fields of other types than those of flags, and defaults of another type than the field's, are reported by
+    name.
+    """
+    problems = [type_problem(field) for field in msgspec.structs.fields(OddFields)]
+
+    assert [(problem or "").partition(":")[0] for problem in problems] == list(OddFields.__struct_fields__)
+    assert [type_problem(field) for field in msgspec.structs.fields(PlainFields)] == [None] * 7
+
+
+def test_used_number_of_a_kind_is_refused() -> None:
+    """A second kind with a number would be another name of the first: it is refused when the module is loaded."""
+    source = inspect.getsource(kinds)
+    second = source.replace("    USER = 20,", "    NOTEBOOK = 18, ZoneKind.CATALOG, KindGroup.LEAF\n    USER = 20,")
+
+    with pytest.raises(ValueError, match="NOTEBOOK -> DASHBOARD"):
+        exec(compile(second, "kinds.py", "exec"), {"__name__": "kinds"})
 
 
 def test_groups_follow_from_the_table() -> None:

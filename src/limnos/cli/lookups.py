@@ -49,6 +49,8 @@ used_server: ContextVar[UsedServer | None] = ContextVar("used_server", default=N
 _INSTALLS_EXTRA: Final = re.compile(r"pip install '\w+\[")
 """How a server names the command that installs an extra."""
 _NAMED_MAX: Final = 3
+_DROPPED_MAX: Final = 100
+"""The number of dropped objects below a path among which the one at the path is looked for."""
 _CATALOGS_MAX: Final = 20
 """The number of catalogs in which a path without its catalog is looked for."""
 _ASKED_FOR: Final = frozenset({kind.word for kind in PRESET_KINDS} - {"metalake"})
@@ -235,6 +237,22 @@ def objects_named(name: str) -> tuple[NamedObject, ...]:
         return ()
     named = [NamedObject(each.kind, tuple(each.path)) for each in hits if len(each.path) > 1 and each.path[-1] == name]
     return tuple(dict.fromkeys(named))[:_NAMED_MAX]
+
+
+def dropped_kind(path: Sequence[str]) -> str | None:
+    """Return the kind of the newest dropped object at a path that the caller may restore; None if the server does not
+    say.
+    """
+    from limnos.client import ArgumentError, ClientError
+
+    if (opener := reopen.get()) is None or len(path) < 2:
+        return None
+    try:
+        with opener() as client:
+            items = client.trash.list(path, limit=_DROPPED_MAX)
+    except (ClientError, ArgumentError, InvalidName):
+        return None
+    return next((each.kind for each in items if tuple(each.path) == tuple(path)), None)
 
 
 def metalake_names() -> tuple[str, ...]:

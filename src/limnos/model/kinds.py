@@ -8,7 +8,7 @@ kind is in its row of `kind_table`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import Enum, IntEnum
+from enum import Enum, IntEnum, unique
 from typing import Final, Self
 
 
@@ -35,6 +35,7 @@ class KindGroup(Enum):
     CREDENTIAL = "credential"
 
 
+@unique
 class Kind(IntEnum):
     """The kind of a node or of another securable object: its stored code, type of zone and group, and whether its
     objects are rows of the table `node`.

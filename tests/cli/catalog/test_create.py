@@ -3,9 +3,14 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import msgspec
 import pytest
 
-from limnos.model.declared_kinds import DECLARED, DeclaredKind
+from limnos.cli.catalog.create import _create_command
+from limnos.cli.failures import UsageError
+from limnos.model.declared_kinds import DECLARED, DeclaredKind, ObjectFields
 from tests.cli.conftest import Run
 from tests.cli.test_commands import PAGE
 from tests.client.fake import FakeServer
@@ -40,6 +45,34 @@ def test_create_sends_the_own_fields_of_its_flags(fake: FakeServer, limnos: Run,
     assert {"name": "x", "comment": "c", **declared.example}.items() <= call.body.items()
     assert isinstance(done.result, dict)
     assert set(declared.example) <= set(done.result)
+
+
+class NumberFields(ObjectFields, frozen=True):
+    """Own fields with bounds."""
+
+    cells: Annotated[int, msgspec.Meta(ge=0, le=1_000, description="The number of cells.")] = 0
+    fill_ratio: Annotated[float, msgspec.Meta(gt=0, lt=1, description="The filled part.")] = 0.5
+
+
+@pytest.mark.parametrize(
+    "cells,fill_ratio,message",
+    [
+        (-1, 0.5, "--cells takes a whole number of at least 0, not -1"),
+        (1_001, 0.5, "--cells takes a whole number of at most 1000, not 1001"),
+        (1, 0.0, "--fill-ratio takes a number above 0, not 0.0"),
+        (1, 1.0, "--fill-ratio takes a number below 1, not 1.0"),
+    ],
+)
+def test_number_out_of_bounds_is_refused_before_a_request(cells: int, fill_ratio: float, message: str) -> None:
+    """A number that the type of an own field excludes is refused by the name of its flag, and nothing is sent."""
+    declared = DECLARED[0]._replace(fields=NumberFields)
+    command = _create_command(declared)
+
+    with pytest.raises(UsageError) as refusal:
+        command("main.raw.x", cells=cells, fill_ratio=fill_ratio)
+
+    assert str(refusal.value) == message
+    assert refusal.value.hint == f"'limnos create {declared.kind.word} --help' explains its arguments"
 
 
 @pytest.mark.parametrize("declared", DECLARED, ids=IDS)
@@ -135,3 +168,30 @@ def test_describe_of_a_table_has_its_dashboards(fake: FakeServer, limnos: Run) -
 
     assert isinstance(described, dict)
     assert described["dashboards"] == {"delays": "https://charts.example.com/delays"}
+
+
+@pytest.mark.parametrize("declared", DECLARED, ids=IDS)
+@pytest.mark.parametrize("line", ["delete KIND main.raw.x --yes", "show KIND main.raw.x"])
+def test_answer_about_deleted_object_names_the_command_that_restores_it(
+    fake: FakeServer, limnos: Run, declared: DeclaredKind, line: str
+) -> None:
+    """If the object of a path was deleted, `delete` and `show` say where it was looked for, and how it comes back."""
+    missing = {"error": {"code": "not-found", "message": f"{declared.kind.word.capitalize()} does not exist: raw.x"}}
+    trash_item = {
+        "id": 7,
+        "kind": declared.kind.word,
+        "path": ["main", "raw", "x"],
+        "dropped_by": "ana",
+        "dropped_at": "2026-11-30T09:00:00Z",
+        "expires_at": "2026-12-07T09:00:00Z",
+    }
+    fake.on("GET", f"{_url(declared)}/x", missing, status=404)
+    fake.on("DELETE", f"{_url(declared)}/x", missing, status=404)
+    fake.on("GET", "/api/limnos/v1/metalakes/lake/catalogs/main/trash?below=raw.x", {"trash": [trash_item]})
+
+    done = limnos(*line.replace("KIND", declared.kind.word).split())
+
+    assert done.code == 3
+    assert done.error["message"] == f"{declared.kind.word.capitalize()} does not exist: raw.x in catalog main"
+    assert str(done.error["hint"]).startswith("'limnos undrop main.raw.x")
+    assert str(done.error["hint"]).endswith(f"restores the {declared.kind.word} that was deleted there")

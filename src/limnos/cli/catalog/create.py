@@ -7,11 +7,12 @@ Engines create tables: Spark, PyIceberg, Trino.
 from __future__ import annotations
 
 import difflib
+import operator
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from inspect import Parameter as Argument
 from inspect import Signature
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import TYPE_CHECKING, Annotated, Final, get_args
 
 import msgspec
 from cyclopts import App, Parameter
@@ -182,6 +183,33 @@ def _flag_type(field: msgspec.structs.FieldInfo) -> object:
     return Annotated[field.type, Parameter(help=help_text, negative="" if field.default == () else None)]
 
 
+_BOUNDS: Final[Mapping[str, tuple[Callable[[float, float], bool], str]]] = {
+    "ge": (operator.ge, "of at least"),
+    "gt": (operator.gt, "above"),
+    "le": (operator.le, "of at most"),
+    "lt": (operator.lt, "below"),
+}
+"""The constraints of numbers in a field's type: whether a value satisfies one, and its words."""
+
+
+def _check_bounds(declared: DeclaredKind, values: Mapping[str, object]) -> None:
+    """Raise UsageError for a number that an own field cannot have."""
+    for field in msgspec.structs.fields(declared.fields):
+        value = values.get(field.name)
+        notes = [each for each in get_args(field.type) if isinstance(each, msgspec.Meta)]
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            continue
+        for name, (is_satisfied, words) in _BOUNDS.items():
+            bounds = [bound for note in notes if (bound := getattr(note, name)) is not None]
+            if any(not is_satisfied(value, bound) for bound in bounds):
+                number = "a whole number" if isinstance(value, int) else "a number"
+                word = declared.kind.word
+                raise UsageError(
+                    f"--{field.name.replace('_', '-')} takes {number} {words} {bounds[0]}, not {value}",
+                    hint=f"'limnos create {word} --help' explains its arguments",
+                )
+
+
 def _sibling_names(client: Client, path: str, *, typed: object) -> tuple[str, ...]:
     """Return names of objects in the namespace of `path`, from names or whole paths, and note those that do not exist.
     Raises UsageError for the path of an object elsewhere.
@@ -218,6 +246,7 @@ def _create_command(declared: DeclaredKind) -> Callable[..., None]:
         common: CommonFlags = DEFAULTS,
         **fields: object,
     ) -> None:
+        _check_bounds(declared, fields)
         with common.client() as client:
             siblings = {
                 name: _sibling_names(client, path, typed=fields[name]) for name in with_siblings if name in fields

@@ -104,7 +104,7 @@ def _read_below(client: Client, path: str, *, kind: str, common: CommonFlags) ->
 
 
 def _preview(path: str, kind: str, *, below: Walk, is_recursive: bool) -> str:
-    """Return what a recursive deletion takes: numbers by kind, and the first names; or that it has to be one."""
+    """Return the preview of a recursive deletion: numbers by kind, and the first names; or that it has to be one."""
     counts = Counter(each.kind for each in below.objects)
     numbers = ", ".join(f"{count} {word}{'s' if count > 1 else ''}" for word, count in sorted(counts.items()))
     more = "" if below.is_complete else " at least"

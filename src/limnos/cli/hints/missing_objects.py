@@ -9,7 +9,7 @@ import shlex
 
 from limnos.cli.hints.arguments import hint_for_name_alone
 from limnos.cli.hints.typed_command import PATHS, TypedCommand, path_parts
-from limnos.cli.lookups import close_path, exists, known_path, objects_named
+from limnos.cli.lookups import close_path, dropped_kind, exists, known_path, objects_named
 from limnos.cli.operations import KIND_WORDS, plural
 from limnos.cli.output import flag_values
 from limnos.cli.signatures import signature_of
@@ -24,6 +24,8 @@ _NAMED = re.compile(
 """The beginning of messages that name a missing or invalid object."""
 _NO_CATALOG = re.compile(r"Catalog (\S+) does not exist in metalake (\S+)$")
 """The message about a path whose first part is no catalog."""
+_NO_OBJECT = re.compile(r"[\w ]+ does not exist: |there is no namespace, table or view ")
+"""The beginning of messages about a path without an object."""
 _KINDS_OF_CATALOGS = frozenset({"model", "fileset"})
 """Kinds of objects that have catalogs of their own, of the type with the same word."""
 _FORMER_PARENT = re.compile(r" lay in .+\(id (\d+)\)")
@@ -246,7 +248,13 @@ def exchanged_arguments(typed: TypedCommand) -> str | None:
 
 
 def _trash_hint(error: ClientError, typed: TypedCommand) -> str | None:
-    """Return the hint for a failed command on the trash: to restore the parent first, or to list the trash."""
+    """Return the hint for a failed command on the trash: to restore the parent first, or to list the trash; for a
+    missing object that is in the trash, the command that restores it. None for others.
+    """
+    if typed.words[0] in {"delete", "show"} and _NO_OBJECT.match(error.message):
+        dropped = dropped_kind(typed.path)
+        restores = typed.command("undrop", display.render(typed.path))
+        return None if dropped is None else f"'{restores}' restores the {dropped} that was deleted there"
     catalog = typed.path[:1] or (path_parts(typed.words[2])[:1] if typed.words[:2] == ("trash", "delete") else ())
     if not catalog or typed.words[0] not in {"trash", "undrop"}:
         return None

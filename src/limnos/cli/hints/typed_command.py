@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from limnos.cli.flags import takes_value
+from limnos.cli.operations import DECLARED
 from limnos.cli.output import flag_values
 from limnos.cli.signatures import signature_of
 from limnos.names import display
@@ -17,8 +18,11 @@ from limnos.names.errors import InvalidName
 
 _CONNECTION = ("--uri", "--metalake", "--user", "--as", "--token-file", "--profile")
 """Flags of server and credential, which a hint repeats. A token on the command line is not repeated."""
-_LEVELS = re.compile(r"(?:Namespace|Table|View) (?:does not exist|already exists): .+$")
-"""Messages of Iceberg REST that name the namespace levels but not the catalog."""
+_LEVELS = re.compile(
+    rf"(?:{'|'.join(('Namespace', 'Table', 'View', *(word.capitalize() for word in DECLARED)))})"
+    r" (?:does not exist|already exists): .+$"
+)
+"""Messages of Iceberg REST, and about objects of declared kinds, that name the namespace levels but not the catalog."""
 PATHS: Final = frozenset({"PATH", "SOURCE"})
 """The names of arguments that are paths, in the signatures of commands."""
 _TAKING = frozenset({"delete", "remove", "rename", "revoke", "disable"})
