@@ -3,8 +3,8 @@
 
 Serves on a thread of this process, over its own SQLite file, and sends each request over a socket. Every thread is
 traced. A call is an entry into a function of `limnos`; a generator or a coroutine counts again when it continues. `up`
-counts calls from a layer to one above it. It prints and judges nothing. Figures are counts, so a busy machine does not
-change them.
+counts calls from a layer to one above it, `changes` calls in another package than the call before. It prints and
+judges nothing. Figures are counts, so a busy machine does not change them.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import base64
+import itertools
 import json
 import logging
 import socket
@@ -101,10 +102,13 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """The calls of one request by function (file and qualified name), and the number of calls up."""
+    """The calls of one request by function (file and qualified name), the number of calls up, and how often a call is
+    in another package than the one before it.
+    """
 
     calls: Counter[tuple[str, str]]
     up: int
+    changes: int
 
     @property
     def count(self) -> int:
@@ -142,7 +146,9 @@ class Tracer:
         """Stop to count. Returns the trace."""
         self._is_on = False
         calls = Counter((file, name) for file, name, _ in self._entered)
-        return Trace(calls, sum(_is_up(caller, file) for file, _, caller in self._entered))
+        packages = [_layer(file[len(ROOT) :]) for file, _, _ in self._entered]
+        changes = sum(before != after for before, after in itertools.pairwise(packages))
+        return Trace(calls, sum(_is_up(caller, file) for file, _, caller in self._entered), changes)
 
     def _see(self, frame: FrameType, event: str, _: object) -> None:
         if event != "call" or not self._is_on:
@@ -418,11 +424,19 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="limnos-bench-", ignore_cleanup_errors=True) as folder:
         try:
             for way, trace in trace_all(Path(folder), chosen=options.ways, rounds=options.rounds):
-                print(f"{way.key}: {way.title}: {trace.count} calls, {trace.files} files, {trace.up} up")
+                print(
+                    f"{way.key}: {way.title}: {trace.count} calls, {trace.files} files, {trace.changes} changes, {trace.up} up"
+                )
                 for (file, name), count in trace.calls.most_common(options.top):
                     print(f"{count:8}  {name}  {file.removeprefix(ROOT)}")
                 named = {f"{file.removeprefix(ROOT)}:{name}": count for (file, name), count in trace.calls.items()}
-                counts[way.key] = {"calls": trace.count, "files": trace.files, "up": trace.up, "functions": named}
+                counts[way.key] = {
+                    "calls": trace.count,
+                    "files": trace.files,
+                    "changes": trace.changes,
+                    "up": trace.up,
+                    "functions": named,
+                }
         except LoadError as error:
             print(f"failed: {error}", file=sys.stderr)
             return 1

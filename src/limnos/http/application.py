@@ -268,7 +268,7 @@ class Application:
         )
         request.target, request.decided = target.key, [] if self.services.audit.is_on else None
         current_request.set(request)
-        if not isinstance(body, bytes):
+        if method not in BODILESS and not isinstance(body, bytes):
             request.body_share = BodyShare(self.bodies, partial(self.turns.caller_of, request))
         return request
 
@@ -378,7 +378,7 @@ class Application:
     def continued(
         self, work: Coroutine[Any, Any, Answer], waits_for: object, *, method: str, raw: bytes
     ) -> tuple[Awaitable[Answer], float | None]:
-        """Return what is left of a response that was begun at once, and the timeout of its route in seconds or None."""
+        """Return the rest of a response that was begun at once, and the timeout of its route in seconds or None."""
         target = self._target_of(method, raw)
         return self.turns.continued(work, waits_for, target=target), target.seconds
 
