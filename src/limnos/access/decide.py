@@ -41,7 +41,9 @@ def decide(
     proof = rule.evaluate(case)
     if proof is not None:
         return _decision(case, action, proof, revision, allowed=True)
-    return _decision(case, action, _missing_factors(rule, case) + _held_factors(rule, case), revision, allowed=False)
+    return _decision(
+        case, action, _missing_factors(rule, case) + _satisfied_factors(rule, case), revision, allowed=False
+    )
 
 
 def is_allowed(subject: Subject, action: Action, *, chain: SecurableChain, owner_of: OwnerOf) -> bool:
@@ -114,7 +116,7 @@ def _missing_factors(rule: Rule, case: DecisionCase) -> tuple[DecisionFactor, ..
     )
 
 
-def _held_factors(rule: Rule, case: DecisionCase) -> tuple[DecisionFactor, ...]:
+def _satisfied_factors(rule: Rule, case: DecisionCase) -> tuple[DecisionFactor, ...]:
     """Return the privileges and ownerships of the rule that the subject has, as factors."""
     leaves = [
         leaf for leaf in rule.leaves(case.target_kind) if isinstance(leaf, PrivilegeRule | OwnerRule | OwnerAboveRule)

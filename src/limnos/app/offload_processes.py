@@ -71,7 +71,7 @@ class OffloadProcesses:
         finally:
             self._waiting -= 1
             self._bytes -= size
-        return self._taken(name, answer)
+        return self._decode_answer(name, answer)
 
     async def _ask(self, parts: list[bytes]) -> list[bytes]:
         """Send a function call to a process and return the result. An idle process that has died is replaced without an
@@ -112,7 +112,7 @@ class OffloadProcesses:
         self._rest(worker)
         return answer
 
-    def _taken(self, name: str, answer: list[bytes]) -> list[bytes]:
+    def _decode_answer(self, name: str, answer: list[bytes]) -> list[bytes]:
         outcome, *parts = answer
         DONE[name, outcome.decode()] += 1
         if outcome == b"done":

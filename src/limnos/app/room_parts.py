@@ -24,7 +24,7 @@ from limnos.services.request.task_context import FileCleanup
 
 
 class LoopStart(NamedTuple):
-    """What a background loop of a room gets: the services and the settings of the node.
+    """The arguments of a room's background loop: the services and the settings of the node.
 
     `bound` returns the socket on which processes that the room starts reach this server. A call may open one, so only
     rooms that start processes call it.
@@ -42,7 +42,7 @@ MakeProtocol = Callable[[Settings, RoomSet], Protocol]
 
 
 def room_notes(settings: Settings) -> list[str]:
-    """Return what the rooms that are on lack, a sentence each."""
+    """Return the missing requirements of the rooms that are on, a sentence each."""
     return [
         note
         for room in rooms_of(settings).on
@@ -123,7 +123,7 @@ def register_parts(rooms: Iterable[Manifest], services: NodeServices, *, setting
 
 
 def cleanups_of(rooms: Iterable[Manifest]) -> tuple[FileCleanup, ...]:
-    """Return what rooms delete in each round of the janitor."""
+    """Return the functions of rooms that delete files in each round of the janitor."""
     return tuple(cast("FileCleanup", load(reference)) for room in rooms for reference in room.cleanups)
 
 

@@ -48,7 +48,7 @@ async def run_patiently(store: Store, step: Callable[[], Awaitable[None]]) -> No
     """
     until = time.monotonic() + START_S
     is_logged = False
-    with _patience(store):
+    with _wait_longer(store):
         while True:
             try:
                 return await step()
@@ -61,7 +61,7 @@ async def run_patiently(store: Store, step: Callable[[], Awaitable[None]]) -> No
                 await asyncio.sleep(PAUSE_S)
 
 
-def _patience(store: Store) -> AbstractContextManager[None]:
+def _wait_longer(store: Store) -> AbstractContextManager[None]:
     """Return the context in which the store waits longer; an SQLite file has no connections that could be silent."""
     if store.inline:
         return nullcontext()

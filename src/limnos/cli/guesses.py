@@ -361,7 +361,7 @@ def without_sql(tokens: Sequence[str]) -> list[str] | None:
 
 
 def own_words(words: Sequence[str]) -> list[str] | None:
-    """Return what was typed for another program in our words: without the program's name, `list-users` as two words,
+    """Return a command of another program in our words: without the program's name, `list-users` as two words,
     kinds of other catalogs as ours. None if nothing of that was typed.
     """
     first, *rest = words[0].lower(), *words[1:]

@@ -184,7 +184,7 @@ def _known_value(flag: str, text: str) -> str | None:
 
 
 def fitting_flag(flag: str, flags: frozenset[str]) -> str | None:
-    """Return what to type for a flag at a command with these flags: itself, ours for it, or None if it has none.
+    """Return the replacement for a flag at a command with these flags: itself, ours for it, or None if it has none.
 
     `{}` in the text stands for the value.
     """

@@ -105,10 +105,10 @@ class AllowedStorage(NamedTuple):
                 " choose another",
                 location=location,
             )
-        normal = normalise(location)
+        normal_location = normalise(location)
         raise OutsideRoots(
             f"Location {location} is not below a root that this server allows: choose another, or ask the server's"
-            f" operator to start it with --allow-root {normal} (setting storage.allowed_roots)",
+            f" operator to start it with --allow-root {normal_location} (setting storage.allowed_roots)",
             location=location,
         )
 

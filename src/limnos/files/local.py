@@ -30,7 +30,7 @@ _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _OPEN: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # a named pipe must not block the reader forever
 _PATH_ONLY: Final = os.O_PATH | os.O_CLOEXEC if hasattr(os, "O_PATH") else None
 _DELETED: Final = " (deleted)"
-"""What Linux appends to the path of a deleted file."""
+"""The text that Linux appends to the path of a deleted file."""
 _READ_SIZE: Final = 1 << 20
 _NO_LINKS: Final = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
 _PATHS_MAX: Final = 8192

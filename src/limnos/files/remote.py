@@ -174,7 +174,7 @@ class RemoteFiles:
         return _entry_of("", info).size if info["type"] == "file" else None
 
     def version(self, location: str) -> tuple[str, ...] | None:
-        """Return what the store says of a file's version: entity tag, time and size; None for a missing file.
+        """Return the version of a file in the store: entity tag, time and size; None for a missing file.
 
         Raises StorageFailed, ServiceUnavailable.
         """

@@ -20,7 +20,7 @@ _FILE: Final = Path(limnos.__file__).with_name("build.json")
 
 
 class BuildInfo(msgspec.Struct, frozen=True):
-    """What `scripts/release.py` says of a build: the commit, and its time as ISO 8601."""
+    """The commit of a build, and its time as ISO 8601, as `scripts/release.py` writes them."""
 
     commit: str = UNKNOWN
     built_at: str = UNKNOWN

@@ -64,7 +64,7 @@ class RequestTurns:
     def continued(
         self, work: Coroutine[Any, Any, Answer], waits_for: object, *, target: RouteTarget
     ) -> Awaitable[Answer]:
-        """Return what is left of the current request's work, which was begun at once and waits for `waits_for`.
+        """Return the rest of the current request's work, which was begun at once and waits for `waits_for`.
 
         If its handler was begun, it takes turns from here.
         """

@@ -150,7 +150,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
         if disabled is not None:
             return disabled_text(self.user, disabled.object_name)
         verdict = "is authorized" if self.allowed else "is not authorized"
-        detail = self._held(self.factors) if self.allowed else self._lacking()
+        detail = self._holdings_text(self.factors) if self.allowed else self._lacking()
         sentence = f"User '{self.user}' {verdict} to perform operation '{self.action}' on metadata '{self.target}'"
         return f"{sentence}: {detail}" if detail else sentence
 
@@ -162,10 +162,10 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
             clauses[-1] += f", because it leaves {' and '.join(restrictions)}"
         else:
             clauses += [f"{each} ({CLOSED_TO})" for each in restrictions]
-        current = self._held(tuple(f for f in self.factors if f.kind not in ("missing", "deny", "restricted")))
+        current = self._holdings_text(tuple(f for f in self.factors if f.kind not in ("missing", "deny", "restricted")))
         return " and ".join(clauses) + (f", {current}" if current and clauses else current)
 
-    def _held(self, factors: tuple[DecisionFactor, ...]) -> str:
+    def _holdings_text(self, factors: tuple[DecisionFactor, ...]) -> str:
         words = list(dict.fromkeys(_holding_text(f) for f in factors))
         more = f" and {len(words) - _HAS_MAX} more" if len(words) > _HAS_MAX else ""
         return f"has {', '.join(words[:_HAS_MAX])}{more}" if words else ""

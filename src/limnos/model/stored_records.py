@@ -74,7 +74,7 @@ RecordMessage = (
 _Reader = Callable[[Any, str], object]
 
 
-def _given(message: Any, name: str) -> object:  # noqa: ANN401 - any message
+def _read_optional(message: Any, name: str) -> object:  # noqa: ANN401 - any message
     return getattr(message, name) if message.HasField(name) else None
 
 
@@ -99,7 +99,7 @@ def _reader_of(known: FieldDescriptor) -> _Reader:
         return lambda message, name: tuple(getattr(message, name))
     if known.enum_type is not None:
         return lambda message, name: _type_word(getattr(message, name))
-    return _given if known.has_presence else getattr
+    return _read_optional if known.has_presence else getattr
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ def unquote_strict(raw: bytes | str) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
-        raise InvalidName("bad-utf8", f"The name {_shown(raw)} is not UTF-8. Percent-encode its UTF-8 bytes.") from None
+        raise InvalidName("bad-utf8", f"The name {_quote(raw)} is not UTF-8. Percent-encode its UTF-8 bytes.") from None
 
 
 def unquote_form(raw: bytes | str) -> str:
@@ -75,7 +75,7 @@ def _unescape(match: re.Match[bytes]) -> bytes:
     if digits := match[1]:
         return bytes.fromhex(digits.decode("ascii"))
     raise InvalidName(
-        "bad-escape", f"{_shown(match[0])} is not a percent escape: two hex digits must follow. Write '%25' for '%'."
+        "bad-escape", f"{_quote(match[0])} is not a percent escape: two hex digits must follow. Write '%25' for '%'."
     )
 
 
@@ -86,5 +86,5 @@ def _decode_run(match: re.Match[str]) -> str:
         return match[0]
 
 
-def _shown(raw: bytes | str) -> str:
+def _quote(raw: bytes | str) -> str:
     return quote_for_message(raw if isinstance(raw, str) else raw.decode("ascii", "backslashreplace"))

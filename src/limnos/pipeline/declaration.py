@@ -72,7 +72,7 @@ class Parameter:
 
 
 class MalformedRowPolicy(Enum):
-    """What a step does with a row that does not fit the file's format or schema: fail, write it to a side table, or
+    """The reaction of a step to a row that does not fit the file's format or schema: fail, write it to a side table, or
     only count it.
     """
 
@@ -152,7 +152,7 @@ class RecordFormat(Enum):
 
 
 class LostRecordPolicy(Enum):
-    """What a run does if records that it has not read are gone from a topic: fail, or continue with those that are
+    """The reaction of a run to unread records that are gone from a topic: fail, or continue with those that are
     left.
     """
 
@@ -245,7 +245,7 @@ class SystemTableSource:
 
 STORAGE_FINDINGS: Final = "findings"
 STORAGE_COLUMNS: Final = "columns"
-"""What a source of storage has."""
+"""The tables of a storage source."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

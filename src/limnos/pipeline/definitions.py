@@ -108,7 +108,7 @@ def mode_reason(step: StepDeclaration) -> str | None:
 
 
 def change_reason(recorded: str | None, now: Mapping[str, str]) -> str | None:
-    """Return what has changed since the definition `recorded` was published, in words; None if nothing has."""
+    """Return the changes since the definition `recorded` was published, in words; None without one."""
     before = decode(recorded)
     return UNRECORDED if before is None else _changed_parts(before, now)
 

@@ -62,7 +62,7 @@ def environment_of(run: Run) -> str | None:
 
 
 def environment_record(pipeline: Pipeline) -> dict[str, object]:
-    """Return what a run's record needs, so that a resumed run reads the same tables; empty for production."""
+    """Return the options of a run's record by which a resumed run reads the same tables; empty for production."""
     environment = pipeline.environment
     if environment is None:
         return {}

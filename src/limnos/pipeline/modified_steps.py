@@ -87,7 +87,7 @@ def published_runs(client: Client, pipeline: Pipeline) -> Iterator[tuple[str, Ru
 
 
 def state_difference(run: Run, *, name: str, state: str) -> str | None:
-    """Return what differs between a step's state, from `step_states`, and that of a run; None if nothing does.
+    """Return the differences between a step's state, from `step_states`, and that of a run; None without one.
 
     The state is that of the attempt which finished the step: a run may be resumed with another declaration.
     """

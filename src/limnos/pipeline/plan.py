@@ -181,7 +181,7 @@ def _checkpoint(checked: CheckResult, step: StepDeclaration) -> Mapping[str, str
 
 
 def _change(checked: CheckResult, step: StepDeclaration) -> str | None:
-    """Return what the declaration of an incremental step has changed since it was published; None if nothing."""
+    """Return the changes of an incremental step's declaration since it was published; None without one."""
     checkpoint = _checkpoint(checked, step)
     if not step.incremental or not checkpoint:
         return None

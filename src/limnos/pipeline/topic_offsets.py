@@ -197,7 +197,7 @@ def ranges_text(ranges: Mapping[int, tuple[int, int]], *, most: int = 8) -> str:
 
 
 def describe_read(read: TopicRead) -> str:
-    """Return what a read has, for a plan: its ranges, and what is missing."""
+    """Return the ranges of a read, and its missing records, for a plan."""
     texts = [f"{read.count:,} records ({ranges_text(read.ranges)})" if read.ranges else "no new records"]
     if read.replaced is not None:
         texts.append(read.replaced)

@@ -52,7 +52,7 @@ def input_problems(tested: TestedStep, test: UnitTest) -> Iterator[Problem]:
 
 
 def _other_input(tested: TestedStep, parts: Parts) -> str:
-    """Return what to write instead of an input that the step does not read."""
+    """Return the advice for an input that the step does not read."""
     name, known = display.render(parts), tested.written()
     body = tested.step.body
     if isinstance(body, PythonStep) and len(parts) == 1 and parts[0] in body.inputs:

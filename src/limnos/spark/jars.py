@@ -436,13 +436,13 @@ def _fetch(url: str, artifact: Artifact, *, target: Path, progress: Progress | N
 def _copy(source: BinaryIO, out: BinaryIO, *, size_bytes: int, progress: Progress | None) -> str:
     """Copy all of `source`, reporting `progress`. Returns the SHA-256 in hex. Raises EOFError if it ends early."""
     digest = hashlib.sha256()
-    done = 0
+    copied_bytes = 0
     while chunk := source.read(_CHUNK_BYTES):
         out.write(chunk)
         digest.update(chunk)
-        done += len(chunk)
+        copied_bytes += len(chunk)
         if progress is not None:
-            progress(min(done, size_bytes), size_bytes)
-    if done < size_bytes:
-        raise EOFError(f"the transfer ended after {done} of {size_bytes} bytes")
+            progress(min(copied_bytes, size_bytes), size_bytes)
+    if copied_bytes < size_bytes:
+        raise EOFError(f"the transfer ended after {copied_bytes} of {size_bytes} bytes")
     return digest.hexdigest()

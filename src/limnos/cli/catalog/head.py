@@ -83,7 +83,7 @@ def head(
             raise (_too_short(path) if _NO_NAMESPACE in error.message else error) from error
         except NotFoundError as error:
             raise _file_error(path) or error from error
-    if _shown(result.columns, result.rows, empty="no rows that you may see", common=common):
+    if _print_rows(result.columns, result.rows, empty="no rows that you may see", common=common):
         return
     masked = [each.name for each in result.columns if each.masked]
     for remark in _remarks(
@@ -180,7 +180,7 @@ def _show_file(path: str, file: str, *, location: str | None, rows: int, common:
     with common.client() as client:
         result = client.previews.file(path, file, location=location, rows=rows)
     if result.kind == "rows":
-        if _shown(result.columns, result.rows, empty="no rows", common=common):
+        if _print_rows(result.columns, result.rows, empty="no rows", common=common):
             return
     elif common.output_format == "json":
         print(to_json({"kind": result.kind, "size": result.size, "complete": result.complete, "text": result.text}))
@@ -194,7 +194,7 @@ def _show_file(path: str, file: str, *, location: str | None, rows: int, common:
         print(remark, file=sys.stderr)
 
 
-def _shown(
+def _print_rows(
     columns: Sequence[PreviewColumn], rows: Sequence[Sequence[object]], *, empty: str, common: CommonFlags
 ) -> bool:
     """Print rows. Returns whether they were printed as JSON, to which the caller must not add text."""

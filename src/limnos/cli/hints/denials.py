@@ -49,7 +49,7 @@ def denied_hint(error: DeniedError, typed: TypedCommand) -> str:
 
 
 def _of_grants(action: str, target: str, *, typed: TypedCommand) -> str | None:
-    """Return what an owner of an object can do who may not grant above it; None for other refusals.
+    """Return the advice for an owner of an object who may not grant above it; None for other refusals.
 
     A preset for a user makes a role, which takes a right on the metalake. The grant of a request does not.
     """

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 app = App(name="access")
 _SHOWN_OF: Final = {"group": "its roles, and 'limnos show role ROLE' their rights", "role": "the role's rights"}
-"""What `show` has of a group and of a role."""
+"""The fields of a group and of a role that `show` prints."""
 _MISSING: Final = re.compile(r"There is no ([a-z ]+?) (.+?)(?: in this metalake)?: check the spelling")
 """The server's note about a path or user that does not exist."""
 ContainerKind = Literal["metalake", "catalog", "namespace"]

@@ -99,8 +99,8 @@ def check_registrable(metadata: Json, *, latest_ms: int | None = None) -> None:
 
 
 def find_reader_problems(metadata: Json) -> list[ReaderProblem]:
-    """Return what `check_registrable` refuses in a stored document, part by part. Releases before this check stored
-    such documents.
+    """Return the problems of a stored document that `check_registrable` refuses, by part. Releases before this check
+    stored such documents.
     """
     problems: dict[str, str] = {}
     try:

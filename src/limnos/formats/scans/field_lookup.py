@@ -27,21 +27,21 @@ class FieldLookup:
 
         Raises ValueError if neither schema has it.
         """
-        then = self._found(self._schema, name)
+        then = self._find_field(self._schema, name)
         if self._today is None:
             return then if then is not None else self._unknown(name)
-        today = self._found(self._today, name)
+        today = self._find_field(self._today, name)
         if then is None and today is None:
             return self._unknown(name)
         if then is None and today is not None:
-            then = self._found(self._schema, today.field_id)
+            then = self._find_field(self._schema, today.field_id)
         if then is None or (
             today is not None and (today.field_id, today.field_type) != (then.field_id, then.field_type)
         ):
             return None
         return then
 
-    def _found(self, schema: Schema, name: str | int) -> NestedField | None:
+    def _find_field(self, schema: Schema, name: str | int) -> NestedField | None:
         try:
             return schema.find_field(name, self._case_sensitive)
         except ValueError:

@@ -151,7 +151,7 @@ async def namespace_properties(request: Request, ctx: Context) -> Response:
         comment = after.pop(COMMENT, None)
         return replace(record, comment=comment, properties=after)
 
-    def told() -> bytes:
+    def encode_outcome() -> bytes:
         return msgspec.json.encode(
             {
                 "updated": list(updates),
@@ -160,9 +160,9 @@ async def namespace_properties(request: Request, ctx: Context) -> Response:
             }
         )
 
-    ctx.store_response(lambda _: told())  # the response describes the state before the change
+    ctx.store_response(lambda _: encode_outcome())  # the response describes the state before the change
     await namespaces.namespace_edit(ctx, scope, levels=levels_of(params[0]), edit=edit)
-    return Response(200, told())
+    return Response(200, encode_outcome())
 
 
 def _answer(levels: Levels, node: Node, home: str | None) -> Response:

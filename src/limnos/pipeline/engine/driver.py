@@ -250,14 +250,14 @@ class SparkEngine:
             with self._lock:
                 self._busy[step.name] = spark
             try:
-                with self._followed(spark, step.name):
+                with self._counting_tasks(spark, step.name):
                     yield spark
             finally:
                 with self._lock:
                     del self._busy[step.name]
 
     @contextmanager
-    def _followed(self, spark: SparkSession, step: str) -> Iterator[None]:
+    def _counting_tasks(self, spark: SparkSession, step: str) -> Iterator[None]:
         """Count the tasks of the session's jobs for the step."""
         if self._classic:
             spark.sparkContext.setJobGroup(step, f"limnos: {step}", interruptOnCancel=True)

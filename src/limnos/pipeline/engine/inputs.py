@@ -187,7 +187,7 @@ class _InputReader:
         if not self.step.incremental:
             reason = "a full run was requested" if self.context.full and self._reads_stream() else None
             sources = self.opening.opened(self.names, new=False)
-            return self._made(pinned_reads.reads(self.spark, self.pins), sources, whole_because=reason)
+            return self._build_inputs(pinned_reads.reads(self.spark, self.pins), sources, whole_because=reason)
         sources = ()
         full = self.context.full
         chosen = choose(
@@ -203,7 +203,7 @@ class _InputReader:
             sources = self.opening.opened(self.names, new=True)
             reason = next((each.read.pin.whole_because for each in sources if each.read.pin.whole_because), None)
             if reason is None:
-                inputs = self._made(chosen.pinned_reads, sources, chosen=chosen)
+                inputs = self._build_inputs(chosen.pinned_reads, sources, chosen=chosen)
                 reason = varying_reason(self.step, inputs.frame, values=self.values)
                 if reason is None and inputs.nothing_new:
                     return inputs
@@ -217,7 +217,7 @@ class _InputReader:
         whole = read_whole(self.spark, pins=self.pins, reason=reason)
         sources = self.opening.opened(self.names, new=False, again=sources)
         self._require_all(sources, reason=reason)
-        return self._made(whole.pinned_reads, sources, whole_because=reason)
+        return self._build_inputs(whole.pinned_reads, sources, whole_because=reason)
 
     def _checkpoint(self) -> Mapping[str, str]:
         """Return the checkpoint of the step's published table, which is read once."""
@@ -246,7 +246,7 @@ class _InputReader:
                     " there."
                 )
 
-    def _made(
+    def _build_inputs(
         self,
         results: Mapping[Parts, pinned_reads.PinnedRead],
         sources: tuple[OpenedSource, ...],
@@ -406,7 +406,7 @@ def call_function(
 
 
 def require_frame(result: object, *, step: StepDeclaration, body: PythonStep) -> DataFrame:
-    """Return what a step's function returned. Raises BadRequest if it is not a DataFrame."""
+    """Return the DataFrame of a step's function. Raises BadRequest if it returned anything else."""
     if not isinstance(result, DataFrame):
         raise BadRequest(f"Step {step.name}: {body.function} returned {_what_it_is(result)}")
     return result

@@ -57,7 +57,7 @@ class StepPreview:
 
     @property
     def refusal(self) -> str | None:
-        """Why the step is refused, after its position; None if it is not."""
+        """The reason for a refusal of the step, after its position in the file; None without one."""
         return self.refused if self.refused is None or self.at is None else f"{self.at}: {self.refused}"
 
 

@@ -79,7 +79,7 @@ def _example(kind: DataType) -> str:
 
 
 def _advice(text: str, kind: DataType) -> str:
-    """Return what to write instead of a text that is not of a type."""
+    """Return the advice for a text that is not of a type."""
     if isinstance(kind, (DateType, TimestampType, TimestampNTZType)):
         return f": write {_example(kind)}"
     if isinstance(kind, BooleanType):

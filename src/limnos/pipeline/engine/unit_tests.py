@@ -370,7 +370,7 @@ def _require_valid(
 
 
 def _values(row: Row) -> tuple[ColumnValue, ...]:
-    return tuple(ColumnValue(_comparable(value), _shown(value)) for value in row)
+    return tuple(ColumnValue(_comparable(value), _value_text(value)) for value in row)
 
 
 def _comparable(value: object) -> object:
@@ -384,7 +384,7 @@ def _comparable(value: object) -> object:
     return repr(value)
 
 
-def _shown(value: object) -> str:
+def _value_text(value: object) -> str:
     if value is None:
         return "NULL"
     if isinstance(value, bool):

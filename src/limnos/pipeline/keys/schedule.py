@@ -50,7 +50,7 @@ def rule_faults(rule: ScheduleRule) -> list[str]:
 
 
 def _cron_fault(text: str) -> str | None:
-    """Return what is wrong with a cron expression; None if it is valid, or if nothing is installed to check it."""
+    """Return the problem of a cron expression; None if it is valid, or if nothing is installed to check it."""
     if find_spec("cronsim") is None:
         return None
     from cronsim import CronSim, CronSimError  # noqa: PLC0415 - of the extra `server`

@@ -26,7 +26,7 @@ from limnos.pipeline.side_tables import selects_from, tables_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promotion:
-    """What an environment has for production."""
+    """The published steps of an environment that production can copy."""
 
     names: tuple[str, ...]
     """The steps whose newest published run in the environment is newer than that of production, in the file's order."""
@@ -37,7 +37,7 @@ class Promotion:
 
 
 def promotion_from(client: Client, pipeline: Pipeline, *, environment: str) -> Promotion:
-    """Return what an environment has for production. Reads only.
+    """Return the published steps of an environment that production can copy. Reads only.
 
     Raises BadRequest for an environment that the file does not have, and one without a published run that the caller
     may see.

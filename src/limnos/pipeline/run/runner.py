@@ -189,7 +189,7 @@ class AttemptRunner:
         self._tell(name, "done", outcome=outcome, began=began, message=message)
 
     def _message(self, name: str, outcome: StepOutcome) -> str | None:
-        """Return what is said of a step that is done: how it was read, or where its rows come from."""
+        """Return the message of a finished step: how its inputs were read, or from which table it was copied."""
         if outcome.copied_from is not None:
             built = outcome.copied_from
             return f"copied from {display.render(built.table)}, as run {built.run} published it"

@@ -252,7 +252,7 @@ class FilesetPath(NamedTuple):
 
 
 def place_identity(fileset: FilesetPath) -> tuple[int, str]:
-    """Return what must be the same in two decisions about a path: the fileset's id, and the location."""
+    """Return the fileset's id and the location: two decisions about a path must agree on both."""
     return fileset.node_id, fileset.location
 
 

@@ -17,7 +17,7 @@ from limnos.model.entities import Node
 
 
 class DatasetRules(Protocol):
-    """What a commit may change in the table of a dataset with a primary key."""
+    """The changes that a commit may make to the table of a dataset with a primary key."""
 
     def broken_schema(self, *, before: Mapping[str, object], after: Mapping[str, object]) -> str | None:
         """Return the first part of the table that a schema change would break, such as `its column a`; None if there is

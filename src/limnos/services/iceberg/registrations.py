@@ -286,7 +286,10 @@ def _decide(
 
 
 def _draft(request_view: RequestView, namespace: Levels, *, some: Sequence[TableRegistration]) -> NewTable | None:
-    """Return the decision on new tables of a namespace, by the first whose name is free; None without one."""
+    """Decide on the first registration whose name is free: its decision holds for all new tables of the namespace.
+
+    Returns None if every name is taken, or the caller may create no table.
+    """
     for each in some:
         try:
             return new_table_of(request_view, namespace, each.path[-1], Action.TABLE_REGISTER)

@@ -57,7 +57,7 @@ class RunningPlans:
         Raises:
             ServiceUnavailable: Too many plans run. Also raises the errors of the computation.
         """
-        flight = self._held.get(plan_id) or self._begun(plan_id, begin, caller=caller)
+        flight = self._held.get(plan_id) or self._begin_plan(plan_id, begin, caller=caller)
         if flight.timer is not None:
             flight.timer.cancel()
         try:
@@ -72,7 +72,9 @@ class RunningPlans:
         result: T = flight.task.result()
         return result
 
-    def _begun(self, plan_id: str, begin: Callable[[], Coroutine[object, object, T]], *, caller: str) -> _RunningPlan:
+    def _begin_plan(
+        self, plan_id: str, begin: Callable[[], Coroutine[object, object, T]], *, caller: str
+    ) -> _RunningPlan:
         own = sum(each.caller == caller for each in self._held.values())
         if len(self._held) >= PLANS_MAX or own >= OWN_MAX:
             raise ServiceUnavailable("Too many scans are being planned: try again", retry_after_s=1)

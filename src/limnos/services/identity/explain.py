@@ -209,7 +209,9 @@ def _ends(request_view: RequestView, decision: Decision) -> list[str]:
 
 
 def _visible_part(request_view: RequestView, decision: Decision, *, chain: SecurableChain) -> list[str]:
-    """Return what a user may read of a table that nothing but read restrictions closes, and by which privileges."""
+    """Return sentences on the rows that a user may read although restrictions forbid the table's files, and on the
+    privileges; empty if anything else forbids the access.
+    """
     names = [factor.privilege for factor in decision.factors if factor.kind == "restricted"]
     if decision.allowed or len(names) < len(decision.factors) or chain[0].kind not in Action.TABLE_SCAN.kinds:
         return []

@@ -47,7 +47,7 @@ _SIGN_INS: Final = (TokenPurpose.SESSION, TokenPurpose.REFRESH, TokenPurpose.CON
 
 
 class CredentialOrigin(NamedTuple):
-    """What a new credential takes over from the credential of the request that creates it."""
+    """The properties that a new credential inherits from the credential of the request that creates it."""
 
     trust: TokenTrust
     """Never more than the trust of the request's credential."""
@@ -128,7 +128,7 @@ def own_token(ctx: Context, request_view: RequestView) -> Token | None:
 
 
 def origin_of(ctx: Context, request_view: RequestView, *, user: str, by_server: bool = False) -> CredentialOrigin:
-    """Return what a new credential of a user takes over from the credential of the request.
+    """Return the properties that a new credential of a user inherits from the credential of the request.
 
     A credential for the caller ends with that of the request. One for another user is an act of a service admin: it
     does not end with the admin's sign-in, but at the latest when an API token of the admin expires.

@@ -133,7 +133,7 @@ async def visible_objects_of(
         scopes = tuple(RequestScope(metalake, home.catalogs[zone]) for zone in by_catalog)
         try:
             seen = await read_many_scopes(
-                ctx, scopes, partial(_seen, by_catalog=by_catalog, with_documents=with_documents)
+                ctx, scopes, partial(_visible_objects, by_catalog=by_catalog, with_documents=with_documents)
             )
         except (NotFound, PermissionDenied, ChangesOutdated):
             continue  # a catalog was dropped or renamed, or the caller may no longer use it
@@ -142,7 +142,7 @@ async def visible_objects_of(
     raise ServiceUnavailable("The requested objects were moved too often during the request: try again")
 
 
-def _seen(
+def _visible_objects(
     request_views: tuple[RequestView, ...], *, by_catalog: dict[int, list[int]], with_documents: Callable[[int], bool]
 ) -> VisibleObjects:
     pairs = zip(request_views, by_catalog.items(), strict=True)

@@ -194,7 +194,7 @@ class Context:
         """
         permit = self._with_audit_data(permit)
         return await self._submitted(
-            self.services.store.submit(permit, self._bind(mutation, permit), on_begin=self._begun),
+            self.services.store.submit(permit, self._bind(mutation, permit), on_begin=self._mark_submitted),
             is_told=permit.account is not None,
         )
 
@@ -269,7 +269,7 @@ class Context:
             self.audited_request.has_changed = True
         return result
 
-    def _begun(self) -> None:
+    def _mark_submitted(self) -> None:
         self.submitted = True
 
     async def write(
@@ -343,7 +343,8 @@ class Context:
             return permit, self._bind(mutation, permit)
 
         return await self._submitted(
-            self.services.store.submit_held(stale, again, on_begin=self._begun), is_told=self._is_audited(stale)
+            self.services.store.submit_held(stale, again, on_begin=self._mark_submitted),
+            is_told=self._is_audited(stale),
         )
 
 

@@ -64,7 +64,7 @@ class TaskContext:
         self.debris_ms = debris_ms
         """The age in milliseconds at which unreferenced files of Lance tables are deleted; 0 keeps them."""
         self.cleanups = tuple(cleanups)
-        """What rooms delete in each round of the janitor."""
+        """The functions of rooms that delete files in each round of the janitor."""
         self.services = services
         """The node's services, for tasks that act like requests; None if no node is built."""
         self._store = store

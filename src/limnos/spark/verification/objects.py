@@ -198,7 +198,7 @@ def _is_view(target: VerifiedObject) -> bool:
 
 
 def _is_loaded(target: VerifiedObject) -> bool:
-    """Return whether the metadata of an object is checked."""
+    """Return whether the verification loads the metadata of an object: not of Lance tables and restricted ones."""
     return not target.restricted and target.format != _LANCE
 
 

@@ -422,12 +422,12 @@ class RoleWrites(Writes):
     def give(self, role: RoleEntity, principal: Principal) -> None:
         """Grant a role to a user or group. No-op if the principal has it already."""
         if self.tx.count(GIVE, {"principal": principal.id, "role": role.id}):
-            self._held("give", principal, role)
+            self._write_holder_change("give", principal, role=role)
 
     def take(self, role: RoleEntity, principal: Principal) -> None:
         """Revoke a role from a user or group. No-op if the principal does not have it."""
         if self.tx.count(TAKE, {"principal": principal.id, "role": role.id}):
-            self._held("take", principal, role)
+            self._write_holder_change("take", principal, role=role)
 
     def _grant_texts(self, grants: Collection[Grant], *, word: str) -> dict[int, str]:
         """Describe added or removed grants by the id of their object, for the audit. A dropped object is named by its
@@ -457,7 +457,7 @@ class RoleWrites(Writes):
         if texts or (is_whole and not first):
             self._changed("alter", role, detail=", ".join(texts.values()) or "no rules", audit_word=word)
 
-    def _held(self, operation: str, principal: Principal, role: RoleEntity) -> None:
+    def _write_holder_change(self, operation: str, principal: Principal, *, role: RoleEntity) -> None:
         """Write the change row for a role that was granted to or revoked from a principal.
 
         The role's id is in `new_parent`, for readers of the feed.

@@ -78,13 +78,13 @@ def _path_statement(depth: int) -> Sql:
 
 SELECT_NODES = f"SELECT {columns_of('n')} FROM node n"
 BY_ID = Sql(f"{SELECT_NODES} WHERE n.id = :id AND n.deleted = 0")
-_LISTED = (
+_SELECT_NAMES = (
     "SELECT n.name, n.id, o.principal_id FROM node n LEFT JOIN owner o ON o.object_id = n.id WHERE n.parent_id ="
     " :parent AND n.name_space = :space AND n.kind = :kind AND n.deleted = 0 AND n.name > :after"
 )
-LISTING = Sql(f"{_LISTED} ORDER BY n.name")
-SPAN = Sql(f"{_LISTED} ORDER BY n.name LIMIT :limit")
-SPAN_UNTIL = Sql(f"{_LISTED} AND n.name <= :until ORDER BY n.name LIMIT :limit")
+LISTING = Sql(f"{_SELECT_NAMES} ORDER BY n.name")
+SPAN = Sql(f"{_SELECT_NAMES} ORDER BY n.name LIMIT :limit")
+SPAN_UNTIL = Sql(f"{_SELECT_NAMES} AND n.name <= :until ORDER BY n.name LIMIT :limit")
 _MANY = f"SELECT {columns_of('n')} FROM node n WHERE n.deleted = 0 AND n.id IN ({{nodes}})"
 MANY = Sql(
     _MANY.replace("{nodes}", "SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST(:nodes AS json)) v"),

@@ -91,7 +91,7 @@ def take_fingerprint(
         each=b"".join(_path(file) + _state(file) for file in ordered) if len(ordered) <= EACH_MAX else None,
         schema=schema,
         content=content,
-        gone=b"" if before is None else b"".join(_gone(ordered, before)[:EACH_MAX]),
+        gone=b"" if before is None else b"".join(_missing_entries(ordered, before)[:EACH_MAX]),
     )
 
 
@@ -142,10 +142,10 @@ def are_missing(files: Sequence[SourceFileState], before: FilesFingerprint | Non
     """Return whether files that were read are not among `files` any more. Of more than `EACH_MAX` files, changed files
     count as missing.
     """
-    return before is not None and bool(_gone(files, before))
+    return before is not None and bool(_missing_entries(files, before))
 
 
-def _gone(files: Sequence[SourceFileState], before: FilesFingerprint) -> list[bytes]:
+def _missing_entries(files: Sequence[SourceFileState], before: FilesFingerprint) -> list[bytes]:
     paths = {_path(file) for file in files}
     entries = [entry for entry in _entries((before.each or b"") + before.gone) if entry[:_HALF] not in paths]
     if before.each is None and sum(file.changed_ms <= before.newest_ms for file in files) < before.files:

@@ -97,7 +97,7 @@ class SourceRead:
     files: tuple[str, ...] = ()
     """Of files, the paths that are read, by the time of their last change."""
     missing: str | None = None
-    """What the last published run read and is not there any more, in words; None if nothing is missing."""
+    """The data that the last published run read and that is missing now, in words; None if there is none."""
     release: Callable[[], None] = field(default=lambda: None, compare=False)
     """A function to call when the DataFrame is no longer needed."""
 

@@ -207,7 +207,7 @@ class MysqlTableDraft:
     def _of_columns(self) -> Iterator[str]:
         for name in self._gone:
             yield f"DROP COLUMN {quote(name)}"
-        placed = [self._found(name) for name in self._moved]
+        placed = [self._find_column(name) for name in self._moved]
         for column in (*(each for each in self.columns if each.name not in self._moved), *placed):
             place = self._moved.get(column.name, "")
             if column.was is None:
@@ -224,22 +224,22 @@ class MysqlTableDraft:
             case gravitino_tables.RenameColumn(old_field_name=path, new_field_name=new):
                 self._rename(flat(path), name_of(new, what="Column"))
             case gravitino_tables.UpdateColumnDefaultValue(field_name=path, new_default_value=value):
-                column = self._found(flat(path))
+                column = self._find_column(flat(path))
                 default = None if value is None else default_of(value, column=column.name, kind=column.kind)
                 self._put(column, replace(column, default=default))
             case gravitino_tables.UpdateColumnType(field_name=path, new_type=kind):
-                column = self._found(flat(path))
+                column = self._find_column(flat(path))
                 self._put(column, replace(column, kind=type_of(kind, column=column.name)))
             case gravitino_tables.UpdateColumnComment(field_name=path, new_comment=comment):
-                column = self._found(flat(path))
+                column = self._find_column(flat(path))
                 self._put(column, replace(column, comment=comment or ""))
             case gravitino_tables.UpdateColumnNullability(field_name=path, nullable=nullable):
-                column = self._found(flat(path))
+                column = self._find_column(flat(path))
                 self._put(column, replace(column, nullable=nullable))
             case gravitino_tables.UpdateColumnAutoIncrement(field_name=path, auto_increment=counts):
-                self._count(self._found(flat(path)), counts=counts)
+                self._count(self._find_column(flat(path)), counts=counts)
             case gravitino_tables.UpdateColumnPosition(field_name=path, new_position=position):
-                self._place(self._found(flat(path)), position)
+                self._place(self._find_column(flat(path)), position)
             case gravitino_tables.DeleteColumn(field_name=path, if_exists=if_exists):
                 self._delete(flat(path), if_exists=if_exists)
             case gravitino_tables.AddTableIndex(index=index):
@@ -249,7 +249,7 @@ class MysqlTableDraft:
             case _:
                 raise UnsupportedOperation("Properties of this source's tables cannot be changed: leave them out")
 
-    def _found(self, name: str) -> MysqlColumn:
+    def _find_column(self, name: str) -> MysqlColumn:
         column = next((each for each in self.columns if each.name == name), None)
         if column is None:
             raise BadRequest(f"The table has no column {preview_value(name)}")
@@ -278,7 +278,7 @@ class MysqlTableDraft:
             self._place(column, change.position)
 
     def _rename(self, old: str, new: str) -> None:
-        column = self._found(old)
+        column = self._find_column(old)
         self._refuse_taken(new, but=column)
         if old in self._moved or any(place.endswith(f" AFTER {quote(old)}") for place in self._moved.values()):
             raise BadRequest(f"Column {preview_value(old)} is moved and renamed: rename it in a separate request")
@@ -289,7 +289,7 @@ class MysqlTableDraft:
             place = " FIRST"
         else:
             after = text_at(as_object(position, "A position"), "after", where="A position")
-            if self._found(after) is column:
+            if self._find_column(after) is column:
                 raise BadRequest(f"Column {preview_value(after)} cannot follow itself")
             place = f" AFTER {quote(after)}"
         self._moved.pop(column.name, None)
@@ -313,7 +313,7 @@ class MysqlTableDraft:
     def _delete(self, name: str, *, if_exists: bool) -> None:
         if if_exists and all(each.name != name for each in self.columns):
             return
-        column = self._found(name)
+        column = self._find_column(name)
         if column.was is None or name in self._moved:
             raise BadRequest(
                 f"Column {preview_value(name)} is changed and deleted in one request: leave the change out"

@@ -81,11 +81,11 @@ class RoomNeeds(Protocol):
     """Reads what needs the user by a room."""
 
     def __call__(self, page_request: PageRequest, metalake: str, *, catalogs: Sequence[Node]) -> Awaitable[HomeNeeds]:
-        """Return what needs the user in some catalogs of a metalake."""
+        """Return the lines for the user about some catalogs of a metalake."""
 
 
 async def home_needs(page_request: PageRequest, metalake: str, *, catalogs: Sequence[Node]) -> HomeNeeds:
-    """Return what needs the user in a metalake; `catalogs` are those that the user may use."""
+    """Return the lines for the user about a metalake; `catalogs` are those that the user may use."""
     rooms = await _room_needs(page_request, metalake, catalogs=catalogs)
     lines = [
         *(line for each in rooms for line in each.lines),
@@ -107,7 +107,7 @@ async def _or_none(reading: Awaitable[Part]) -> Part | None:
 
 
 async def _room_needs(page_request: PageRequest, metalake: str, *, catalogs: Sequence[Node]) -> list[HomeNeeds]:
-    """Return what the rooms that are on say about the first catalogs."""
+    """Return the lines of rooms about the first catalogs."""
     entries = sorted(
         (entry.place, entry.needs)
         for room in installed_rooms().manifests

@@ -82,7 +82,7 @@ _STAR: Final = re.compile(r"(?i)\bselect\s+(?:distinct\s+)?\*|[\w`\"]\.\*|\A\s*(
 
 
 class TableNeed(NamedTuple):
-    """What a query needs of a system table: columns, and conditions that all its rows must meet."""
+    """The columns that a query reads of a system table, and the conditions that all its rows must meet."""
 
     columns: tuple[str, ...]
     where: tuple[Condition, ...]

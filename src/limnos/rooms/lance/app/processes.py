@@ -103,7 +103,7 @@ class LanceProcesses:
             await worker_task.begin()
             worker_task.is_open = True
             await worker.send([worker_task.name, worker_task.question])
-            return self._taken(worker_task, await self._response(worker_task, worker))
+            return self._decode_answer(worker_task, await self._response(worker_task, worker))
 
     async def feed(self, worker_task: WorkerTask, body: AsyncGenerator[bytes, None]) -> bytes:
         """Send a request with a body. The process begins its work only after the complete body has arrived.
@@ -122,7 +122,7 @@ class LanceProcesses:
             if cut is not None:
                 worker_task.is_open = False
                 raise cut
-            return self._taken(worker_task, entries)
+            return self._decode_answer(worker_task, entries)
 
     @staticmethod
     async def _response(worker_task: WorkerTask, worker: WorkerProcess) -> list[bytes]:
@@ -190,7 +190,7 @@ class LanceProcesses:
             while True:
                 entries = await worker.receive()
                 if entries[0] != MORE:
-                    self._taken(worker_task, entries)
+                    self._decode_answer(worker_task, entries)
                     return
                 yield entries[1]
 
@@ -322,7 +322,7 @@ class LanceProcesses:
         if not task.result():
             raise ConnectionResetError("The process has ended")
 
-    def _taken(self, worker_task: WorkerTask, entries: list[bytes]) -> bytes:
+    def _decode_answer(self, worker_task: WorkerTask, entries: list[bytes]) -> bytes:
         outcome, *parts = entries
         worker_task.is_open = False
         DONE[worker_task.kind, outcome.decode()] += 1

@@ -233,8 +233,12 @@ class BranchManifests:
     async def _is_contended(self, version: LanceVersion) -> bool:
         if is_local(self._location):
             return False
-        aside = await self._files.entries(f"{self._location}/{BYPASSED}", self._properties, roots=[self._location])
-        return any(each.name.startswith(f"{manifest_name(version.version, version.scheme)}-") for each in aside)
+        bypassed_files = await self._files.entries(
+            f"{self._location}/{BYPASSED}", self._properties, roots=[self._location]
+        )
+        return any(
+            each.name.startswith(f"{manifest_name(version.version, version.scheme)}-") for each in bypassed_files
+        )
 
     async def drop(self, names: Mapping[int, str]) -> None:
         """Delete manifests, given as names by version."""

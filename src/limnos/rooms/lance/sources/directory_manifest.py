@@ -66,7 +66,7 @@ class DirectoryManifest:
 
     def insert(self, row: ManifestRow) -> bool:
         """Add a row, and create the index if it does not exist. Returns False if the name is taken."""
-        dataset = self._found()
+        dataset = self._open_or_create()
         fields: dict[str, Any] = {
             "object_id": object_id_of(row.levels),
             "object_type": row.kind.value,
@@ -86,18 +86,18 @@ class DirectoryManifest:
         """Delete the rows with these names."""
         named = ", ".join(_quoted(object_id_of(each)) for each in levels)
         with translate_library_errors(self._at):
-            self._found().delete(f"object_id IN ({named})", conflict_retries=_RETRIES)
+            self._open_or_create().delete(f"object_id IN ({named})", conflict_retries=_RETRIES)
 
     def rename(self, levels: Levels, target: Levels) -> None:
         """Change the name of a namespace's or table's row. The caller has checked that the new name is not in use."""
         with translate_library_errors(self._at):
-            self._found().update(
+            self._open_or_create().update(
                 {"object_id": _quoted(object_id_of(target))},
                 where=f"object_id = {_quoted(object_id_of(levels))}",
                 conflict_retries=_RETRIES,
             )
 
-    def _found(self) -> lance.LanceDataset:
+    def _open_or_create(self) -> lance.LanceDataset:
         dataset = open_latest(self._at, self._options)
         if dataset is not None:
             return dataset

@@ -142,13 +142,13 @@ class DirectoryRequests:
 
     def deregister_table(self, request: Any) -> Fields:  # noqa: ANN401
         """Remove a table's name, but not its files."""
-        return self._gone(self._directory.deregister(_levels(request)))
+        return self._describe_dropped(self._directory.deregister(_levels(request)))
 
     def drop_table(self, request: Any) -> Fields:  # noqa: ANN401
         """Drop a table and the files that belong to it; other files of its folder stay. Raises as `LanceDirectory.drop`
         does.
         """
-        return self._gone(self._directory.drop(_levels(request)))
+        return self._describe_dropped(self._directory.drop(_levels(request)))
 
     def rename_table(self, request: Any) -> Fields:  # noqa: ANN401
         """Rename a table, also into another namespace. Raises NotFound, AlreadyExists."""
@@ -185,7 +185,7 @@ class DirectoryRequests:
         uri = f"file://{location}" if is_local(location) else location
         return {"location": uri, "table_uri": uri, "properties": entry.properties}
 
-    def _gone(self, entry: DirectoryTable) -> Fields:
+    def _describe_dropped(self, entry: DirectoryTable) -> Fields:
         return {"id": list(entry.levels), **self._describe(entry)}
 
 

@@ -65,7 +65,7 @@ class DirectoryStorage:
     def marked(self, folders: Iterable[str], marker: str) -> set[str]:
         """Return the folders that contain a file named `marker`."""
         names = list(folders)
-        with self._said("look into"), ThreadPoolExecutor(_THREADS) as threads:
+        with self._reporting_failures("look into"), ThreadPoolExecutor(_THREADS) as threads:
             results = list(threads.map(lambda name: self._files.exists(f"{self.root}/{name}/{marker}"), names))
         return {name for name, is_there in zip(names, results, strict=True) if is_there}
 
@@ -73,21 +73,21 @@ class DirectoryStorage:
         """Create a folder, and in it an empty file `marker` unless that is None: an object store has no empty
         folders.
         """
-        with self._said("write to"):
+        with self._reporting_failures("write to"):
             self._files.makedirs(f"{self.root}/{folder}", exist_ok=True)
             if marker is not None:
                 self._files.pipe_file(f"{self.root}/{folder}/{marker}", b"")
 
     def remove(self, folder: str, names: Iterable[str]) -> None:
         """Remove the entries `names` of a folder; on a local disk also the folder itself if it is then empty."""
-        with self._said("delete from"):
+        with self._reporting_failures("delete from"):
             for name in names:
                 self._files.rm(f"{self.root}/{folder}/{name}", recursive=True)
             if is_local(self.root) and not self.content(folder):
                 self._files.rmdir(f"{self.root}/{folder}")
 
     def _listed(self, place: str) -> list[tuple[str, bool]]:
-        with self._said("list"):
+        with self._reporting_failures("list"):
             try:
                 entries = self._files.ls(place, detail=True)
             except (FileNotFoundError, NotADirectoryError):
@@ -103,7 +103,7 @@ class DirectoryStorage:
         return entry["type"] == "directory" or (bool(entry.get("islink")) and bool(self._files.isdir(entry["name"])))
 
     @contextmanager
-    def _said(self, verb: str) -> Iterator[None]:
+    def _reporting_failures(self, verb: str) -> Iterator[None]:
         try:
             yield
         except UnsupportedOperation:

@@ -222,7 +222,7 @@ def _show_dry_run(planned: DryRun, *, common: CommonFlags) -> int:
 
 
 def _intent_lines(intent: StepIntent) -> Iterator[str]:
-    """Return what a step would do as lines, like those of a plan."""
+    """Return the actions of a step as lines, like those of a plan."""
     yield f"{intent.step}{' after ' if intent.after else ''}{', '.join(intent.after)}"
     yield from (f"     reads {each}" for each in intent.reads)
     yield f"     writes {intent.writes}"

@@ -154,7 +154,7 @@ def _state_of(finding: RunFindingInfo) -> FindingState:
 
 
 _KEPT_ASIDE: Final = {"quarantine": "in quarantine", "drop": "dropped"}
-"""What became of rows that break a rule with an action, in words."""
+"""The effect of each action on rows that break a rule, in words."""
 
 
 def _result(finding: RunFindingInfo) -> str:

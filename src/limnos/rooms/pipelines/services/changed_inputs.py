@@ -38,7 +38,7 @@ class _Pin(msgspec.Struct):
 
 
 class _Options(msgspec.Struct, kw_only=True):
-    """What the options of a run say about its inputs. Partial runs name their steps."""
+    """The options of a run about its inputs. Partial runs name their steps."""
 
     pins: list[_Pin] = []
     sources: dict[str, object] = {}

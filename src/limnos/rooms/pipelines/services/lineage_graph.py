@@ -377,11 +377,11 @@ class _GraphBuilder:
         outside = self.walk.outside.get(node_id)
         if outside is None and node_id not in self.visible_objects:
             return None
-        vertex = self._made(spot, outside)
+        vertex = self._build_vertex(spot, outside)
         self.vertices[spot] = vertex
         return vertex
 
-    def _made(self, spot: GraphPlace, outside: lineage.ExternalDataset | None) -> LineageVertex:
+    def _build_vertex(self, spot: GraphPlace, outside: lineage.ExternalDataset | None) -> LineageVertex:
         visible_object: visibility.VisibleObject | None = self.visible_objects.get(spot[0])
         if outside is None and visible_object is None:
             self.hidden += 1

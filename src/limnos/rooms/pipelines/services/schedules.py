@@ -57,7 +57,7 @@ class ScheduleView(NamedTuple):
 
 
 class ScheduleState(Enum):
-    """What a schedule does, or why it does nothing, in the words of lists."""
+    """The state of a schedule, or the reason why it does not run, in the words of lists."""
 
     PAUSED = "paused"
     LATE = "late"

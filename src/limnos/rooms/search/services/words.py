@@ -113,7 +113,7 @@ def _is_plain(whole: str, texts: Sequence[str]) -> bool:
 
 
 def _plain_words(whole: str) -> FieldWords:
-    """Return what `_text_words` returns, for texts of `_is_plain`, all at once."""
+    """Return the words of texts of `_is_plain`, as `_text_words` does, all at once."""
     spaced = whole.encode().translate(_SPACES).decode()
     words = dict.fromkeys(spaced.split())
     if _DIGIT.search(spaced):

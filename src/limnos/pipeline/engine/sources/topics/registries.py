@@ -62,7 +62,7 @@ class SchemaRegistry:
         kind = answer.get("schemaType", "AVRO") if isinstance(answer, dict) else None
         if kind != "AVRO" or (isinstance(answer, dict) and answer.get("references")):
             what = f"is of type {kind}" if kind != "AVRO" else "refers to other schemas"
-            raise self._failed(f"schema {number} of the registry {self._shown} {what}, which is not supported.")
+            raise self._failed(f"schema {number} of the registry {self._display_url} {what}, which is not supported.")
         return text
 
     def _version(self, subject: str, version: int) -> int:
@@ -73,12 +73,12 @@ class SchemaRegistry:
         return number
 
     @property
-    def _shown(self) -> str:
+    def _display_url(self) -> str:
         parts = urlsplit(self._url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
     def _unexpected(self) -> SourceFailed:
-        return self._failed(f"the answer of {self._shown} is not that of a schema registry: correct `registry`.")
+        return self._failed(f"the answer of {self._display_url} is not that of a schema registry: correct `registry`.")
 
     def _get(self, path: str, *, missing: str) -> object:
         request = urllib.request.Request(  # noqa: S310 - the declaration allows http and https only
@@ -92,17 +92,17 @@ class SchemaRegistry:
                 text = answer.read(_ANSWER_BYTES_MAX + 1)
         except urllib.error.HTTPError as error:
             if error.code == 404:
-                raise self._failed(f"the registry {self._shown} does not know the schema: {missing}.") from None
+                raise self._failed(f"the registry {self._display_url} does not know the schema: {missing}.") from None
             if error.code in (401, 403):
                 raise self._failed(
-                    f"the registry {self._shown} refuses the credentials: check `registry_user` and"
+                    f"the registry {self._display_url} refuses the credentials: check `registry_user` and"
                     " `registry_password_env`."
                 ) from None
-            raise self._failed(f"the registry {self._shown} answers {error.code} {error.reason}.") from None
+            raise self._failed(f"the registry {self._display_url} answers {error.code} {error.reason}.") from None
         except (OSError, http.client.HTTPException) as error:
             reason = getattr(error, "reason", None) or error
             raise self._failed(
-                f"the registry {self._shown} does not answer within {self._access.timeout_s} seconds: {reason}"
+                f"the registry {self._display_url} does not answer within {self._access.timeout_s} seconds: {reason}"
             ) from None
         if len(text) > _ANSWER_BYTES_MAX:
             raise self._unexpected()

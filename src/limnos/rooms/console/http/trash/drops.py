@@ -111,7 +111,7 @@ async def drop_page(page_request: PageRequest) -> Response:
 
 
 async def _room_sheets(page_request: PageRequest, address: ObjectAddress) -> tuple[Sheet, ...]:
-    """Return what the rooms that are on say about an object that is to be dropped."""
+    """Return the sentences of rooms about an object before it is dropped."""
     sheets: list[Sheet] = []
     for room in installed_rooms().manifests:
         if room.drop_sheets and room.name not in page_request.site.rooms_off:

@@ -54,7 +54,7 @@ _INTRO: Final = "Each button saves its own change at once. Clients see it at the
 
 
 class ObjectText(NamedTuple):
-    """What the forms show of an object: its details, comment, properties, and of an Iceberg table the schema.
+    """The content of an object's forms: its details, comment, properties, and the schema of an Iceberg table.
 
     Of a table with a read restriction for the caller only the details are shown, and so nothing but tags is edited.
     """
@@ -158,7 +158,7 @@ def _address_of(page_request: PageRequest) -> ObjectAddress:
 
 
 def _read(view: RequestView, address: ObjectAddress) -> ObjectText:
-    """Return what the forms show. Raises UnsupportedOperation for an object of an external system or a Lance table."""
+    """Return the forms' content. Raises UnsupportedOperation for an external object or a Lance table."""
     details = details_load(view, address.kind, levels=address.levels)
     if address.levels and is_sourced(view):
         raise UnsupportedOperation(

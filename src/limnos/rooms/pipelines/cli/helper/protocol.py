@@ -34,7 +34,7 @@ class ProtocolError(Exception):
 
 
 class Kind(enum.IntEnum):
-    """What a message is."""
+    """The type of a message."""
 
     REQUEST = 1
     ACCEPTED = 2

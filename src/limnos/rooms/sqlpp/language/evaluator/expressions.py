@@ -35,13 +35,13 @@ def compile_expression(node: plan.Expression, working: EvaluationContext) -> Cal
     if meter is None:
         return result
 
-    def charged(row: Row) -> Value:
+    def evaluate_metered(row: Row) -> Value:
         meter.units -= 1
         if meter.units < 0:
             raise BudgetSpent
         return result(row)
 
-    return charged
+    return evaluate_metered
 
 
 def compile_expressions(nodes: tuple[plan.Expression, ...], working: EvaluationContext) -> list[Callable[[Row], Value]]:
@@ -99,12 +99,12 @@ def _charge_result(work: Callable[[Row], Value], working: EvaluationContext) -> 
     if meter is None:
         return work
 
-    def charged(row: Row) -> Value:
+    def evaluate_metered(row: Row) -> Value:
         value = work(row)
         meter.spend(len(value) if isinstance(value, (tuple, str)) else 1)
         return value
 
-    return charged
+    return evaluate_metered
 
 
 def _call(node: plan.FunctionCall, working: EvaluationContext) -> Callable[[Row], Value]:
@@ -118,12 +118,12 @@ def _call(node: plan.FunctionCall, working: EvaluationContext) -> Callable[[Row]
     if meter is not None:
         cost = node.function.cost
 
-        def charged(row: Row) -> Value:
+        def evaluate_metered(row: Row) -> Value:
             values = [argument(row) for argument in arguments]
             meter.charge(cost, values)
             return run(*values)
 
-        return charged
+        return evaluate_metered
     if len(arguments) == 1:
         (only,) = arguments
         return lambda row: run(only(row))

@@ -262,7 +262,7 @@ _FOLDS: dict[str, AggregateFold] = {
 }
 
 
-def _known(values: Items | list[Value]) -> list[Value]:
+def _without_unknowns(values: Items | list[Value]) -> list[Value]:
     return [value for value in values if not is_unknown(value)]
 
 
@@ -271,14 +271,14 @@ def _put(name: str, work: Callable[[list[Value]], Value], *, more: tuple[str, ..
     stray = strays if name in _WARNED else None
     strict_work = _STRICT.get(name, work)
     aggregate(name, *more, counts_rows=name == "count", cost=cost, stray=stray, fold=_FOLDS.get(name))(
-        lambda values: work(_known(values))
+        lambda values: work(_without_unknowns(values))
     )
 
     def over_array(value: Value) -> Value:
         elements = items(value)
         if elements is None:
             return 0 if name == "countn" else MISSING if value is MISSING else None
-        return work(_known(elements))
+        return work(_without_unknowns(elements))
 
     def strictly(value: Value) -> Value:
         elements = items(value)

@@ -63,10 +63,10 @@ def measure_over(
     type_ = result_type(function, one.type)
     measure = Measure(carrier.new(), function, _filter_value(_TypedTerm(one.term, one.type), condition), distinct)
 
-    def made(number: int) -> Shape:
+    def shape_of(number: int) -> Shape:
         return CellShape(ColumnTerm(number), type_, missing=False)
 
-    return measure, made
+    return measure, shape_of
 
 
 class _TypedTerm:

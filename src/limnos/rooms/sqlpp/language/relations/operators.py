@@ -196,8 +196,8 @@ def arithmetic(left: Shape, right: Shape, *, by: str) -> CellShape:
     zero = _literal(0, wider)
     if isinstance(terms[1], LiteralTerm) and terms[1].value:
         return CellShape(call(name, *terms, word=wider), wider, missing, known)
-    guarded = call("if", call("=", terms[1], zero), LiteralTerm(None, wider), call(name, *terms, word=wider))
-    return CellShape(guarded, wider, missing, known=False)
+    guarded_term = call("if", call("=", terms[1], zero), LiteralTerm(None, wider), call(name, *terms, word=wider))
+    return CellShape(guarded_term, wider, missing, known=False)
 
 
 def _literal(value: int, type_: ScalarName) -> LiteralTerm:

@@ -88,7 +88,7 @@ def take_condition(node: plan.Expression, carrier: BlockTranslator) -> bool:
         query = query_in(node.operand, carrier)
         if query is None:
             return False
-        _join_partners(query, carrier, negated=negated, met=lambda _shape, _inner: TRUE)
+        _join_partners(query, carrier, negated=negated, join_condition=lambda _shape, _inner: TRUE)
         return True
     if isinstance(node, plan.Operate) and node.operators in (("in",), ("not in",)):
         return _take_membership(node, carrier, negated=negated)
@@ -104,11 +104,14 @@ def _take_membership(node: plan.Operate, carrier: BlockTranslator, *, negated: b
     value = operators.cell(shape(node.operands[0], carrier))
     if (node.operators[0] == "in") is not negated:
         _join_partners(
-            query, carrier, negated=False, met=lambda item, _: operators.compare_shapes(item, value, by="=").term
+            query,
+            carrier,
+            negated=False,
+            join_condition=lambda item, _: operators.compare_shapes(item, value, by="=").term,
         )
         return True
     # NOT IN is true if there are no items, or if the value and every item are known and different.
-    _join_partners(query, carrier, negated=True, met=lambda item, _: _not_surely_other(item, value))
+    _join_partners(query, carrier, negated=True, join_condition=lambda item, _: _not_surely_other(item, value))
     return True
 
 
@@ -133,26 +136,30 @@ def _take_quantifier(node: plan.Quantified, carrier: BlockTranslator, *, negated
     if query is None or node.kind == "some and every":
         return False
 
-    def met(item: Shape, inner: BlockTranslator) -> Term:
+    def join_condition(item: Shape, inner: BlockTranslator) -> Term:
         inner.known.shapes[slot] = item
         term = condition(node.condition, inner)
         return term if node.kind == "some" else call("not", call("coalesce", term, FALSE))
 
-    _join_partners(query, carrier, negated=(node.kind == "every") is not negated, met=met)
+    _join_partners(query, carrier, negated=(node.kind == "every") is not negated, join_condition=join_condition)
     return True
 
 
 def _join_partners(
-    query: plan.Query, carrier: BlockTranslator, *, negated: bool, met: Callable[[Shape, BlockTranslator], Term]
+    query: plan.Query,
+    carrier: BlockTranslator,
+    *,
+    negated: bool,
+    join_condition: Callable[[Shape, BlockTranslator], Term],
 ) -> None:
-    """Semi-join the rows with the results of a query; anti-join if `negated`. `met` returns the join condition for a
-    result.
+    """Semi-join the rows with the results of a query; anti-join if `negated`. `join_condition` returns the condition
+    for a result.
 
     Raises UntranslatableExpression.
     """
     inner = carrier.inner()
     item = _results(query, inner)
-    term = met(item, inner)
+    term = join_condition(item, inner)
     conditions = [*inner.outer_conditions, *([] if term == TRUE else [term])]
     on = term_of(all_of(*conditions))
     if not columns_in(on) <= outputs(inner.relation) | outputs(carrier.relation):
