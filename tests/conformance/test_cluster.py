@@ -36,6 +36,9 @@ def test_plain_totals_differ_by_day() -> None:
 
 @pytest.mark.heavy
 @pytest.mark.spark
+# PySpark leaves the closing of its sockets to the garbage collector.
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.room("sqlpp")
 @pytest.mark.room("maintenance")
 @pytest.mark.room("exchange")
