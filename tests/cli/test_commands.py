@@ -483,7 +483,7 @@ def test_removed_user_leaves_objects_that_are_named(fake: FakeServer, limnos: Ru
     fake.on("GET", f"{OWN}/metalakes/lake/search?q=owner%3A%22ben%22&limit=3", {"hits": [hit] if owned else []})
     fake.on("DELETE", f"{M}/users/ben", {"removed": True})
 
-    done = limnos("user", "remove", "ben", "--output", "table")
+    done = limnos("user", "remove", "ben", "--yes", "--output", "table")
 
     assert (done.code, done.out) == (0, "removed user ben\n")
     assert ("ben owns main.raw.t, whose objects need another owner" in done.err) is owned
@@ -877,3 +877,41 @@ def test_metalake_flag_changes_all_names_and_paths(fake: FakeServer, limnos: Run
 
     assert limnos("ls", "main", "--metalake", "sea").result == []
     assert limnos("role", "list", "--metalake", "sea").result == []
+
+
+@pytest.mark.parametrize("kind", ["user", "role"])
+def test_missing_holder_is_reported_before_a_confirmation(fake: FakeServer, limnos: Run, kind: str) -> None:
+    """The removal of a user or role that does not exist is refused as missing, and nothing is deleted."""
+    fake.on("GET", f"{M}/{kind}s/zoe", {"code": 1003, "message": f"{kind.capitalize()} zoe does not exist"}, status=404)
+
+    done = limnos("delete", kind, "zoe")
+
+    assert (done.code, fake.calls[:1]) == (3, [f"GET {M}/{kind}s/zoe"])
+    assert not any(call.startswith("DELETE") for call in fake.calls)
+
+
+def test_protection_by_a_container_is_named(fake: FakeServer, limnos: Run) -> None:
+    """`unprotect` of an object that a namespace protects names the namespace, and the command that ends it."""
+    url = f"{OWN}/metalakes/lake/objects/table/main.hr.t/protection"
+    fake.on("DELETE", url, {"removed": False})
+    fake.on("GET", url, {"protected": True, "by": {"kind": "namespace", "name": "main.hr"}, "below": True})
+
+    done = limnos("unprotect", "main.hr.t", "--kind", "table", "--output", "table")
+
+    assert done.code == 0
+    assert done.out == (
+        "table main.hr.t is not protected itself: namespace main.hr protects all objects below it:"
+        " 'limnos unprotect main.hr' ends that\n"
+    )
+
+
+@pytest.mark.parametrize("removed", [True, False])
+def test_unprotected_object_is_reported(fake: FakeServer, limnos: Run, removed: bool) -> None:
+    """`unprotect` of an object that nothing protects afterwards says whether it was protected."""
+    url = f"{OWN}/metalakes/lake/objects/table/main.hr.t/protection"
+    fake.on("DELETE", url, {"removed": removed})
+    fake.on("GET", url, {"protected": False})
+
+    out = limnos("unprotect", "main.hr.t", "--kind", "table", "--output", "table").out
+
+    assert out == f"table main.hr.t {'is no longer' if removed else 'was not'} protected\n"

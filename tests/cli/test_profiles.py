@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from limnos.cli import profiles
@@ -82,3 +83,13 @@ def test_update_holds_the_lock(environ: dict[str, str]) -> None:
 
     assert refused == [True]
     assert Path(environ["LIMNOS_PROFILES"]).stat().st_mode & 0o777 == 0o600
+
+
+def test_sessions_that_ended_are_not_offered() -> None:
+    """Profiles with a session are offered by their commands; one that has ended is not."""
+    one = Profile(uri="http://a:1", user="ana", token="t", ends_at=10.0, refresh_token=None)
+    known = Profiles(None, {"old": one, "a b": msgspec.structs.replace(one, ends_at=30.0)})
+
+    assert profiles.other_sessions(known, now_s=20.0) == (
+        "'limnos set profile 'a b'' uses the session of ana at http://a:1"
+    )

@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shlex
 import stat
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
 from limnos.cli.errors import StoppedError
 
 FILE = "profiles.json"
+_NAMED_MAX: Final = 3
+"""The number of sessions that a message names."""
 
 
 class ExternalIssuer(msgspec.Struct, frozen=True):
@@ -69,6 +73,23 @@ class Profiles(msgspec.Struct, frozen=True):
         """Return a copy without the profile `name`."""
         rest = {each: profile for each, profile in self.profiles.items() if each != name}
         return Profiles(None if self.used == name else self.used, rest)
+
+
+def other_sessions(known: Profiles, *, now_s: float) -> str:
+    """Return the commands that use the sessions of profiles, without those that have ended; empty without a session.
+
+    `now_s` is the time in seconds since 1970.
+    """
+    names = [
+        name for name, each in sorted(known.profiles.items()) if each.refresh_token is not None or each.ends_at > now_s
+    ]
+    commands = [
+        f"'{shlex.join(['limnos', 'set', 'profile', name])}' uses the session of {known.profiles[name].user} at"
+        f" {known.profiles[name].uri}"
+        for name in names[:_NAMED_MAX]
+    ]
+    more = ["'limnos list profiles' lists more"] if len(names) > _NAMED_MAX else []
+    return ", ".join([*commands, *more])
 
 
 def file_of(environ: Mapping[str, str]) -> Path:

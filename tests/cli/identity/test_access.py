@@ -399,3 +399,21 @@ def test_access_is_explained_for_users_only(fake: FakeServer, limnos: Run) -> No
     assert fake.asked[-1].body["user"] == "ana"  # type: ignore[index]
     assert refused.code == 2
     assert "'limnos access who main.raw.t --action table_load'" in str(refused.error["hint"])
+
+
+def test_owner_denial_and_restriction_have_commands(fake: FakeServer, limnos: Run) -> None:
+    """What would change a refusal has commands: for a missing ownership, a denial and a restriction."""
+    table = {"kind": "table", "name": "main.raw.t"}
+    factors = [
+        {"kind": "missing", "privilege": "OWNER", "object": table, "clause": 0},
+        {"kind": "deny", "privilege": "SELECT_TABLE", "object": table, "role": "r", "clause": 1},
+        {"kind": "restricted", "privilege": "eu", "object": table, "clause": 2},
+    ]
+    decision = {"allowed": False, "action": "table_drop", "user": "ben", "factors": factors}
+    fake.on("POST", EXPLAIN, {"decision": decision, "suggestions": ["Three steps."]})
+
+    out = limnos("access", "explain", "table_drop", "main.raw.t", "--for", "ben", "--output", "table").out
+
+    assert "  'limnos set owner main.raw.t ben --kind table'\n" in out
+    assert "  'limnos revoke select_table --deny --on main.raw.t --kind table --from role:r'\n" in out
+    assert "'limnos set restriction eu main.raw.t --except user:ben' with the terms that" in out

@@ -57,3 +57,29 @@ def test_revoke_reports_what_was_not_granted(  # noqa: PLR0917 - one column per 
     output = json.loads(limnos("revoke", *words.split(), "--output", "json").out)
 
     assert (done.code, done.out, output.get("missing")) == (0, f"{message}\n", missing)
+
+
+def test_revoke_names_the_container_with_the_privilege(fake: FakeServer, limnos: Run) -> None:
+    """A revocation of a privilege that the role has on a container names the container and the command; objects beside
+    the path, and denials, are not named.
+    """
+    names = [{"name": "select_table", "condition": "allow"}]
+    denial = [{"name": "select_table", "condition": "deny"}]
+    objects = [
+        {"fullName": "main", "type": "catalog", "privileges": denial},
+        {"fullName": "main.raw", "type": "schema", "privileges": names},
+        {"fullName": "main.rawer", "type": "schema", "privileges": names},
+    ]
+    role = {"role": {"name": "r", "securableObjects": objects}}
+    fake.on("GET", f"{M}/roles/r", role)
+    fake.on("PUT", f"{M}/permissions/roles/r/table/main.raw.t/revoke", role)
+    fake.on("GET", "/configs", {})
+
+    done = limnos(
+        *["revoke", "select_table", "--on", "main.raw.t", "--kind", "table", "--from", "r", "--output", "table"]
+    )
+
+    assert done.out == (
+        "nothing was revoked: role r did not have select_table; it has select_table on namespace main.raw:"
+        " 'limnos revoke select_table --on main.raw --kind namespace --from r'\n"
+    )

@@ -393,3 +393,24 @@ def test_local_login_takes_no_other_address(fake: FakeServer, run: Run, local: P
 def test_several_ways_to_sign_in_are_refused(run: Run, words: tuple[str, ...]) -> None:
     """USER, `--device` and `--local` exclude each other."""
     assert run("login", *words).code == 2
+
+
+def test_other_session_of_the_server_is_named_at_login_and_logout(
+    fake: FakeServer, run: Run, file: Path, local: Path
+) -> None:
+    """A login with another profile of the same server says how to return; a logout names the remaining session, and so
+    does the refusal of a command afterwards.
+    """
+    mine = Profile(uri=fake.uri, user="ana", token="lim_2_x", ends_at=9e9, refresh_token=None)
+    profiles.update(os.environ, lambda known: known.put("lake", mine))
+    fake.on("DELETE", f"{TOKENS}/7", {"revoked": True})
+
+    back = run("login", "--local", "--data", str(local), "--profile", "boss", "--output", "table")
+    out = run("logout", "--output", "table")
+    fake.routes.pop(("GET", "/api/limnos/v1/whoami"), None)
+    fake.on("GET", "/api/limnos/v1/whoami", {"user": "anonymous"})
+    refusal = run("whoami", "--uri", fake.uri.replace("127.0.0.1", "localhost"))
+
+    assert "commands use profile boss now, and 'limnos set profile lake' goes back to ana" in back.out
+    assert f"'limnos set profile lake' uses the session of ana at {fake.uri}" in out.out
+    assert "'limnos set profile lake' uses the session of ana" in str(refusal.error["hint"])

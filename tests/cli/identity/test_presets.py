@@ -119,3 +119,13 @@ def test_question_about_a_preset_changes_nothing(fake: FakeServer, limnos: Run) 
 
     assert "1 user would gain" in done.out
     assert len(fake.calls) == 1
+
+
+def test_missing_own_role_has_a_command_as_its_hint(fake: FakeServer, limnos: Run) -> None:
+    """A revocation from a user without an own role is refused with the command that shows what the user may do."""
+    error = {"code": 1003, "type": "NotFound", "message": "Role user:ana does not exist in metalake lake"}
+    fake.on("POST", "/api/limnos/v1/metalakes/lake/access/presets", error, status=404)
+
+    done = limnos(*["revoke", "--preset", "reader", "main.raw.t", "--kind", "table", "--from", "user:ana"])
+
+    assert done.error["hint"] == "'limnos access what ana' shows what there is"

@@ -246,3 +246,62 @@ def test_grants_on_containers_count_for_an_object(fake: FakeServer, limnos: Run)
 
     assert [line.strip() for line in done.out.splitlines()[1:]] == ["role e", "role d", "role c", "role a"]
     assert "note: 3 of them are on objects above main.raw.t, and count for it" in done.err
+
+
+@pytest.mark.parametrize("who, is_noted", [("ana", False), ("ben", True)])
+def test_note_about_own_records_is_printed_for_another_user(
+    fake: FakeServer, limnos: Run, who: str, is_noted: bool
+) -> None:
+    """Records of another user are left out for a caller who does not own the metalake, which a note says."""
+    fake.on("GET", AUDIT.replace("limit", f"user={who}&limit"), {"lines": [], "next": None, "more": False, "own": True})
+    fake.on("GET", "/api/limnos/v1/whoami", {"user": "ana"})
+
+    assert ("note: your own actions" in limnos("audit", "--who", who, "--output", "table").err) is is_noted
+
+
+def test_other_names_are_noted_with_a_filter(fake: FakeServer, limnos: Run) -> None:
+    """The note about other names is there with a filter that leaves out the move, too; the move is not shown then."""
+    base, none = "/api/limnos/v1/metalakes/lake", {"lines": [], "next": None, "more": False}
+    move = {"id": 7, "at": "2026-11-28T12:00:01Z", "user": "ana", "outcome": "done", "change": "move"}
+    about = {"id": 1027, "kind": "table", "path": "main.raw.zones"}
+    fake.on("GET", f"{base}/audit?path=main.raw.areas&action=restriction&limit=51", none)
+    fake.on(
+        "GET",
+        f"{base}/search?q=areas&limit=50",
+        {"hits": [{"id": 1027, "kind": "table", "path": ["main", "raw", "areas"], "tier": 1}]},
+    )
+    fake.on("GET", f"{base}/audit?object=1027&action=restriction&limit=1000", none)
+    moves = {**none, "lines": [move | {"object": about, "new_path": "main.raw.areas"}]}
+    fake.on("GET", f"{base}/audit?object=1027&action=move&limit=1000", moves)
+
+    done = limnos("audit", "--path", "main.raw.areas", "--action", "restriction", "--output", "table")
+
+    assert done.err == "note: it had other names: 'limnos audit --id 1027' has all\nno lines\n"
+
+
+def test_grants_above_the_present_path_count_for_an_id(fake: FakeServer, limnos: Run) -> None:
+    """`--id` with an action about grants has the grants on the containers of the object's present path."""
+    base, none = "/api/limnos/v1/metalakes/lake", {"lines": [], "next": None, "more": False}
+    record = {"id": 1, "at": "2026-11-28T12:00:01Z", "outcome": "done"}
+    about = {"id": 7, "kind": "table", "path": "main.raw.t"}
+    moved = {**record, "change": "move", "object": about, "new_path": "main.fin.t"}
+    grants = [
+        {
+            **record,
+            "id": number,
+            "change": "grant",
+            "object": {"id": 3, "kind": "namespace", "path": path},
+            "detail": f"role r: allow SELECT_TABLE on namespace {path}",
+        }
+        for number, path in ((2, "main.fin"), (3, "main.raw"))
+    ]
+    fake.on("GET", f"{base}/audit?object=7&action=grant&limit=51", none)
+    fake.on("GET", f"{base}/audit?object=7&limit=1", {**none, "lines": [moved]})
+    fake.on("GET", f"{base}/search?q=t&limit=50", {"hits": []})
+    fake.on("GET", f"{base}/audit?action=grant&limit=1000", {**none, "lines": grants})
+
+    done = limnos("audit", "--id", "7", "--action", "grant", "--output", "table")
+
+    assert "main.fin" in done.out
+    assert "main.raw" not in done.out
+    assert done.err == "note: 1 of them is on objects above main.fin.t, and count for it\n"

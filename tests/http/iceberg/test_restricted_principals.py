@@ -111,6 +111,19 @@ def test_principals_of_dropped_objects_can_be_dropped(shop: DriverNode) -> None:
     assert shop.delete(f"{API}/lake/groups/staff").status == 409
 
 
+def test_restriction_of_a_restored_table_is_named_once(shop: DriverNode) -> None:
+    """The refusal to drop a group names the restriction of a dropped and restored table once, with its command."""
+    assert restrict(shop, filter="id > 5", to={"groups": ["staff"]}).status == 200
+    assert shop.delete(table_path("a", "t")).status == 204
+    trash = f"{LAKE}/catalogs/main/trash"
+    shop.done("POST", f"{trash}/{shop.done('GET', trash)['trash'][0]['id']}/undrop", {})
+
+    message = shop.delete(f"{API}/lake/groups/staff").json()["message"]
+
+    assert message.count("eu of table main.a.t ('limnos delete restriction eu main.a.t --kind table')") == 1
+    assert "remembers" not in message
+
+
 def test_principal_of_a_free_name_is_named_with_the_name(shop: DriverNode) -> None:
     """A name that a table left for another namespace remembers its restriction, and the refusal says which name it is.
     The name in the same namespace forgets it with the restriction of the table.

@@ -136,3 +136,9 @@ def test_differences_equal_each_objects_own_decisions(desk: ServiceDesk, seed: i
         if may_any(desk, user, (action,), kind, path) and not may_any(desk, second, (action,), kind, path)
     }
     assert listed == expected
+
+
+def test_missing_object_is_reported(desk: ServiceDesk) -> None:
+    """A comparison on an object that does not exist is refused as missing, instead of finding no difference."""
+    with pytest.raises(NotFound, match=r"Namespace does not exist: main\.a\.nope"):
+        diff(desk, ("main", "a", "nope"))

@@ -20,7 +20,7 @@ from limnos.cli.catalog.governance import GOVERNED, governance_of
 from limnos.cli.catalog.walk import Walk, tree_lines, walk
 from limnos.cli.common import DEFAULTS, CommonFlags, Kind, KindFlag
 from limnos.cli.failures import StoppedError, UsageError
-from limnos.cli.hints.failed_calls import ANONYMOUS, SIGN_IN
+from limnos.cli.hints.failed_calls import ANONYMOUS, sign_in_hint
 from limnos.cli.output import Row, drawable, show_done, show_fields, show_rows, visible
 from limnos.client import ArgumentError, ClientError, DeniedError, NotFoundError, RefusedError
 from limnos.client.catalog.children import ChildInfo
@@ -214,7 +214,7 @@ def whoami(*, common: CommonFlags = DEFAULTS) -> None:
         raise StoppedError(
             f"you are not signed in to {common.server_url}: this command sent no credential, and is {ANONYMOUS}",
             code="denied",
-            hint=SIGN_IN,
+            hint=sign_in_hint(),
         )
     server = common.server_url
     if not is_known:

@@ -197,7 +197,7 @@ def remove(name: str, path: str, /, *, kind: KindFlag = None, common: CommonFlag
     with common.client() as client:
         names = client.policies.change(path, kind=kind or client.objects.kind(path), removes=(name,))
     fields = {"object": path, "policies": list(names)}
-    show_done(f"policy {name} is not on {path}", fields, output_format=common.output_format)
+    show_done(f"policy {name} is no longer on {path}", fields, output_format=common.output_format)
 
 
 def _row(policy: Policy) -> Row:

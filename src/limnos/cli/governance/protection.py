@@ -3,12 +3,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import shlex
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from cyclopts import Parameter
 
 from limnos.cli.common import DEFAULTS, CommonFlags, KindFlag
 from limnos.cli.output import show_done
+from limnos.client.errors import ArgumentError, ClientError
+
+if TYPE_CHECKING:
+    from limnos.client import Client
 
 
 def protect(
@@ -50,5 +55,32 @@ def unprotect(path: str, /, *, kind: KindFlag = None, common: CommonFlags = DEFA
     with common.client() as client:
         result = kind or client.objects.kind(path)
         removed = client.protection.clear(path, kind=result)
-    text = f"{result} {path} is no longer protected" if removed else f"{result} {path} was not protected"
-    show_done(text, {"unprotected": path, "kind": result, "removed": removed}, output_format=common.output_format)
+        protector = _protector(client, path, kind=result)
+    fields = {"unprotected": path, "kind": result, "removed": removed}
+    if protector is None:
+        text = f"{result} {path} is no longer protected" if removed else f"{result} {path} was not protected"
+    else:
+        own = f"is no longer protected itself, but {protector}" if removed else f"is not protected itself: {protector}"
+        ends = shlex.join(["limnos", "unprotect", protector.name])
+        text = f"{result} {path} {own} protects all objects below it: '{ends}' ends that"
+        fields["protected_by"] = str(protector)
+    show_done(text, fields, output_format=common.output_format)
+
+
+class _Protector(NamedTuple):
+    """An object whose protection covers the objects below it."""
+
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+def _protector(client: Client, path: str, *, kind: str) -> _Protector | None:
+    """Return the object whose protection still covers an object; None without one, or if the server does not say."""
+    try:
+        protector = client.protection.get(path, kind=kind)
+    except (ClientError, ArgumentError):
+        return None
+    return None if protector is None else _Protector(protector.by.kind, protector.by.name)

@@ -157,7 +157,7 @@ def remove(
     with common.client() as client:
         names = client.tags.change(path, kind=kind or client.objects.kind(path), column=column, removes=(name,))
     result = _result(path, column, names=names)
-    show_done(f"removed tag {name} from {_spelled(path, column)}", result, output_format=common.output_format)
+    show_done(f"tag {name} is no longer on {_spelled(path, column)}", result, output_format=common.output_format)
 
 
 def _rows_of_columns(client: Client, path: str) -> list[Row]:

@@ -6,9 +6,11 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import time
 from typing import Final
 
 from limnos.cli import profiles
+from limnos.cli.errors import StoppedError
 from limnos.cli.hints.denials import denied_hint
 from limnos.cli.hints.missing_objects import not_found_hint
 from limnos.cli.hints.typed_command import TypedCommand
@@ -49,6 +51,16 @@ def is_anonymous(error: ClientError) -> bool:
     return ANONYMOUS in error.message or error.message.startswith("Authenticate: ")
 
 
+def sign_in_hint() -> str:
+    """Return how to sign in; first the commands that use a stored session, if no profile is in use."""
+    try:
+        known = profiles.read(os.environ)
+    except StoppedError:
+        return SIGN_IN
+    sessions = "" if known.used in known.profiles else profiles.other_sessions(known, now_s=time.time())
+    return f"{sessions}; {SIGN_IN}" if sessions else SIGN_IN
+
+
 def hint_for(error: ClientError, typed: TypedCommand) -> str | None:
     """Return the hint for a failed call, usually a command to run next; None without one."""
     if (acts_as := _acts_as(error, typed)) is not None:
@@ -86,7 +98,7 @@ def hint_for(error: ClientError, typed: TypedCommand) -> str | None:
                 " act as another user, a service admin types '--as NAME'; 'limnos audit --who NAME' lists a user's"
                 " actions"
             )
-        return SIGN_IN
+        return sign_in_hint() if is_anonymous(error) else SIGN_IN
     if (disabled := _DISABLED_CATALOG.match(error.message)) is not None:
         return f"'{typed.command('catalog', 'enable', disabled[1])}' enables it, if you own it"
     if isinstance(error, DeniedError):

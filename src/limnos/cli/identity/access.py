@@ -103,7 +103,8 @@ def explain(
     if common.output_format == "json":
         show_done("", _document(explanation), output_format="json")
     else:
-        _print(explanation, grants=_preset_grant(explanation.decision, path, user=for_))
+        changes = _changing_commands(explanation.decision, user=for_ or explanation.decision.user)
+        _print(explanation, grants=_preset_grant(explanation.decision, path, user=for_), changes=changes)
     return int(ExitCode.OK if explanation.decision.allowed else ExitCode.REFUSED)
 
 
@@ -441,7 +442,31 @@ def _preset_grant(decision: Decision, path: str | None, *, user: str | None) -> 
     return shlex.join(["limnos", "grant", "--preset", preset, path, "--to", holder])
 
 
-def _print(explanation: Explanation, *, grants: str | None) -> None:
+def _changing_commands(decision: Decision, *, user: str | None) -> list[str]:
+    """Return the commands that change what no preset does: a missing ownership, a denial, and a restriction."""
+    commands: list[str] = []
+    grantable = {
+        each.clause for each in decision.factors if each.kind == "missing" and each.privilege not in {None, "OWNER"}
+    }
+    for each in () if decision.allowed else decision.factors:
+        name, kind = each.object_name, getattr(each.object, "kind", "")
+        place = ["--on-metalake"] if kind == "metalake" else ["--on", name, "--kind", kind]
+        if each.kind == "missing" and each.privilege == "OWNER" and each.clause not in grantable and name:
+            words = ["limnos", "set", "owner", name, user or "USER", "--kind", kind]
+        elif each.kind == "deny" and each.role and each.privilege:
+            words = ["limnos", "revoke", each.privilege.lower(), "--deny", *place, "--from", f"role:{each.role}"]
+        elif each.kind == "restricted" and each.privilege and name:
+            words = ["limnos", "set", "restriction", each.privilege, name, "--except", f"user:{user or 'USER'}"]
+            shows = shlex.join(["limnos", "show", "restriction", name])
+            commands.append(f"'{shlex.join(words)}' with the terms that '{shows}' shows")
+            continue
+        else:
+            continue
+        commands.append(f"'{shlex.join(words)}'")
+    return list(dict.fromkeys(commands))
+
+
+def _print(explanation: Explanation, *, grants: str | None, changes: Sequence[str]) -> None:
     decision = explanation.decision
     print(visible(f"{_verdict(decision)}: {decision.sentence or decision.action}"))
     if decision.factors:
@@ -455,5 +480,7 @@ def _print(explanation: Explanation, *, grants: str | None) -> None:
         print("\nnote:" if decision.allowed else "\nwhat would change it:")
         for suggestion in explanation.suggestions:
             print(visible(f"  {suggestion}"))
+        for command in changes:
+            print(visible(f"  {command}"))
         if grants is not None:
             print(visible(f"  All of it: '{grants}'"))

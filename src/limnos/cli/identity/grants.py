@@ -25,6 +25,8 @@ from limnos.client.errors import DeniedError, NotFoundError
 from limnos.client.values import Role
 from limnos.model.presets import PresetName
 from limnos.model.privileges import ALIASES, Privilege
+from limnos.names import display
+from limnos.names.errors import InvalidName
 
 if TYPE_CHECKING:
     from limnos.client import Client
@@ -243,8 +245,9 @@ def _execute(command: _GrantCommand, common: CommonFlags) -> None:
                 )
                 show_consequence(consequence, output_format=common.output_format)
                 return
-            missing = _change_role(client, command, privileges, target=target, kind=kind)
+            missing, elsewhere = _change_role(client, command, privileges, target=target, kind=kind)
         message, result = _privileges_result(command, privileges, missing=missing, target=target, kind=kind)
+        message += elsewhere
     show_done(message, result, output_format=common.output_format)
 
 
@@ -390,18 +393,52 @@ def _change_roles(client: Client, command: _GrantCommand) -> list[str]:
 
 def _change_role(
     client: Client, command: _GrantCommand, privileges: Sequence[str], *, target: str, kind: str
-) -> list[str]:
-    """Grant or revoke the privileges. Returns the revoked privileges that the role did not have."""
+) -> tuple[list[str], str]:
+    """Grant or revoke the privileges. Returns the revoked privileges that the role did not have, and the words for
+    other objects on which it has them.
+    """
     holder = command.holder or ""
     if command.verb == "grant":
         client.roles.allow(holder, privileges, on=target, kind=kind, deny=command.deny)
-        return []
+        return [], ""
     before = _readable(lambda: client.roles.get(holder))
     after = client.roles.withdraw(holder, privileges, on=target, kind=kind, deny=command.deny)
     if before is None:
-        return []
+        return [], ""
     removed = {name for _, _, name, _ in _rules_of(before) - _rules_of(after)}
-    return [word for word in privileges if (ALIASES[word].word if word in ALIASES else word) not in removed]
+    missing = [word for word in privileges if (ALIASES[word].word if word in ALIASES else word) not in removed]
+    return missing, _elsewhere(client, after, command=command, missing=missing, target=target)
+
+
+def _elsewhere(client: Client, role: Role, *, command: _GrantCommand, missing: Sequence[str], target: str) -> str:
+    """Return the words for objects above the target on which a role has privileges that it did not have on the target,
+    with the commands that revoke them there; empty without any.
+    """
+    own = "deny" if command.deny else "allow"
+    words = {ALIASES[word].word if word in ALIASES else word for word in missing}
+    above: list[str] = []
+    for each in role.securable_objects:
+        names = sorted(name for one in each.privileges if one.condition == own and (name := one.name.lower()) in words)
+        kind = "namespace" if each.type.lower() == "schema" else each.type.lower()
+        path = client.objects.path(each.full_name, kind=each.type) if names else ""
+        if not names or command.on_metalake or not _is_above(path, kind=kind, target=target):
+            continue
+        place = ["--on-metalake"] if kind == "metalake" else ["--on", path, "--kind", kind]
+        typed = command.spelled(*names, *place, *(["--deny"] if command.deny else []), "--from", role.name)
+        denial = "denies" if command.deny else "has"
+        above.append(f"it {denial} {', '.join(names)} on {kind} {path}: '{typed}'")
+    return "".join(f"; {each}" for each in above)
+
+
+def _is_above(path: str, *, kind: str, target: str) -> bool:
+    """Return whether an object contains the one at the path `target`."""
+    if kind == "metalake":
+        return True
+    try:
+        parts, below = display.parse(path), display.parse(target)
+    except InvalidName:
+        return False
+    return len(parts) < len(below) and below[: len(parts)] == parts
 
 
 def _readable(read: Callable[[], T]) -> T | None:

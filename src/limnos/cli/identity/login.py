@@ -24,7 +24,7 @@ from limnos.cli.common import DEFAULTS, CommonFlags, open_client, renew_profile
 from limnos.cli.failures import StoppedError, UsageError
 from limnos.cli.identity.tokens import lifetime_of, note_earlier_end
 from limnos.cli.output import flag_values, show_done, show_rows, visible
-from limnos.cli.profiles import ExternalIssuer, Profile
+from limnos.cli.profiles import ExternalIssuer, Profile, Profiles
 from limnos.client import ClientError
 from limnos.client.errors import UnauthenticatedError, UnavailableError
 from limnos.client.values import LoginResult
@@ -93,8 +93,7 @@ def login(
     name = named or result.uri.partition("://")[2].partition("/")[0]
     former = profiles.read(os.environ)
     profiles.update(os.environ, lambda known: known.put(name, result))
-    was_elsewhere = former.used not in (None, name) and former.profiles[former.used].uri != result.uri
-    back = f"; commands go there now, and 'limnos set profile {former.used}' goes back" if was_elsewhere else ""
+    back = _way_back(former, name, uri=result.uri)
     replaced = former.profiles.get(name)
     other = replaced is not None and (replaced.user, replaced.uri) != (result.user, result.uri)
     instead = f", in the place of {replaced.user} at {replaced.uri} in profile {name}" if replaced and other else ""
@@ -104,6 +103,18 @@ def login(
         {"profile": name, "user": result.user},
         output_format=common.output_format,
     )
+
+
+def _way_back(former: Profiles, name: str, *, uri: str) -> str:
+    """Return the words for a login after which commands use another profile than before, with the command that goes
+    back to the former one; empty without a change.
+    """
+    used = former.profiles.get(former.used or "")
+    if former.used is None or used is None or former.used == name:
+        return ""
+    where = "commands go there now" if used.uri != uri else f"commands use profile {name} now"
+    back = shlex.join(["limnos", "set", "profile", former.used])
+    return f"; {where}, and '{back}' goes back{'' if used.uri != uri else f' to {used.user}'}"
 
 
 def _login_target(common: CommonFlags) -> CommonFlags:
@@ -237,8 +248,9 @@ def logout(*, common: CommonFlags = DEFAULTS) -> None:
     ended = former.profiles.get(name, known.profiles[name])
     with suppress(ClientError, StoppedError):
         _end_session(ended, timeout_s=common.timeout)
+    left = profiles.other_sessions(former.without(name), now_s=time.time()) if former.used == name else ""
     show_done(
-        f"signed out of {ended.uri}: the session of {ended.user} has ended",
+        f"signed out of {ended.uri}: the session of {ended.user} has ended{f'; {left}' if left else ''}",
         {"profile": name, "user": ended.user, "uri": ended.uri},
         output_format=common.output_format,
     )

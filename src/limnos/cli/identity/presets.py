@@ -6,6 +6,7 @@ The server decides which privileges these are.
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -89,7 +90,7 @@ def _change(client: Client, command: PresetCommand, *, holder: Holder, kind: str
         raise StoppedError(
             f"{holder.kind} {holder.name} was granted no preset: there is no role {own_role}",
             code="not-found",
-            hint=f"'{shows}' shows what there is",
+            hint=f"'{shlex.join(shows)}' shows what there is",
         ) from error
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from limnos.cli.failures import UsageError
@@ -81,6 +82,14 @@ def _exists(read: Callable[[str], object], name: str) -> bool | None:
     except DeniedError:
         return None
     return True
+
+
+def require_existing(read: Callable[[str], object], name: str) -> None:
+    """Raise NotFoundError if a holder does not exist: no question stands before that answer. A caller who may not read
+    the holder is not refused here.
+    """
+    with suppress(DeniedError):
+        read(name)
 
 
 def user_of(text: str | None, *, instead: list[str]) -> str | None:

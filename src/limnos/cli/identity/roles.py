@@ -12,6 +12,7 @@ from cyclopts import App
 
 from limnos.cli.catalog.tree import require
 from limnos.cli.common import DEFAULTS, CommonFlags, Property, YesFlag, confirm, properties_of
+from limnos.cli.identity.principals import require_existing
 from limnos.cli.output import Row, show_done, show_rows, visible
 from limnos.client import ClientError
 from limnos.client.values import Role
@@ -45,8 +46,10 @@ def delete(name: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS
     name
         The role's name, such as `analyst`.
     """
-    confirm(f"Delete role {name} of metalake {common.metalake}?", yes=yes)
     with common.client() as client:
+        if not yes:
+            require_existing(client.roles.get, name)
+        confirm(f"Delete role {name} of metalake {common.metalake}?", yes=yes)
         require(client.roles.delete(name), "role", name)
     show_done(f"deleted role {name}", {"deleted": name}, output_format=common.output_format)
 

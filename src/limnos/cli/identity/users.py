@@ -13,7 +13,7 @@ from limnos.cli.catalog.tree import require
 from limnos.cli.common import DEFAULTS, CommonFlags, YesFlag, confirm
 from limnos.cli.identity import secrets
 from limnos.cli.identity.login import ask_password
-from limnos.cli.identity.principals import note_own_role
+from limnos.cli.identity.principals import note_own_role, require_existing
 from limnos.cli.output import Row, show_done, show_fields, show_rows, visible
 from limnos.client import ArgumentError, ClientError, NotFoundError
 from limnos.client.values import User
@@ -53,6 +53,8 @@ def remove(name: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS
         The user's name, as `limnos list users` shows it.
     """
     with common.client() as client:
+        if not yes:
+            require_existing(client.users.get, name)
         _note_owned(client, name)
         confirm(f"Remove user {name} from metalake {common.metalake}?", yes=yes)
         require(client.users.remove(name), "user", name)

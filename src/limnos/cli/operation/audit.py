@@ -77,7 +77,8 @@ def audit(
         Only actions on this path, as it was at the time, and below it: `main.raw`. Grants and restrictions count, and a
         rename of the object that is there now. With `--action grant`, grants on the objects above it count, too.
     id
-        Only actions on the object with this id, under all of its names.
+        Only actions on the object with this id, under all of its names. With `--action grant`, grants on the objects
+        above its present path count, too.
     since
         From this time on: `2026-11-21T18:00:00Z`, a day, or `30m`, `12h`, `7d` ago.
     until
@@ -111,19 +112,21 @@ def audit(
         if len(newest) > limit:
             newest, page = _lines(client, expected, limit=limit + 1 + _LATE)
         moves = _moves_into(client, what, expected=expected) if what is not None and id is None else []
-        above = _grants_above(client, what, expected=expected) if what is not None and action in _ABOVE else []
+        moved_id = _moved_id(client, moves, path=what, expected=expected) if id is None else None
+        present = _present_path(client, id, server=server) if id is not None and action in _ABOVE else what
+        above = _grants_above(client, present, expected=expected) if present is not None and action in _ABOVE else []
         is_unknown = who is not None and not newest and _is_missing(client, user=who)
+        hides_others = page.own and (who is None or not _is_caller(client, user=who))
     known = {line.id for line in newest}
     newest += [line for line in (*moves, *above) if line.id not in known]
     newest.sort(key=lambda line: line.at, reverse=True)  # refusals are recorded before changes
-    if moves and common.output_format == "table":
-        former = moves[0].object
-        print(f"note: it had other names: 'limnos audit --id {former.id if former else 0}' has all", file=sys.stderr)
+    if moved_id is not None and common.output_format == "table":
+        print(f"note: it had other names: 'limnos audit --id {moved_id}' has all", file=sys.stderr)
     if common.output_format == "table":
         if above:
             are = "1 of them is" if len(above) == 1 else f"{len(above)} of them are"
-            print(f"note: {are} on objects above {what}, and count for it", file=sys.stderr)
-        for note in _notes(page, who=who, action=action):
+            print(f"note: {are} on objects above {present}, and count for it", file=sys.stderr)
+        for note in _notes(page, hides_others=hides_others, action=action):
             print(f"note: {note}", file=sys.stderr)
     if len(newest) > limit:
         earlier = "" if since is not None else ", or --since DAY,"
@@ -148,9 +151,9 @@ def _columns(rows: Sequence[Row], *, action: str | None, omits_path: bool) -> li
     return columns
 
 
-def _notes(page: AuditPage, *, who: str | None, action: str | None) -> Iterator[str]:
+def _notes(page: AuditPage, *, hides_others: bool, action: str | None) -> Iterator[str]:
     """Yield what the records leave out: those of other users, and reads that are not recorded or have other names."""
-    if page.own and who is None:
+    if hides_others:
         yield "your own actions; the owner of the metalake sees those of others"
     if action in _READS and not page.records_reads:
         yield (
@@ -237,6 +240,45 @@ def _is_missing(client: Client, *, user: str) -> bool:
     return False
 
 
+def _is_caller(client: Client, *, user: str) -> bool:
+    """Return whether a user is the caller; False if the server does not say."""
+    try:
+        return client.whoami() == user
+    except ClientError:
+        return False
+
+
+def _moved_id(
+    client: Client, moves: Sequence[AuditLine], *, path: str | None, expected: dict[str, object]
+) -> int | str | None:
+    """Return the id of the object at a path if it had other names; None for one without a move, or if the search does
+    not find it. `moves` are its moves among the requested records, which filters may leave out.
+    """
+    if path is None:
+        return None
+    filters = {name: None for name in expected if name not in {"path", "server"}}
+    if not moves and any(expected[name] is not None for name in filters):
+        moves = _moves_into(client, path, expected={**expected, **filters, "action": "move"})
+    former = moves[0].object if moves else None
+    return None if former is None else former.id
+
+
+def _present_path(client: Client, object_id: int, *, server: bool) -> str | None:
+    """Return the path of the object with an id: as the search has it, else as in its newest record; None without a
+    record.
+    """
+    try:
+        newest = client.audit.read(object_id=object_id, server=server, limit=1).lines
+        if not newest:
+            return None
+        path = newest[0].new_path or (newest[0].object.path if newest[0].object else "")
+        parts = display.parse(path)
+        paths = [hit.path for hit in client.searches.find(parts[-1]).hits if hit.id == object_id]
+    except (ClientError, InvalidName):
+        return None
+    return display.render(paths[0]) if paths else path
+
+
 def _moves_into(client: Client, path: str, *, expected: dict[str, object]) -> list[AuditLine]:
     """Return the records of renames and moves to a path of the object that is there now. The server filters by the
     former path; nothing is returned for an object that the search does not find.
@@ -263,7 +305,7 @@ def _grants_above(client: Client, path: str, *, expected: dict[str, object]) -> 
     except InvalidName:
         return []
     containers = {display.render(parts[:length]) for length in range(1, len(parts))}
-    lines, _ = _lines(client, {**expected, "path": None}, limit=_SCANNED)
+    lines, _ = _lines(client, {**expected, "path": None, "object_id": None}, limit=_SCANNED)
     return [line for line in lines if _is_above(line, containers)]
 
 

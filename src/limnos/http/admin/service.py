@@ -14,6 +14,7 @@ from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.services.identity.issuer import ISSUER
 from limnos.services.request.context import Context
+from limnos.services.request.multi_catalog_reads import refuse_former
 from limnos.services.request.request_scope import RequestScope
 from limnos.telemetry import metrics
 
@@ -49,7 +50,8 @@ def _authentication_methods(authenticator: Authenticator) -> list[str]:
 
 
 async def whoami(_request: Request, ctx: Context) -> Response:
-    """Return the caller's user name."""
+    """Return the caller's user name. A token of an earlier user of that name is refused."""
+    await refuse_former(ctx)
     return json_response({"user": await ctx.read(RequestScope(), lambda request_view: request_view.user)})
 
 

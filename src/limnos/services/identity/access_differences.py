@@ -19,6 +19,7 @@ from limnos.services.identity.access_changes import permitted_actions
 from limnos.services.identity.access_objects import AccessQuestion, AccessTarget, scope_of_question, target_of
 from limnos.services.identity.access_reach import EXAMINED_AT_ONCE, PageBuilder, SubtreeDecisions
 from limnos.services.identity.access_subtrees import SubtreeFacts, SubtreeObject
+from limnos.services.identity.explain import require_present
 from limnos.services.identity.users import principal_require
 from limnos.services.request.context import Context
 from limnos.services.request.request_view import RequestView
@@ -83,7 +84,8 @@ class _DiffView(NamedTuple):
 async def access_diff(ctx: Context, question: AccessQuestion, *, request: DiffRequest) -> Differences:
     """Return the actions that one user may take on an object, or on an object below it, and another may not.
 
-    Raises PermissionDenied if the caller does not manage grants there, and NotFound if the metalake has no such user.
+    Raises PermissionDenied if the caller does not manage grants there, and NotFound if the metalake has no such user or
+    no such object.
     """
     scope = await scope_of_question(ctx, question)
 
@@ -93,6 +95,7 @@ async def access_diff(ctx: Context, question: AccessQuestion, *, request: DiffRe
         request_view.require(Action.EXPLAIN_OTHERS, target.chain)
         for each in (request.user, request.other):
             principal_require(request_view, Kind.USER, each)
+        require_present(request_view, target.chain, actions=(Action.EXPLAIN_OTHERS,))
         user, other, caller = map(request_view.subject_of, (request.user, request.other, request_view.user))
         return _DiffView(target, (user, other, caller))
 

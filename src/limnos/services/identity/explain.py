@@ -16,7 +16,7 @@ from limnos.access.explain import suggest
 from limnos.access.restrictions import taken_over_denial
 from limnos.access.subjects import principal_of
 from limnos.model.decisions import ABSENT_ID, ChainLink, Decision, DecisionFactor, SecurableChain, display_names
-from limnos.model.errors import BadRequest
+from limnos.model.errors import BadRequest, NotFound
 from limnos.model.kinds import Kind, ZoneKind
 from limnos.model.privileges import escape_percent
 from limnos.services.lookup.definer_rights import DEFINER_ACTIONS, LoadTarget, ViewChain, explain_through
@@ -231,12 +231,31 @@ def absence_notes(request_view: RequestView, chain: SecurableChain, *, actions: 
     """Return a note that names the outermost missing object of `chain`; empty if the caller may not know that it is
     missing, which takes the right to one of the actions.
     """
+    absent = _absent(request_view, chain, actions=actions)
+    if absent is None:
+        return []
+    kind, name = absent
+    return [escape_percent(f"There is no {kind.word.replace('_', ' ')} {name}: check the spelling of the path.")]
+
+
+def require_present(request_view: RequestView, chain: SecurableChain, *, actions: Iterable[Action]) -> None:
+    """Raise NotFound with the outermost missing object of `chain`, for a caller who may know that it is missing, which
+    takes the right to one of the actions.
+    """
+    absent = _absent(request_view, chain, actions=actions)
+    if absent is not None:
+        kind, name = absent
+        word = kind.word.replace("_", " ").capitalize()
+        raise NotFound(escape_percent(f"{word} does not exist: {name}"), kind=kind.word)
+
+
+def _absent(request_view: RequestView, chain: SecurableChain, *, actions: Iterable[Action]) -> tuple[Kind, str] | None:
+    """Return the outermost missing object of `chain`; None if the caller may not know that it is missing."""
     if is_sourced(request_view):
-        return []  # the existence of external objects is not checked
+        return None  # the existence of external objects is not checked
     absent = [position for position, link in enumerate(chain) if link.id == ABSENT_ID]
     if not absent or not any(
         request_view.decide(each, chain).allowed for each in actions if chain[0].kind in each.kinds
     ):
-        return []
-    kind, name = chain[absent[-1]].kind, display_names(chain)[absent[-1]]
-    return [escape_percent(f"There is no {kind.word.replace('_', ' ')} {name}: check the spelling of the path.")]
+        return None
+    return chain[absent[-1]].kind, display_names(chain)[absent[-1]]

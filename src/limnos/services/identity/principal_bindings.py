@@ -8,6 +8,7 @@ Decision record 0167.
 
 from __future__ import annotations
 
+import shlex
 from typing import Final
 
 from limnos.access.actions import Action
@@ -73,19 +74,32 @@ def _refuse_named(
         return restrictions
     means = "A user who may grant on their objects must change or remove them first"
     if lifts:
-        objects = [_words(tx, each) for each in binding[:LISTED_MAX]]
-        more = f" and {len(binding) - LISTED_MAX} more" if len(binding) > LISTED_MAX else ""
-        means = f"Change or remove them first with 'limnos restriction': {', '.join(objects)}{more}"
+        set_ones = {_key(each) for each in binding if each.former_path is None}
+        # A restored object lies at its former path, which still remembers the restriction that is on it again.
+        listed = [each for each in binding if not (_key(each) in set_ones and _is_at_former_path(tx, each))]
+        objects = [_words(tx, each) for each in listed[:LISTED_MAX]]
+        more = f" and {len(listed) - LISTED_MAX} more" if len(listed) > LISTED_MAX else ""
+        means = f"Change or remove them first: {', '.join(objects)}{more}"
     raise InUse(
         f"Read restrictions name {kind.word} {name}, and would apply to no user without it. {means}", kind=kind.word
     )
+
+
+def _is_at_former_path(tx: Tx, naming: NamingRestriction) -> bool:
+    return naming.former_path == tx.places.names_of(naming.restriction.object_id)[1:]
+
+
+def _key(naming: NamingRestriction) -> tuple[int, str]:
+    return naming.restriction.object_id, naming.restriction.name
 
 
 def _words(tx: Tx, naming: NamingRestriction) -> str:
     """Return a restriction with the object that it is set on, or with the path that remembers it for later objects."""
     name, object_id = naming.restriction.name, naming.restriction.object_id
     if naming.former_path is None:
-        path = tx.places.path_of(object_id).partition(".")[2]
-        return f"{name} of {tx.nodes.describe(object_id).partition(' ')[0]} {path}"
+        path = display.render(tx.places.names_of(object_id)[1:])
+        kind = tx.nodes.describe(object_id).partition(" ")[0]
+        remove = shlex.join(["limnos", "delete", "restriction", name, path, "--kind", kind])
+        return f"{name} of {kind} {path} ('{remove}')"
     left = display.render(naming.former_path)
     return f"{name}, which the free name {left} remembers: remove {name} from the object that left it, which forgets it"

@@ -435,11 +435,15 @@ class LocationWrites(Writes):
 
     def path_of(self, node_id: int) -> str:
         """Return the dotted names of a node and its ancestors, dropped or not."""
+        return ".".join(self.names_of(node_id))
+
+    def names_of(self, node_id: int) -> tuple[str, ...]:
+        """Return the names of a node's ancestors and its own, from the metalake down, dropped or not."""
         names: list[str] = []
         while rows := self.tx.rows(NAMED, {"id": node_id}):
             names.append(rows[0][1])
             node_id = rows[0][0]
-        return ".".join(reversed(names))
+        return tuple(reversed(names))
 
     def catalog_roots(self) -> list[tuple[str, int]]:
         """Read the warehouses and other roots of all catalogs, each with its catalog's id, sorted by location."""

@@ -263,3 +263,14 @@ def test_wrong_secret_text_with_a_valid_id_is_refused(node: DriverNode) -> None:
         exchanged(node, f"lim_{access.split('_')[1]}_{end}").status for end in ("anything", text.split("_", 2)[2])
     ] == [401, 401]
     assert opened(node, secret).status == 200
+
+
+def test_token_of_a_removed_user_has_no_name(node: DriverNode) -> None:
+    """A token of a user who was removed and created again is refused by `whoami`, as by other requests."""
+    token = ask(node, "POST", f"{OWN}/tokens", {"user": "etl"}).json()["token"]
+    before = whoami(node, token)
+    ask(node, "DELETE", f"{API}/lake/users/etl")
+    ask(node, "POST", f"{API}/lake/users", {"name": "etl"})
+
+    assert before.status == 200
+    assert whoami(node, token).status == 401

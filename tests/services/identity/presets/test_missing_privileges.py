@@ -193,3 +193,16 @@ def test_disabled_user_is_named(desk: ServiceDesk) -> None:
     desk.run(user_enable(desk.ctx(), metalake=LAKE, name="ana", enabled=False))
 
     assert (before, lack(desk).is_enabled) == (True, False)
+
+
+def test_missing_object_is_reported_to_who_may_know(desk: ServiceDesk) -> None:
+    """The privileges on an object that does not exist are not listed for a caller who manages grants; a caller without
+    that right gets the same answer as for a hidden object.
+    """
+    question = AccessQuestion(LAKE, None, ("main", "a", "nope"))
+
+    with pytest.raises(NotFound, match=r"Table does not exist: main\.a\.nope"):
+        desk.run(missing_privileges(desk.ctx(ADMIN), question, user="ana", preset="reader"))
+    own = desk.run(missing_privileges(desk.ctx("ana"), question, user=None, preset="reader"))
+
+    assert own.missing

@@ -25,7 +25,7 @@ from limnos.services.identity.access_objects import (
     scope_of_question,
     target_of,
 )
-from limnos.services.identity.explain import is_disabled
+from limnos.services.identity.explain import is_disabled, require_present
 from limnos.services.identity.users import principal_require
 from limnos.services.request.context import Context
 from limnos.services.request.request_view import RequestView
@@ -70,11 +70,11 @@ async def missing_privileges(
 ) -> MissingPrivileges:
     """Return the privileges that a user, by default the caller, lacks for a preset on an object.
 
-    A missing object counts as one without grants of its own.
+    A missing object counts as one without grants of its own for a caller who may not know that it is missing.
 
     Raises:
         PermissionDenied: The request is about another user, and the caller does not manage grants there.
-        NotFound: The metalake has no such user.
+        NotFound: The metalake has no such user, or the object does not exist and the caller may know that.
         BadRequest: The kind of object has no privileges of the preset.
     """
 
@@ -88,6 +88,7 @@ async def missing_privileges(
         privileges = preset_privileges(preset, kind, catalog_type=_catalog_type(request_view))
         if not set(privileges) - WAY:
             raise BadRequest(f"A {kind.word.replace('_', ' ')} has no privileges of the preset {preset}")
+        require_present(request_view, target.chain, actions=(Action.EXPLAIN_OTHERS, Action.PRIVILEGE_GRANT))
         case = DecisionCase(request_view.subject_of(name), target.chain, request_view.owner_of)
         binding = request_view.bindings_of(name, target.chain) if may_know(request_view, target.chain) else ()
         restrictions = {each.restriction.name for each in binding}
