@@ -214,3 +214,27 @@ PRIVILEGE_ACTIONS: Final = {
     "run_job": "job_run",
 }
 """For each privilege an action that needs it, as `access explain` takes it."""
+CLIENTS: Final = frozenset(
+    [
+        "beeline",
+        "clickhouse-client",
+        "cockroach",
+        "duckdb",
+        "hive",
+        "impala-shell",
+        "mariadb",
+        "mysql",
+        "presto",
+        "psql",
+        "snowsql",
+        "spark-sql",
+        "sqlcmd",
+        "sqlite3",
+        "trino",
+    ]
+)
+"""Shells of databases, which take a statement as the value of a flag."""
+STATEMENT_FLAGS: Final = ("-c", "-e", "-q", "-Q", "--command", "--execute", "--query", "--sql")
+"""The flags of these shells for a statement."""
+SHELL_COMMANDS: Final = re.compile(r"\s*[\\.!][A-Za-z?+]+.*")
+"""A command of such a shell, which is no statement: `\\dt`, `.tables`, `!tables`."""

@@ -95,7 +95,7 @@ unrestrict, unmask = delete restriction NAME {}
 perms, rights, can = access what {1:USER}
 diff, compare, difference = access diff {1:USER} {2:OTHER}
 what-if, whatif, simulate, dry-run = access simulate {}
-ask access, ask for access, access request, get access = request access {1:PATH}
+ask access, ask-access, askaccess, ask for access, request-access, access request, get access = request access {1:PATH}
 refuse, decline, reject, refuse request, deny request, reject request = request decline {1:ID}
 accept, approve, accept request, approve request = request grant {1:ID}
 requests, show requests = list requests
@@ -132,7 +132,7 @@ unlock, thaw, unpin = unprotect
 restore, undelete, recover, unrm, revive, undo drop = undrop {}
 recycle bin, recyclebin, bin, garbage, deleted, dropped = list trash
 trash empty, trash purge, empty trash, trash clear = delete trash {1:CATALOG} ID | objects leave the trash when their time ends; {command} removes one
-undo, rollback, revert, time travel = undrop {1} | engines roll a table back to a snapshot; {command} restores a deleted object
+undo, rollback, revert = undrop {1} | engines roll a table back to a snapshot; {command} restores a deleted object
 versions, history, log, show history, show snapshots, changelog = list snapshots {1} | {command} has the states of a table that can be read; 'limnos audit --path PATH' has who changed it
 audit-log, auditlog, events, activity, last, who did = audit
 grep, locate, lookup, which, whereis, ack, where, fuzzy, discover = find
@@ -329,6 +329,10 @@ PROGRAMS: Final = frozenset(
     ]
 )
 """Names of other programs and their parts, which users type before a command."""
+_FILE_PROGRAMS: Final = frozenset({"fs", "dfs", "hdfs", "hadoop", "lakectl", "databricks"})
+"""Programs that list files."""
+_FILESET: Final = re.compile(r"[^./`]+(?:\.[^./`]+){2}")
+"""A path with the parts of a fileset's."""
 _OTHER_KINDS: Final = {
     "volume": "filesets",
     "principal": "users",
@@ -379,6 +383,8 @@ def own_words(words: Sequence[str]) -> list[str] | None:
         if before and not _is_kind(before[0]):
             return None
         inner = [rest[at].lstrip("-"), *before, *rest[at + 1 :]]
+        if first in _FILE_PROGRAMS and inner[0].lower() == "ls" and _FILESET.fullmatch(inner[-1]):
+            return ["files", *inner[1:]]
         return own_words(inner) or (inner if inner[0].lower() in _known_starts() else None)
     verb, _, kind = first.partition("-")
     if kind and verb in OTHER_VERBS and _is_kind(kind):

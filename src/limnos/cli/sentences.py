@@ -22,6 +22,30 @@ from limnos.cli.guesses import with_command
 from limnos.cli.signatures import is_installed
 
 _LINES: Final = """
+rollback|revert|restore|rollback-to-snapshot [table] OBJECT [to|to-snapshot|to-version] [snapshot|version] NUMBER, table rollback|revert|restore OBJECT [to|to-snapshot|to-version] [snapshot|version] NUMBER = head OBJECT --snapshot NUMBER | a rollback is a commit by an engine: table.manage_snapshots().rollback_to_snapshot(NUMBER).commit() in PyIceberg, or CALL OBJECT_CATALOG.system.rollback_to_snapshot('OBJECT_BELOW', NUMBER) in Spark; {command} shows rows of that snapshot
+rollback|revert|rollback-to-snapshot [table] OBJECT, table rollback|revert OBJECT = list snapshots OBJECT | a rollback is a commit by an engine: table.manage_snapshots().rollback_to_snapshot(ID).commit() in PyIceberg, or CALL OBJECT_CATALOG.system.rollback_to_snapshot('OBJECT_BELOW', ID) in Spark; {command} has the ids; a deleted object is restored by 'limnos undrop OBJECT'
+time travel, time-travel|timetravel|as-of, as of = head TABLE --snapshot ID | {command} has rows of an earlier snapshot by its id, which 'limnos list snapshots TABLE' lists; engines read one, too
+time travel OBJECT, time-travel|timetravel|as-of OBJECT, as of OBJECT, head OBJECT as of = head OBJECT --snapshot ID | {command} has rows of an earlier snapshot by its id, which 'limnos list snapshots OBJECT' lists; engines read one, too
+time travel OBJECT [to|at] [snapshot|version] NUMBER, time-travel|timetravel|as-of OBJECT [to|at] [snapshot|version] NUMBER, as of OBJECT NUMBER, head OBJECT as of [snapshot|version] NUMBER, head OBJECT at|snapshot|version NUMBER = head OBJECT --snapshot NUMBER | the id of a snapshot is an option
+!tables|!table = list tables | !tables is of another shell; {command} lists the tables
+!columns|!describe NAME = show NAME | !columns is of another shell; {command} shows columns
+!connect [TEXT...] = login | !connect is of another shell; {command} signs in to a server
+!quit|!help|!q|!exit [TEXT...] = --help | !quit and !help are of another shell
+show|describe|desc|get column DEEP = show DEEP | DEEP_TYPED is a column: {command} shows it with the others of the table
+get|cat OBJECT ROOTED = files OBJECT | files of a fileset, such as ROOTED, are read by its clients (gvfs, S3); {command} lists them
+add-tag|addtag|attach-tag|apply-tag|tag-add TAG PATH, add-tag|addtag|attach-tag|apply-tag|tag-add PATH TAG = set tag TAG PATH
+comment [on] table|view|schema|namespace|database|fileset|model PATH [is] TEXT... = set PATH --comment TEXT
+lakectl|git diff = changes | branches of tables are made by engines; {command} shows the latest changes
+nessie|lakectl tag [TEXT...] = list | tags and branches of commits are made by engines, and 'limnos list tags' lists labels; {command} lists the catalogs
+nessie|lakectl = list | tags and branches of commits are made by engines; {command} lists the catalogs
+msck [repair] table WORD, msck repair WORD = table check CATALOG.NAMESPACE.WORD | partitions need no repair; {command} compares the files and the metadata of a table
+search-table|search-tables|search_tables|find-table|find-tables|find_tables|search-objects WORD = find WORD
+link|attach|register|add dashboard PATH = create dashboard PATH --url URL | a dashboard is the page of another tool, and {command} registers it; --tables names the tables that it shows
+link|attach|register|add dashboard PATH [to|with] TARGET = create dashboard PATH --url URL --tables TARGET | a dashboard is the page of another tool, and {command} registers it with the tables that it shows
+dashboards = list dashboards
+dashboards PATH = list dashboards PATH
+export table|csv MAIN, csv|unload|to-csv MAIN, to csv MAIN, download|fetch|pull MAIN = sql --results csv -c MAIN_ROWS | {command} prints the rows of MAIN, and a shell writes them to a file by '> FILE'; files of a fileset are listed by 'limnos files MAIN'
+export|csv|unload|download|fetch|pull|cp|copy|extract|dump|get MAIN LOCAL = sql --results csv -c MAIN_ROWS | {command} prints the rows of MAIN, and a shell writes them to a file by '> LOCAL'; files of a fileset are listed by 'limnos files MAIN'
 alter group GROUP add user|member USER = group add GROUP USER | members are added by 'group add'
 alter group GROUP drop|remove user|member USER = group remove GROUP USER | members are removed by 'group remove'
 alter role NAME = show role NAME | a role has privileges, and no attributes; {command} shows them
@@ -276,7 +300,6 @@ git reset [TEXT...] = list | there are no commits: engines roll a table back to 
 git remote [TEXT...] = list profiles | a server with a session is a profile
 git ls-files [TEXT...] = list tables
 kubectl cluster-info|drain|port-forward|scale|cordon [TEXT...] = list nodes | servers are started and stopped where they run; {command} lists them
-nessie tag [TEXT...] = list | tags and branches of commits are made by engines, and 'limnos list tags' lists labels; {command} lists the catalogs
 lakectl show commit [TEXT...] = changes | {command} shows the latest changes
 show current schema|database|catalog|namespace = list | there is no current catalog: paths are whole, as main.raw.nyc
 call TEXT... = list operations CATALOG | procedures on tables are maintenance here, 'limnos maintenance run PATH --kind KIND'; {command} lists its operations
@@ -334,6 +357,12 @@ cp|copy|get|put SOURCE GVFS, cp|copy|get|put GVFS SOURCE = files CATALOG.NAMESPA
 model|models register PATH, register model PATH = create model PATH
 model|models register NAME, register model NAME = create model CATALOG.NAMESPACE.NAME
 list access requests, access requests = list requests
+list|show versions|version [of|for] PATH, versions PATH = show PATH | {command} has the versions of a model; 'limnos list snapshots PATH' has the states of a table
+mlflow ui|server|gui = console | experiments belong to MLflow; {command} opens the console of the lake, which has models with their versions
+mlflow runs|run [TEXT...] = list runs | experiments belong to MLflow; {command} lists the runs of pipelines
+mlflow artifacts|artifact [TEXT...] = list models | artifacts lie where a version of a model points to: {command} lists the models, and 'limnos show MODEL' has each version with its address
+mlflow models|model [TEXT...] = list models | models are served by MLflow; {command} lists the registered ones
+mlflow [TEXT...] = list models | experiments belong to MLflow; {command} lists the registered models
 history|log|logs|versions PATH, show|list history|log|versions [of|for] PATH, show snapshots [of|for] PATH = list snapshots PATH | {command} has the states of a table that can be read; 'limnos audit --path PATH' has who changed it, as far as you may read the audit
 config get|show|list|view [KEY], get config [KEY] = server config | {command} lists the settings of a server on this machine, with the place where each is set
 top = list nodes | {command} lists the server's nodes; 'limnos list runs' has the runs of pipelines, 'limnos head TABLE' a table's first rows
@@ -391,6 +420,8 @@ _FORMS: Final = {
     "RUN_PATH": re.compile(r"run/[0-9a-f-]+"),
     "JOB_PATH": re.compile(r"job/[0-9a-f-]+"),
     "SECRET": re.compile(r".+"),
+    "MAIN": re.compile(r"main(?:\.[^./`]+){2,}"),
+    "ROOTED": re.compile(r"/.*"),
     "OBJECT": re.compile(r"[^./`]+(?:\.[^./`]+){2,}(?<!\.lance)"),
     "SLASHED": re.compile(r"[^/:.]+/[^/:.]+"),
     "URI": re.compile(r".+"),
@@ -414,6 +445,9 @@ _VALUES: Final[Mapping[str, Callable[[str], str]]] = {
 _PARTS: Final[Mapping[str, Callable[[str], str]]] = {
     "FOLDER_REST": lambda text: text.partition("/")[2],
     "DEEP_LAST": lambda text: text.rpartition(".")[2],
+    "OBJECT_CATALOG": lambda text: text.partition(".")[0],
+    "OBJECT_BELOW": lambda text: text.partition(".")[2],
+    "MAIN_ROWS": lambda text: f"{with_datasets(f'SELECT VALUE s FROM {text}')} AS s;",  # noqa: S608 - proposed, not run
     "OBJECT_LAST": lambda text: text.rpartition(".")[2],
     "EQUATION_KEY": lambda text: text.partition("=")[0],
 }
@@ -542,6 +576,7 @@ def typed_lines() -> list[list[str]]:
     examples |= {"SENTENCE": "for work", "TEXT...": "work"}
     examples |= {"LOCAL": "data.csv", "FOLDER": "main.raw.f/1", "OBJECT": "lance.shop.items", "SLASHED": "shop/items"}
     examples |= {"GVFS": "gvfs://fileset/main/raw/f", "CATALOG": "finance", "STORE": "s3://bucket/x"}
+    examples |= {"MAIN": "main.raw.t", "ROOTED": "/1/a.bin"}
     examples |= {"STAGE": "@stage", "NAMESPACE": "main.sales", "PRIVILEGE": "select_table"}
     examples |= {"REVISION": "HEAD~1", "DEEP": "main.raw.t.c"}
     examples |= {"URL": "http://lake.example:8090", "YAML": "p.yaml"}

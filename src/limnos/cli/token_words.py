@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from limnos.cli.flags import VALUED, takes_value
+from limnos.cli.flags import SWITCHES, VALUED, takes_value
 from limnos.cli.operations import COMMANDS, VERB_ALIASES
 
 
@@ -30,13 +30,16 @@ def take_words(tokens: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def token_width(tokens: Sequence[str], at: int) -> int:
-    """Return the number of tokens of a flag with its value, or of a word. An unknown flag before a command has none."""
+    """Return the number of tokens of a flag with its value, or of a word. An unknown flag before a command or before
+    a known flag has none.
+    """
     token, following = tokens[at], tokens[at + 1] if at + 1 < len(tokens) else "-"
     if token == "--version" and at and following[:1].isdigit():  # noqa: S105 - a flag of other tools
         return 2
     if not token.startswith("-") or len(token) == 1 or not takes_value(token):
         return 1
-    is_value = not following.startswith("--") and (token in VALUED or following not in {*COMMANDS, *VERB_ALIASES})
+    others = {*COMMANDS, *VERB_ALIASES, *VALUED, *SWITCHES}
+    is_value = not following.startswith("--") and (token in VALUED or following not in others)
     return 2 if is_value and at + 1 < len(tokens) else 1
 
 

@@ -84,7 +84,7 @@ def test_export_of_a_table_is_refused_with_the_commands_for_metalakes_and_rows(l
     """An export of a table's path fails with the commands for metalakes and rows."""
     done = limnos("export", "main.raw.t", "--output", "table")
 
-    assert (done.code, done.out) == (4, "")
+    assert (done.code, done.out) == (3, "")
     assert "'limnos export lake > main.raw.t' writes a metalake to this file" in done.err
     assert "'limnos head main.raw.t --output csv --rows 200'" in done.err
 
@@ -105,9 +105,12 @@ def test_audit_columns_are_those_of_the_table_in_json_too(limnos: Run) -> None:
 def test_search_without_results_names_unknown_filters_and_places(limnos: Run) -> None:
     """A search that finds nothing says which filter there is not, and where to look for the place of `in`."""
     colour = limnos("find", "orders", "colour:red", "--output", "table")
+    kind = limnos("find", "type:table", "column:none", "view:none", "--output", "table")
     place = limnos("find", "orders", "in:main.rew", "--output", "table")
 
     assert "'colour:' is no filter" in colour.err
+    assert "next:" not in colour.err
+    assert "next: 'limnos find kind:table none kind:view none'" in kind.err
     assert "'limnos list main'" in place.err
 
 

@@ -52,6 +52,25 @@ def test_kind_of_a_hidden_object_follows_from_its_catalog(
     assert fake.asked[-1].body == {"kind": kind, "path": ["ml", "a", "b"], "preset": "reader"}
 
 
+def test_path_of_two_parts_without_a_visible_catalog_is_no_request(fake: FakeServer, limnos: Run) -> None:
+    """Where the caller sees no catalog of the first name, the catalog may be forgotten: nothing is sent, and the answer
+    has the command for a namespace of a hidden catalog. With a visible catalog it is a namespace.
+    """
+    fake.on(
+        "GET", "/api/metalakes/lake/catalogs", {"code": 0, "identifiers": [{"namespace": ["lake"], "name": "main"}]}
+    )
+    fake.on("POST", URL, {"requested": True})
+
+    refused = limnos("request", "access", "finance.employment", "--output", "table")
+    assert refused.code == 2
+    assert "as CATALOG.finance.employment" in refused.err
+    assert "'limnos request access finance.employment " in refused.err
+    assert " --kind namespace'" in refused.err
+    assert not any(call.startswith("POST") for call in fake.calls)
+    seen = limnos("request", "access", "main.hr")
+    assert (seen.code, fake.asked[-1].body) == (0, {"kind": "namespace", "path": ["main", "hr"], "preset": "reader"})
+
+
 def test_list_reads_all_pages(fake: FakeServer, limnos: Run) -> None:
     """The list has the requests of all pages; an empty page with a following one does not end it."""
     fake.on("GET", PAGE, {"requests": [], "after": "7.1"})

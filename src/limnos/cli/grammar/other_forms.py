@@ -11,9 +11,11 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from limnos.cli.flags import PORT
-from limnos.cli.guesses import OTHER_VERBS
+from limnos.cli.foreign_flags import CLIENTS, SHELL_COMMANDS, STATEMENT_FLAGS
+from limnos.cli.guesses import OTHER_VERBS, command_for
 from limnos.cli.operations import BY_VERB_AND_KIND, GROUPS, KIND_WORDS, VERB_ALIASES, VERBS, plural
 from limnos.cli.output import flag_values
+from limnos.cli.sentences import proposal_for
 from limnos.cli.signatures import is_installed
 from limnos.cli.token_words import take_words, token_width, without_flag
 
@@ -47,6 +49,7 @@ def other_form(tokens: Sequence[str]) -> OtherForm | None:
     """Return the line to type for one in the form of another tool; None for other lines."""
     forms = (
         _client_list,
+        _client_statement,
         _configuration,
         _with_host,
         _annotated_tag,
@@ -66,6 +69,38 @@ def _client_list(tokens: Sequence[str]) -> OtherForm | None:
     is_list = words[:1] in _CLIENTS and {"-l", "--list"} & {*tokens}
     note = "what others call a database is a catalog here, and 'limnos list catalogs' lists them"
     return OtherForm(note, ("list", "catalogs")) if is_list else None
+
+
+def _client_statement(tokens: Sequence[str]) -> OtherForm | None:
+    """Return the line for `psql -c STATEMENT` and `beeline -u URL -e STATEMENT`, as shells of databases have it: the
+    connection is left out. A command of such a shell, as `.tables`, is no statement, in `sql -c` neither.
+    """
+    client = tokens[0].lower()
+    text = next((value for flag in STATEMENT_FLAGS for value in flag_values(tokens, flag)), "").strip()
+    text = text or (tokens[-1] if client in {"sqlite3", "duckdb"} and SHELL_COMMANDS.fullmatch(tokens[-1]) else "")
+    is_command = SHELL_COMMANDS.fullmatch(text) is not None
+    if not text and client in CLIENTS and any("://" in value for value in flag_values(tokens, "-u")):
+        return OtherForm("the server is named by --uri or LIMNOS_URI; 'limnos sql' is a shell for SQL++", ("sql",))
+    if not text or client not in {*CLIENTS, "sql"} or (client == "sql" and not is_command):
+        return None
+    plain = text.rstrip(";").strip()
+    if ";" not in plain:
+        meant = proposal_for([plain]) or proposal_for(plain.split())
+        if meant is None and (guess := command_for(plain.split())) is not None:
+            return OtherForm(guess[1] or _statement_note(text, is_command=is_command), tuple(guess[0]))
+        if meant is not None:
+            return OtherForm(meant.note or _statement_note(text, is_command=is_command), meant.command)
+    if is_command:
+        return OtherForm(f"'{text}' is a command of another shell, and no statement", ("sql", "--help"))
+    if not is_installed(("sql",)):
+        return None
+    return OtherForm("statements are run by 'limnos sql', in SQL++", ("sql", "-c", f"{plain};"))
+
+
+def _statement_note(text: str, *, is_command: bool) -> str:
+    """Return the sentence about a statement, or a command of another shell, that is a command here."""
+    kind = "a command of another shell, and no statement" if is_command else "no statement of SQL++"
+    return f"'{text}' is {kind}"
 
 
 def _configuration(tokens: Sequence[str]) -> OtherForm | None:

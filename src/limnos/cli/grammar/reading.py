@@ -43,7 +43,7 @@ HELP: Final = ("--help", "-h")
 _HELP_WORDS: Final = frozenset({"help", "man"})
 _ALONE: Final = frozenset({"audit", "create"})
 """Groups that are commands themselves, or whose first word may be a kind of another group."""
-_SPOKEN: Final = ("--on", "--to", "--from", "--for")
+_SPOKEN: Final = ("--on", "--to", "--from", "--for", "--to-snapshot", "--to-version")
 """Flags that a line of another tool has as words, in the order of such a line."""
 CATALOG_NAMES: Final = frozenset({"model", "view", "fileset", "topic", "function", "pipeline", "dashboard"})
 """Kinds whose plural is a likely name of a catalog."""

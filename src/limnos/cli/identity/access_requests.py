@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from cyclopts import App, Parameter
 
+from limnos.cli.command_line import typed_tokens
 from limnos.cli.common import DEFAULTS, CommonFlags, KindFlag
 from limnos.cli.failures import StoppedError, UsageError
-from limnos.cli.lookups import objects_named
+from limnos.cli.hints.typed_command import TypedCommand
+from limnos.cli.lookups import objects_named, path_below_a_catalog
 from limnos.cli.output import show_done, show_rows, visible
+from limnos.cli.visible_paths import with_path
 from limnos.client.errors import DeniedError, NotFoundError
 from limnos.client.governance.access_requests import AccessRequest
 from limnos.model.presets import PresetName
@@ -28,6 +31,7 @@ _SHORTEST: Final = 4
 app = App(name="request", help="Ask for access to objects, and answer the requests of others.")
 
 
+_PARTS_OF_NAMESPACES: Final = 2
 _PARTS_OF_OBJECTS: Final = 3
 _KINDS_BY_TYPE: Final = {"model": "model", "fileset": "fileset", "messaging": "topic"}
 """The kind of the objects of a catalog, by its type; others have tables."""
@@ -59,6 +63,8 @@ def access(
     """
     parts = display.parse(path)
     with common.client() as client:
+        if kind is None and len(parts) == _PARTS_OF_NAMESPACES:
+            _require_visible_catalog(client, path)
         named = kind or _kind(client, path, count=len(parts))
         client.access_requests.create(path, kind=named, preset=preset, reason=reason)
         if kind is None and len(parts) == 1:
@@ -67,6 +73,24 @@ def access(
         f"you asked for {preset} on {named} {path}; who may grant it sees your request",
         {"requested": preset, "kind": named, "path": path},
         output_format=common.output_format,
+    )
+
+
+def _require_visible_catalog(client: Client, path: str) -> None:
+    """Check that a path of two parts begins with a catalog that the caller sees: more often the catalog is forgotten
+    before a namespace and a table than a namespace of a hidden catalog is meant. Raises UsageError.
+    """
+    if display.parse(path)[0] in client.catalogs.names():
+        return
+    typed = TypedCommand(typed_tokens.get() or ("request", "access", path))
+    near = path_below_a_catalog(display.parse(path))
+    begins = f"'{typed.command('list')}' lists the catalogs: a path begins with one, as CATALOG.{path}"
+    if near is not None:
+        begins = f"a path begins with its catalog: did you mean {with_path(typed, near)}?"
+    raise UsageError(
+        f"you may know of no catalog '{display.parse(path)[0]}'",
+        hint=f"{begins}; if {path} is a namespace in a catalog that you do not see:"
+        f" '{typed.again('--kind', 'namespace')}'",
     )
 
 

@@ -88,6 +88,14 @@ def test_commands_and_files_run_in_order_with_last_dataverse(
     assert [body["timeout"] for body in later] == ["300s"] * 3
 
 
+def test_missing_file_is_named_as_missing(run: Run, service: FakeQueryService, tmp_path: Path) -> None:
+    """A file of statements that does not exist is an error that says so, and nothing is sent."""
+    done = sql(run, service, "-f", str(tmp_path / "nofile.sql"))
+
+    assert (done.code, service.asked) == (2, [])
+    assert f"there is no file '{tmp_path / 'nofile.sql'}'" in done.err
+
+
 def test_standard_input_is_run_as_one_request(
     run: Run, service: FakeQueryService, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -193,7 +193,9 @@ def test_history_outlives_the_shell(shell: Shell, service: FakeQueryService, tmp
 
 
 def test_backslash_commands_work_and_unknown_one_is_an_error(shell: Shell) -> None:
-    """Backslash commands: help, another output format, and an error for an unknown command."""
+    """Backslash commands: help, another output format, and an error for an unknown command; one of
+    another shell is answered by the statement.
+    """
     child = shell()
     child.send("\\help\r")
     child.expect_exact("\\format table|json ")
@@ -204,5 +206,7 @@ def test_backslash_commands_work_and_unknown_one_is_an_error(shell: Shell) -> No
     child.expect_exact('"a": 1')
     child.send("\\nope\r")
     child.expect_exact("not a command of the shell")
+    child.send(".tables\r")
+    child.expect_exact("d.DatasetName from Metadata.`Dataset` d' lists tables")
     child.send("\\quit\r")
     child.expect(pexpect.EOF)

@@ -62,3 +62,12 @@ def test_long_text_is_not_parsed_again() -> None:
 def test_error_without_a_place_in_the_text_has_no_hint(message: str) -> None:
     """A message without a place, or with one outside of the text, has no hint."""
     assert hint_of_text(message, "select cast(1 as int)", catalog="main") == ""
+
+
+def test_view_of_another_dialect_is_answered_by_the_command_that_has_its_text() -> None:
+    """A view without text of SQL++ is named by the command that shows its dialect."""
+    message = "ASX1079: Compilation error: View hot has no SQL++ text: query it in an engine that has its dialect"
+
+    assert hint_of_text(message, "select * from s.hot h", catalog="main").startswith(
+        "'limnos show PATH' has the view's"
+    )

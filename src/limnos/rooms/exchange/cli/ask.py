@@ -56,6 +56,7 @@ _DESCRIBED: Final = re.compile(
 )
 """A query for the columns of one table."""
 _NO_COLUMN: Final = re.compile(r'Referenced column "([^"]*)" not found')
+_NO_COLUMN_OF: Final = re.compile(r'does not have a column named "([^"]*)"')
 _NO_TABLE: Final = re.compile(r"Table with name (\w+) does not exist")
 _EXPLAIN: Final = re.compile(r"\A\s*explain\s+(?:analyze\s+)?(?:\([^)]*\)\s*)?", re.IGNORECASE)
 _COPY: Final = re.compile(r"\s*copy\s+(?P<table>\w+|\(.*\))\s+to\s+'(?P<file>[^']*)'", re.IGNORECASE | re.DOTALL)
@@ -149,15 +150,15 @@ def answer(
                 hint=f"{_command('head', path[1])} shows rows of it, {_command('show', path[1])} its columns; "
                 "'limnos sql' runs statements of SQL++",
             ) from error
-        raise _refused_query(query, str(error)) from error
+        raise _refused_query(query, str(error), tables=tables) from error
     names = _distinct(result.column_names)
     cells = [_cells(column) for column in result.columns]
     return names, [dict(zip(names, row, strict=True)) for row in zip(*cells, strict=True)]
 
 
-def _refused_query(query: str, refusal: str) -> UsageError:
-    """Return the error for a query that DuckDB refused: its message with the names that it proposes, and the next step,
-    which is the command for a plain question.
+def _refused_query(query: str, refusal: str, *, tables: Mapping[str, SystemTableInfo]) -> UsageError:
+    """Return the error for a query that DuckDB refused: its message, with the names of the system tables or of their
+    columns in place of those that it proposes, and the next step, which is the command for a plain question.
     """
     message = " ".join(line.strip() for line in refusal.partition("\nLINE ")[0].splitlines() if line.strip())
     if _NO_USER in refusal:
@@ -172,6 +173,8 @@ def _refused_query(query: str, refusal: str) -> UsageError:
         return UsageError(f'"{column[1]}" is a column in SQL', hint=f"a text stands in single quotes: '{column[1]}'")
     if column is not None and column[1].lower() in _AGGREGATES:
         return UsageError(message, hint=f"name it: select {column[1]}(*) as n …, and order by n")
+    if (named := _NO_COLUMN.search(refusal) or _NO_COLUMN_OF.search(refusal)) is not None:
+        return _no_column(named[1], query, tables=tables)
     missing = _NO_TABLE.search(refusal)
     kind = "" if missing is None else missing[1].lower().removesuffix("s")
     if ("list", kind) in BY_VERB_AND_KIND and f'"{kind}' not in message:
@@ -181,6 +184,12 @@ def _refused_query(query: str, refusal: str) -> UsageError:
     if _FILE.fullmatch(query.strip()) is not None:
         text = f"'{query.strip()}' is the name of a file, and the query itself is the argument"
         return UsageError(text, hint=f'limnos ask "$(cat {shlex.quote(query.strip())})"')
+    if missing is not None:
+        near = difflib.get_close_matches(missing[1].lower(), tables, n=1, cutoff=0.7)
+        first = f"did you mean {near[0]}? " if near else ""
+        return UsageError(
+            f"there is no table {missing[1]} about the lake", hint=f"{first}the tables are {', '.join(sorted(tables))}"
+        )
     words = query.strip().rstrip("?;").split()
     if refusal.startswith("Parser Error") and words and words[0].lower() not in _STARTS:
         if close := difflib.get_close_matches(words[0].lower(), _STARTS, n=1, cutoff=0.8):
@@ -192,6 +201,21 @@ def _refused_query(query: str, refusal: str) -> UsageError:
         )
         return UsageError("'limnos ask' takes a query of SQL, not a question in words", hint=f"{ours}; {hint}")
     return UsageError(message, hint=hint)
+
+
+def _no_column(name: str, query: str, *, tables: Mapping[str, SystemTableInfo]) -> UsageError:
+    """Return the error for a column that no system table of a query has, with the columns of these tables."""
+    used = [table for each, table in tables.items() if re.search(rf"\b{re.escape(each)}\b", query, re.IGNORECASE)]
+    reads = [
+        table for table in used if re.search(rf"\b(?:from|join)\s+\"?{re.escape(table.name)}\b", query, re.IGNORECASE)
+    ] or used
+    listed = "; ".join(f"{table.name} has {', '.join(each.name for each in table.columns)}" for table in reads)
+    near = difflib.get_close_matches(name.lower(), [each.name for table in reads for each in table.columns], n=1)
+    first = f"did you mean {near[0]}? " if near else ""
+    listed = f"{first}{listed}" if listed else ""
+    return UsageError(
+        f'there is no column "{name}" in this query', hint=listed or "'limnos ask \"show tables\"' lists the tables"
+    )
 
 
 def _command(*words: str) -> str:

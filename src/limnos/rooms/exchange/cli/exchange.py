@@ -21,6 +21,7 @@ from limnos.cli.common import DEFAULTS, CommonFlags, YesFlag, confirm
 from limnos.cli.failures import StoppedError, UsageError
 from limnos.cli.input_files import READ_BYTES, open_input, read_pieces
 from limnos.cli.output import show_done, show_rows, visible
+from limnos.cli.sentences import proposal_for, quoted
 from limnos.client.activity.exchange import ExportForm, ExportPart, check_export, cut_into_parts, drop_first_records
 from limnos.client.errors import ClientError, DeniedError, NotFoundError, UnavailableError
 from limnos.client.values import ImportInfo, MetalakeImportResult
@@ -65,7 +66,7 @@ def export(
                 raise StoppedError(
                     f"'{metalake}' is no metalake, and an export is of a whole one; a file that a shell made for it is"
                     " empty",
-                    code=error.kind,
+                    code=NotFoundError.kind,
                     hint=(
                         f"'limnos export {shlex.quote(common.metalake)} > {shlex.quote(metalake)}' writes a metalake to"
                         f" this file; {rows_hint(metalake)}"
@@ -84,7 +85,9 @@ def export(
 
 
 def rows_hint(path: str) -> str:
-    """Return the clause of a hint about the rows of a table."""
+    """Return the clause of a hint about the rows of a table; SQL++ reads those of its own catalog."""
+    if (statement := proposal_for(["csv", path])) is not None:
+        return f"{quoted(statement.command)} prints the rows of a table"
     typed = shlex.join(["limnos", "head", path, "--output", "csv", "--rows", "200"])
     return f"'{typed}' writes a table's first rows, COPY TO of 'limnos sql' all of them"
 

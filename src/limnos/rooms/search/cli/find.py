@@ -13,11 +13,25 @@ import msgspec
 from cyclopts import Parameter
 
 from limnos.cli.common import DEFAULTS, CommonFlags
+from limnos.cli.operations import KIND_WORDS
 from limnos.cli.output import show_rows, visible
 from limnos.names import display
 
 FILTERS: Final = ("kind", "tag", "owner", "format", "in")
 """The filters of a search."""
+_OTHER_FILTERS: Final = {
+    typed: ours
+    for line in (
+        "kind type types kinds object_type object-type",
+        "tag tags label labels classification",
+        "owner owners owned-by owned_by creator",
+        "in catalog schema database namespace parent under path",
+        " name names title column columns field fields col comment description text",
+    )
+    for ours, *words in [line.split(" ")]
+    for typed in words
+}
+"""Filters of other tools, and ours; empty for words, which search the text of the field, too."""
 _FILTER: Final = re.compile(r"([a-z_-]+):(.+)", re.IGNORECASE)
 
 
@@ -78,6 +92,8 @@ def _filter_remarks(words: Sequence[str]) -> list[str]:
             remarks.append(
                 f"'{match[1]}:' is no filter, and was searched as text: the filters are {', '.join(FILTERS)}"
             )
+            if (meant := _with_known_filters(words)) is not None:
+                remarks.append(f"next: '{shlex.join(['limnos', 'find', *meant])}'")
         elif match is not None and match[1] in {"tag", "owner"}:
             kind = "tag" if match[1] == "tag" else "user"
             remarks.append(f"is there a {kind} '{match[2]}'? 'limnos list {kind}s' lists them")
@@ -86,6 +102,27 @@ def _filter_remarks(words: Sequence[str]) -> list[str]:
             typed = shlex.join(["limnos", "list", *([above] if above else [])])
             remarks.append(f"is there a '{match[2]}' that you may see? '{typed}' lists what there is")
     return remarks
+
+
+def _with_known_filters(words: Sequence[str]) -> list[str] | None:
+    """Return the words of a search with our filters for those of other tools: `type:table` is `kind:table`,
+    `table:days` is `kind:table days`, `column:temp` is `temp`. None if a filter has no other one.
+    """
+    meant: list[str] = []
+    for word in words:
+        match = _FILTER.fullmatch(word)
+        if match is None or match[1].lower() in FILTERS:
+            meant.append(word)
+            continue
+        name, value = match[1].lower(), match[2]
+        if name in _OTHER_FILTERS:
+            ours = _OTHER_FILTERS[name]
+            meant.append(f"{ours}:{value}" if ours else value)
+        elif name in KIND_WORDS:
+            meant += [f"kind:{KIND_WORDS[name]}", value]
+        else:
+            return None
+    return meant
 
 
 def _remark(*, more: bool, bounded: bool, behind: int) -> str:

@@ -103,5 +103,10 @@ def run_all(session: SqlSession, texts: Iterator[str], *, timed: bool = False) -
 def _read(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise UsageError(
+            f"there is no file '{file}'",
+            hint="give the path of a file with statements; a statement itself is -c 'TEXT'",
+        ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"the file '{file}' cannot be read: {error}", hint="it must be text in UTF-8") from error

@@ -68,6 +68,8 @@ def hint_for_names(client: Client, message: str, *, catalog: str) -> str | None:
             return f"did you mean {' or '.join(dataset_path(each[1:]) for each in near)}?"
         if dataset is not None and names[-1] in {table.name for table in client.system_tables.list()}:
             return f"{names[-1]} is a table of the tree: {quoted(['ask', f'from {names[-1]}'])} reads it"
+        if dataverse is not None:
+            return f"{quoted(['sql', '-c', _DATAVERSES])} lists the dataverses that you may read"
     except (ClientError, InvalidName):
         return None
     return None

@@ -33,12 +33,15 @@ from limnos.names.display import render
 from limnos.names.errors import InvalidName
 from limnos.names.sqlpp import KEYWORDS
 from limnos.rooms.sqlpp.cli import ResultText
-from limnos.rooms.sqlpp.cli.sql_session import FORMATS, SqlSession
+from limnos.rooms.sqlpp.cli.sql_session import CATALOG, FORMATS, SqlSession
 from limnos.rooms.sqlpp.cli.sql_text import is_whole, takes_words
+from limnos.rooms.sqlpp.language.dialects import advice_at
 from limnos.rooms.sqlpp.language.functions.table import FUNCTIONS
 
 FRESH_S: Final = 30.0
 """Seconds for which loaded names are used."""
+_MARKS: Final = ("\\", ".", "!")
+"""The beginnings of commands, the last two of other shells: no statement begins so."""
 _WORD: Final = re.compile(r"[A-Za-z0-9_$.`]+\Z")
 QUERY: Final = """
 select value [d.DataverseName, ''] from Metadata.`Dataverse` d limit 10000;
@@ -159,7 +162,7 @@ def run_shell(session: SqlSession, history: Path | None) -> int:
             continue
         except EOFError:
             return 0
-        if text.startswith("\\") or text.rstrip(";").strip().lower() in ("quit", "exit"):
+        if text.startswith(_MARKS) or text.rstrip(";").strip().lower() in ("quit", "exit"):
             if not run_shell_command(session, text):
                 return 0
         elif text.strip("; \t\n"):
@@ -170,7 +173,7 @@ def run_shell(session: SqlSession, history: Path | None) -> int:
 
 def _can_be_sent(text: str) -> bool:
     stripped = text.strip()
-    return stripped.startswith("\\") or stripped.lower() in ("", "quit", "exit") or is_whole(text)
+    return stripped.startswith(_MARKS) or stripped.lower() in ("", "quit", "exit") or is_whole(text)
 
 
 def run_shell_command(session: SqlSession, text: str) -> bool:
@@ -187,7 +190,8 @@ def run_shell_command(session: SqlSession, text: str) -> bool:
     elif word in ("help", "h", "?"):
         print(HELP, end="")
     else:
-        print(visible(f"'{text}' is not a command of the shell: \\help lists the commands"), file=sys.stderr)
+        advice = advice_at(text, 0, catalog=CATALOG) or "\\help lists the commands"
+        print(visible(f"'{text}' is not a command of the shell: {advice}"), file=sys.stderr)
     return True
 
 

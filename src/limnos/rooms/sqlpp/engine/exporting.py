@@ -62,14 +62,16 @@ class _FileText(Protocol):
 def export_lines(values: Iterable[Value], form: ExportFormat, *, budget: Budget) -> Iterator[str]:
     """Yield the engine's output lines for the files of some values.
 
-    An object without a directory, or one that a line format cannot represent, is skipped with a warning. Raises
-    SqlppError for more than FILES_MAX files, and for an object that Parquet cannot represent.
+    An object without a directory, or one that a line format cannot represent, is skipped with a warning; a last
+    warning has the number of objects that the line format cannot represent. Raises SqlppError for more than FILES_MAX
+    files, and for an object that Parquet cannot represent.
     """
     current: tuple[str, ...] | None = None
     directory: tuple[str, ...]
     file = _ExportFile(form)
-    files = 0
+    files = objects = mismatches = 0
     for result in values:
+        objects += 1
         value, directory = result, ()
         if form.is_partitioned and isinstance(result, dict):
             parts = _directory(result.get("path"), budget=budget)
@@ -83,6 +85,7 @@ def export_lines(values: Iterable[Value], form: ExportFormat, *, budget: Budget)
             data = file.text(value)
         except SkippedObject as reason:
             budget.warn(SqlppError(MISMATCH, f"Record schema mismatch: {reason}"))
+            mismatches += 1
             continue
         if current is None:
             files += 1
@@ -94,6 +97,9 @@ def export_lines(values: Iterable[Value], form: ExportFormat, *, budget: Budget)
         yield from file.add(data)
     if current is not None:
         yield from file.end()
+    if mismatches:
+        text = f"Record schema mismatch: COPY TO left out {mismatches} of {objects} objects"
+        budget.warn(SqlppError(MISMATCH, text))
 
 
 def _directory(parts: Value, *, budget: Budget) -> tuple[str, ...] | None:

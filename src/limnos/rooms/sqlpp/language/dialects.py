@@ -63,6 +63,27 @@ _TABLE: Final = r"""
     SQL++ writes LIMIT {name} at the end of the query
 \blimit\s+(?P<skip>\d+)\s*,\s*(?P<name>\d+)
     SQL++ writes LIMIT {name} OFFSET {skip}
+BEGIN use\s+(?:database|schema|catalog|namespace|dataverse)\s+(?P<name>[\w.`]+)
+    SQL++ writes USE {name}: a namespace, whose name begins below the catalog
+BEGIN \\(?:d[tviS]*\+?\s+[\w.`]+|sf?\s+[\w.`]+)
+BEGIN [.!](?:schema|columns|describe|indexes)\s+[\w.`]+
+    'limnos show PATH' has the columns of a table; its PATH begins with the catalog, as {catalog}.sales.orders
+BEGIN \\d[tviSmE]*\+?(?=\s|;|\Z)
+BEGIN [.!](?:tables?|schema)\b
+    'select d.DataverseName, d.DatasetName from Metadata.`Dataset` d' lists tables and views
+BEGIN \\(?:l|dn)\+?
+BEGIN [.!](?:databases|dbs|dbinfo)\b
+    'select value d.DataverseName from Metadata.`Dataverse` d' lists the dataverses, which are the namespaces
+BEGIN \\c(?:onnect)?\s+(?P<name>[\w.`]+)
+    SQL++ writes USE {name}: a namespace, whose name begins below the catalog
+BEGIN \\df\b
+    'select value d.Name from Metadata.`Function` d' lists the functions of SQL++
+BEGIN \\i[r]?\s+\S+
+BEGIN [.!](?:read|run)\s+\S+
+    'limnos sql -f FILE' runs the statements of a file
+BEGIN \\(?:timing|x|a|t|pset|o|copy|g|w|e|du|dg|dp|z|conninfo|encoding|set|echo)\b
+BEGIN [.!][a-z]+
+    that is a command of another shell: \help in 'limnos sql' lists its own
 BEGIN show\s+(?:databases|schemas|dataverses|namespaces)\b
     'select value d.DataverseName from Metadata.`Dataverse` d' lists the dataverses, which are the namespaces
 BEGIN show\s+(?:all\s+|full\s+)?(?:tables|views|datasets)\b

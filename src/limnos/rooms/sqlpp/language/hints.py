@@ -25,6 +25,7 @@ QUOTED_MAX: Final = 5
 """How many reserved words of a text are read as names."""
 _PLACES: Final = (
     re.compile(r"\(in line (?P<line>\d+), at column (?P<column>\d+)\)"),
+    re.compile(r"Lexical error at line (?P<line>\d+), column (?P<column>\d+)\."),
     re.compile(r"Syntax error: In line (?P<line>\d+) >>.*<< Encountered .* at column (?P<column>\d+)\.", re.DOTALL),
 )
 _WORD: Final = re.compile(r'Encountered "(\w+)" at column')
@@ -35,6 +36,7 @@ _PATH_BEFORE: Final = re.compile(rf"({_PART})(?:\s*\.\s*{_PART})*\s*$")
 _WORD_AFTER: Final = re.compile(r"\.\s*(\w+)")
 _LAST_WORD: Final = re.compile(r"(\w+)\s*$")
 _DATAVERSE: Final = re.compile(r"Cannot find dataverse with name (\S+)")
+_OTHER_VIEW: Final = re.compile(r"View \S+ has no SQL\+\+ text")
 
 
 def hint_of_text(message: str, text: str, *, catalog: str) -> str:
@@ -43,11 +45,15 @@ def hint_of_text(message: str, text: str, *, catalog: str) -> str:
     """
     offset = _offset(message, text)
     dot = _DOT.search(message)
-    if dot is not None:
-        return _dot_hint(text, catalog, line=int(dot[1]), column=int(dot[2]))
+    if dot is not None and (hint := _dot_hint(text, catalog, line=int(dot[1]), column=int(dot[2]))):
+        return hint
     dataverse = _DATAVERSE.search(message)
     if dataverse is not None and dataverse[1].split(".")[0] == catalog:
         return _catalog_hint(catalog)
+    if _OTHER_VIEW.search(message) is not None:
+        return (
+            "'limnos show PATH' has the view's dialect and text; its engine reads it, or CREATE VIEW makes one of SQL++"
+        )
     if offset is not None and (advice := advice_at(text, offset, catalog=catalog)):
         return advice
     word = _WORD.search(message)
