@@ -22,6 +22,12 @@ from limnos.cli.guesses import with_command
 from limnos.cli.signatures import is_installed
 
 _LINES: Final = """
+pipeline logs|log|history|status|state last, logs last = show run last | {command} has the steps and findings of the newest run
+pipeline rerun|retry|restart|continue last = pipeline resume last | {command} goes on where the newest run ended
+pipeline list|ls|show run|runs = list runs
+pipeline pause PLAIN = schedule pause PLAIN
+pipeline|schedule unpause PLAIN = schedule resume PLAIN
+promote YAML = pipeline promote YAML --env ENVIRONMENT | {command} publishes what an environment has built
 rollback|revert|restore|rollback-to-snapshot [table] OBJECT [to|to-snapshot|to-version] [snapshot|version] NUMBER, table rollback|revert|restore OBJECT [to|to-snapshot|to-version] [snapshot|version] NUMBER = head OBJECT --snapshot NUMBER | a rollback is a commit by an engine: table.manage_snapshots().rollback_to_snapshot(NUMBER).commit() in PyIceberg, or CALL OBJECT_CATALOG.system.rollback_to_snapshot('OBJECT_BELOW', NUMBER) in Spark; {command} shows rows of that snapshot
 rollback|revert|rollback-to-snapshot [table] OBJECT, table rollback|revert OBJECT = list snapshots OBJECT | a rollback is a commit by an engine: table.manage_snapshots().rollback_to_snapshot(ID).commit() in PyIceberg, or CALL OBJECT_CATALOG.system.rollback_to_snapshot('OBJECT_BELOW', ID) in Spark; {command} has the ids; a deleted object is restored by 'limnos undrop OBJECT'
 time travel, time-travel|timetravel|as-of, as of = head TABLE --snapshot ID | {command} has rows of an earlier snapshot by its id, which 'limnos list snapshots TABLE' lists; engines read one, too
