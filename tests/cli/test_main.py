@@ -270,6 +270,7 @@ def test_drop_on_a_terminal_needs_confirmation(  # noqa: PLR0917 - fixtures and 
 ) -> None:
     """On a terminal `drop` asks for confirmation, and drops only after a yes."""
     fake.on("DELETE", "/api/metalakes/lake/users/ben", {"removed": True})
+    fake.on("GET", "/api/metalakes/lake/users/ben", {"code": 0, "user": {"name": "ben", "roles": [], "audit": {}}})
     terminal = Terminal()
     monkeypatch.setattr(sys, "stdin", Terminal(answer))
     monkeypatch.setattr(sys, "stderr", terminal)

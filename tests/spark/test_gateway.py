@@ -69,8 +69,12 @@ def test_thread_of_a_step_gets_answers_at_once(here: SparkSession) -> None:
 
 def test_call_again_changes_nothing(here: SparkSession) -> None:
     """The call may be repeated, and a session without a Java machine is left alone."""
-    disable_answer_delay(here)
-    disable_answer_delay(here)
+
+    def twice() -> bool:
+        disable_answer_delay(here)
+        disable_answer_delay(here)
+        return sends_at_once(here)
+
     disable_answer_delay(object())  # type: ignore[arg-type]
 
-    assert sends_at_once(here)
+    assert on_thread(twice)

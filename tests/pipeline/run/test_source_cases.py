@@ -259,7 +259,7 @@ def test_null_time_of_a_history_is_named_as_declared(bench: Bench) -> None:
     )
 
     assert ended.state == "failed"
-    assert "as_of changed=None" in ended.message
+    assert "as_of changed=NULL" in ended.message
     assert "_limnos" not in ended.message
 
 
