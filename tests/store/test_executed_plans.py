@@ -97,7 +97,7 @@ def judged() -> dict[str, Sql]:
     return {
         name: statement
         for name, statement in statements().items()
-        if not name.startswith("backends.") and "GATE_POSTGRES" not in name and not is_accepted(name)
+        if not name.startswith("backends.") and not name.endswith("_POSTGRES") and not is_accepted(name)
     }
 
 

@@ -22,6 +22,9 @@ class StoreSession(Protocol):
     has_location_locks: bool
     """Whether `lock_locations` locks anything."""
 
+    combines_writes: bool
+    """Whether a statement may write to several tables, in parts (WITH)."""
+
     def rows(self, statement: Sql, params: Params) -> list[Row]:
         """Run a statement that returns rows."""
 

@@ -32,7 +32,7 @@ from limnos.store.activity.tasks import TaskWrites
 from limnos.store.activity.template_jobs import TemplateJobWrites
 from limnos.store.activity.webhooks import WebhookWrites
 from limnos.store.audit_notes import NOTE_NEW, note_params
-from limnos.store.changes import CHANGE_NEW, CLOCK_MOVE, CLOCKS_MAX, ChangeDraft
+from limnos.store.changes import CHANGE_NEW, CHANGES_NEW_POSTGRES, CLOCK_MOVE, CLOCKS_MAX, ChangeDraft
 from limnos.store.exchange.imports import ImportWrites
 from limnos.store.faults import fault_point
 from limnos.store.idempotency import RequestOutcomeWrites
@@ -302,9 +302,21 @@ class MutationBatch:
         """Write clocks and change rows, immediately before the commit. Returns whether there is anything to commit."""
         if not self._moved:
             return self._ran
+        clocks = [
+            {"zone": zone, "revision": revision, "access_revision": access_revision}
+            for zone, (revision, access_revision) in self._clocks.items()
+            if zone in self._moved
+        ]
+        if self.session.combines_writes:
+            both = {
+                "clocks": msgspec.json.encode(clocks).decode(),
+                "changes": msgspec.json.encode(self._changes).decode(),
+            }
+            self.session.count(CHANGES_NEW_POSTGRES, both)
+            fault_point("drafted")
+            return True
         self.session.many(CHANGE_NEW, self._changes)
         fault_point("drafted")
-        for zone in self._moved:
-            revision, access_revision = self._clocks[zone]
-            self.session.count(CLOCK_MOVE, {"zone": zone, "revision": revision, "access_revision": access_revision})
+        for each in clocks:
+            self.session.count(CLOCK_MOVE, each)
         return True

@@ -18,6 +18,7 @@ from functools import partial
 from typing import TypeVar
 
 import psycopg
+from psycopg.pq import TransactionStatus
 
 from limnos.model.errors import BadRequest, ServiceUnavailable
 from limnos.model.permits import Permit
@@ -39,6 +40,8 @@ from limnos.store.backends.read_connections import ReadConnection, ReadConnectio
 from limnos.store.backends.write_connections import WriteConnection, open_write_connection
 from limnos.store.changes import (
     CLOCK_HOLD,
+    CLOCK_HOLD_POSTGRES,
+    CLOCKS_MAX,
     CLOCKS_READ,
     NO_CHANGES,
     GateResult,
@@ -83,6 +86,8 @@ _IDS_MAX = 64
 """The number of ids that are drawn at once for a batch. Unused ones are lost; ids may have gaps."""
 _PASS_IDS = Sql("SELECT setval('limnos_id', :beyond + :gap, false) FROM limnos_id WHERE last_value <= :beyond")
 _IDS_GAP = 1 << 20
+CAREFUL_BATCHES = 32
+"""The number of batches with savepoints after one that was rolled back because a mutation in it failed."""
 _AGAIN = (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure, psycopg.errors.UniqueViolation)
 
 
@@ -90,30 +95,51 @@ def _lock(zone: int) -> Params:
     return {"space": LOCK_CLASS, "zone": str(zone)}
 
 
+class _UnsavedFailure(Exception):
+    """A job failed after it wrote, in a batch without savepoints: only a rollback of the batch undoes its writes."""
+
+
 class PostgresSession:
-    """A psycopg connection inside an open transaction."""
+    """A psycopg connection inside an open transaction.
+
+    A savepoint costs each job a round trip and the database a subtransaction, and few jobs fail after they wrote. So a
+    batch has savepoints only if `saves` is true, and otherwise runs again with them when such a job fails.
+    """
 
     has_location_locks = True
+    combines_writes = True
 
-    def __init__(self, connection: psycopg.Connection, written_zones: tuple[int, ...], *, jobs: int) -> None:
+    def __init__(
+        self, connection: psycopg.Connection, written_zones: tuple[int, ...], *, jobs: int, saves: bool = True
+    ) -> None:
         self.connection = connection
         self.written_zones = written_zones
         self._jobs = jobs
+        self._saves = saves and jobs > 1
+        self._has_written = False
         self._ids: list[int] = []
         self._saved = False
+        self._locked_above: Sequence[int] = ()
+        self._clocks_above: dict[int, Row] = {}
+        """Clocks of zones whose locks this transaction has, so that no other one moves them."""
         self._places: dict[str, bool] = {}
         """The locked locations, each with whether the lock is exclusive."""
 
     def rows(self, statement: Sql, params: Params) -> list[Row]:
         """Run a statement that returns rows."""
-        return self.connection.execute(statement.psycopg, params).fetchall()
+        rows = self.connection.execute(statement.psycopg, params).fetchall()
+        self._has_written = self._has_written or (bool(rows) and not statement.text.startswith("SELECT"))
+        return rows
 
     def count(self, statement: Sql, params: Params) -> int:
         """Run a statement. Returns the number of affected rows."""
-        return self.connection.execute(statement.psycopg, params).rowcount
+        affected = self.connection.execute(statement.psycopg, params).rowcount
+        self._has_written = self._has_written or affected != 0
+        return affected
 
     def many(self, statement: Sql, params: Sequence[Params]) -> None:
         """Run a statement once for each set of parameters, in one round trip."""
+        self._has_written = True
         with self.connection.cursor() as cursor:
             cursor.executemany(statement.psycopg, params)
 
@@ -136,27 +162,33 @@ class PostgresSession:
         self.rows(_PASS_IDS, {"beyond": beyond, "gap": _IDS_GAP})
 
     def save(self) -> None:
-        """Set the savepoint of a job. A single job needs none, since it is rolled back with its transaction."""
-        if self._jobs > 1:
+        """Set the savepoint of a job, in a batch that has savepoints. A single job needs none, since it is rolled back
+        with its transaction.
+        """
+        self._has_written = False
+        if self._saves:
             self.connection.execute("RELEASE mutation; SAVEPOINT mutation" if self._saved else "SAVEPOINT mutation")
             self._saved = True
 
     def undo(self) -> None:
         """Roll back the writes of the job, and release the locks that it took. A single job is rolled back with the
-        whole transaction.
+        whole transaction. A job without a savepoint that wrote nothing keeps its locks until the commit.
         """
-        self._places.clear()
-        if self._jobs > 1:
-            self.connection.execute("ROLLBACK TO mutation")
-        else:
+        if self._jobs == 1:
+            self._places.clear()
             self.connection.rollback()
+        elif self._saves:
+            self._places.clear()
+            self.connection.execute("ROLLBACK TO mutation")
 
     def is_lost(self) -> bool:
-        """Return False: a failed statement undoes nothing before its savepoint.
+        """Return whether a failed job has writes that no savepoint undoes, or has aborted the transaction.
 
-        The caller of the batch handles a lost connection.
+        The batch then runs again, with savepoints. The caller of the batch handles a lost connection.
         """
-        return False
+        if self._jobs == 1 or self._saves:
+            return False
+        return self._has_written or self.connection.info.transaction_status != TransactionStatus.INTRANS
 
     def keep(self) -> None:
         """No-op: the next savepoint, or the commit, releases this one."""
@@ -177,11 +209,18 @@ class PostgresSession:
     def read_clocks(self, zones: Sequence[int]) -> list[Row]:
         """Read the clocks of zones, in a separate statement after the locks are taken.
 
-        If `zones` is only one zone that the mutation writes to, its clock row is locked until the commit.
+        If `zones` is only one zone that the mutation writes to, its clock row is locked until the commit, and the
+        clocks of the zones above it are read with it.
         """
         if len(zones) == 1 and zones[0] in self.written_zones:
-            return self.rows(CLOCK_HOLD, {"zone": zones[0]})
-        return self.rows(CLOCKS_READ, clock_params(zones))
+            if len(self.written_zones) > 1 or not self._locked_above:
+                return self.rows(CLOCK_HOLD, {"zone": zones[0]})
+            params = {"zone": zones[0], **clock_params(self._locked_above)}
+            held, *above = sorted(self.rows(CLOCK_HOLD_POSTGRES, params), key=lambda row: row[0] != zones[0])
+            self._clocks_above = {row[0]: row for row in above}
+            return [held]
+        rows = [row for row in map(self._clocks_above.get, zones) if row is not None]
+        return rows if len(rows) == len(zones) else self.rows(CLOCKS_READ, clock_params(zones))
 
     def lock(self, permit: Permit[object]) -> None:
         """Take the access locks in zone order: shared above the mutation's zone, exclusive on it.
@@ -193,6 +232,7 @@ class PostgresSession:
         """
         zones = [zone for zone, _ in permit.stamps]
         above = zones[: zones.index(permit.zone)] if permit.zone in zones else zones
+        self._locked_above = above[:CLOCKS_MAX]
         if permit.writes_metalake:
             self.rows(_SHARED, _lock(above[0]))
             self.rows(_EXCLUSIVE, _lock(above[1]))
@@ -213,7 +253,12 @@ def _run_job(job: MutationJob, batch: MutationBatch, session: PostgresSession) -
     """
     if not job.is_refused:
         job.error = None  # clear the error of an earlier attempt
-    job.run(batch, session, ends_batch=(*_AGAIN, *REFUSED))
+    try:
+        job.run(batch, session, ends_batch=(*_AGAIN, *REFUSED))
+    except Exception as failure:
+        if job.error is failure:  # the session is lost
+            raise _UnsavedFailure from failure
+        raise
     error: BaseException | None = job.error
     if isinstance(error, psycopg.DataError) and "NUL" in str(error):
         job.error = BadRequest(NO_TEXT)
@@ -245,6 +290,7 @@ class PostgresStore:
         self._watch = self._readers.watch = DeadPeerDetector(
             self._readers.at_work, self._readers.end, silence_s=silence_s, on_cut=self._discard_idle
         )
+        self._careful_batches = 0
         self.statements = 0
         self.last_write_failed = False
 
@@ -351,33 +397,39 @@ class PostgresStore:
 
         The transaction is retried if it was the victim of a deadlock, its connection was stale, or a transaction of
         another zone committed the same unique key (a location) after the check here. The retry sees that transaction's
-        row. Raises ServiceUnavailable if all attempts fail or the store is closing, StateUnknown if the response to the
-        COMMIT was lost.
+        row. A batch in which a job failed after it wrote runs once more, with savepoints. Raises ServiceUnavailable if
+        all attempts fail or the store is closing, StateUnknown if the response to the COMMIT was lost.
         """
-        for attempt in range(ATTEMPTS):
+        attempt = 0
+        while True:
             if self._closing:
                 raise ServiceUnavailable("The server is stopping and did not start this request: try again")
             connection: WriteConnection | None = None
             try:
                 connection = self._write_connection()
                 ran = self._transact(connection.connection, jobs)
+            except _UnsavedFailure:
+                self._return_connection(connection)
+                self._careful_batches = CAREFUL_BATCHES
             except _AGAIN:
                 self._return_connection(connection)
-                if attempt == ATTEMPTS - 1:
+                attempt += 1
+                if attempt == ATTEMPTS:
                     raise ServiceUnavailable("Too many writes are in progress: try again") from None
             except REFUSED as error:
                 self._close_connection(connection)
                 if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
                     self._discard_idle()  # another server may be the primary now
-                if attempt == ATTEMPTS - 1 or isinstance(error, NOT_AGAIN):
+                attempt += 1
+                if attempt == ATTEMPTS or isinstance(error, NOT_AGAIN):
                     raise
             except BaseException:
                 self._return_connection(connection)
                 raise
             else:
                 self._return_connection(connection)
+                self._careful_batches = max(0, self._careful_batches - 1)
                 return ran
-        raise AssertionError("the last attempt returns or raises")
 
     def _transact(self, connection: psycopg.Connection, jobs: list[MutationJob]) -> int:
         """Run one transaction: locks, each job with its permit, clocks and changes, commit.
@@ -389,7 +441,8 @@ class PostgresStore:
             fault_point("begin")
             permit = jobs[0].permit
             written_zones = (permit.zone, *permit.more_zones)
-            session = PostgresSession(connection, written_zones, jobs=len(jobs))
+            saves = self._careful_batches > 0
+            session = PostgresSession(connection, written_zones, jobs=len(jobs), saves=saves)
             session.lock(permit)
             fault_point("locked")
             batch = MutationBatch(session, now_ms=self.time.now_ms())

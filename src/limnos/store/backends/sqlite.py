@@ -72,6 +72,7 @@ class SqliteSession:
     """The write connection inside an open transaction."""
 
     has_location_locks = False
+    combines_writes = False
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection

@@ -57,6 +57,13 @@ INSERT_UNDER = Sql(
     # a missing parent makes the zone null, and the row is ignored, like one whose name is taken.
     on_sqlite=f"INSERT OR IGNORE {_INTO} VALUES (:id, (SELECT :zone {_STILL}), {_AFTER_ZONE}) {_REMEMBERED}",
 )
+_OWNED = (
+    f"WITH added AS ({{}} RETURNING id, {REMEMBERED} AS remembered), owned AS (INSERT INTO owner (object_id,"
+    " principal_id) SELECT id, :owner FROM added) SELECT remembered FROM added"
+)
+INSERT_OWNED_POSTGRES = Sql(_OWNED.format(INSERT.text.removesuffix(f" {_REMEMBERED}")))
+INSERT_UNDER_OWNED_POSTGRES = Sql(_OWNED.format(INSERT_UNDER.text.removesuffix(f" {_REMEMBERED}")))
+"""The same statements with the row of the owner, for stores whose statements write to several tables."""
 SET_PLACE = Sql(
     "UPDATE node SET parent_id = :parent, name = :name, folded = :folded, modified_by = :actor, modified_at = :now,"
     " revision = :revision WHERE id = :id"
@@ -203,9 +210,7 @@ class NodeWrites(Writes):
             revision=tx.revision,
             record=record,
         )
-        is_remembered = self._insert(node, under=under)
-        if owner_id is not None:
-            OwnerWrites(tx).insert(node.id, owner_id)
+        is_remembered = self._insert(node, under=under, owner_id=owner_id)
         self._changed("create", node, new_parent=parent_id, new_name=name, owner_id=owner_id)
         if is_remembered:
             FormerNameWrites(tx).take(PlacedObject(node.id, kind, space, zone), name=name)
@@ -213,8 +218,8 @@ class NodeWrites(Writes):
             self.make_explicit(under, child=kind)
         return node
 
-    def _insert(self, node: Node, *, under: Node | None) -> bool:
-        """Insert the row of a node. Returns whether former names may have restrictions for it."""
+    def _insert(self, node: Node, *, under: Node | None, owner_id: int | None) -> bool:
+        """Insert the rows of a node and its owner. Returns whether former names may have restrictions for it."""
         params: dict[str, Value] = {
             "id": node.id,
             "zone": node.zone,
@@ -228,15 +233,19 @@ class NodeWrites(Writes):
             "folded": fold(node.name),
             **self._stamp(),
         }
-        rows = (
-            self.tx.rows(INSERT, params)
-            if under is None
-            else self.tx.rows(INSERT_UNDER, params | still_there_params(under))
-        )
+        if under is not None:
+            params |= still_there_params(under)
+        if owner_id is not None and self.tx.session.combines_writes:
+            statement = INSERT_OWNED_POSTGRES if under is None else INSERT_UNDER_OWNED_POSTGRES
+            rows = self.tx.rows(statement, params | {"owner": owner_id})
+        else:
+            rows = self.tx.rows(INSERT if under is None else INSERT_UNDER, params)
         if not rows:
             if under is not None:
                 self.require(under)
             self._refuse_taken(node.parent_id, node.name_space, node.name)
+        if owner_id is not None and not self.tx.session.combines_writes:
+            OwnerWrites(self.tx).insert(node.id, owner_id)
         return bool(rows[0][0])
 
     def _changed(
