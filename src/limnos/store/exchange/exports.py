@@ -35,13 +35,22 @@ REVISIONS = Sql(
     "SELECT s.epoch, (SELECT revision FROM clock WHERE zone = 0), (SELECT revision FROM clock WHERE zone = :metalake)"
     " FROM store s"
 )
-TREE = Sql(
-    "WITH RECURSIVE tree (id, depth) AS (SELECT n.id, 0 FROM node n WHERE n.parent_id = :metalake AND n.deleted = 0"
-    " UNION ALL SELECT n.id, t.depth + 1 FROM tree t JOIN node n ON n.parent_id = t.id AND n.deleted = 0)"
-    " SELECT id FROM tree ORDER BY depth, id"
+CONTAINERS = Sql(
+    "WITH RECURSIVE tree (id, zone, depth) AS (SELECT n.id, n.id, 0 FROM node n WHERE n.parent_id = :metalake AND"
+    " n.deleted = 0 UNION ALL SELECT n.id, n.zone, t.depth + 1 FROM tree t JOIN node n ON n.zone = t.zone AND"
+    f" n.parent_id = t.id AND n.kind = {int(Kind.NAMESPACE)} AND n.deleted = 0) SELECT id FROM tree ORDER BY depth, id"
 )
+"""Catalogs, other objects of the metalake, and namespaces, each after the one above it. An index has the namespaces
+alone, so the statement does not read the objects in them.
+"""
 _AMONG = "IN (SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST(:ids AS json)) v)"
 _AMONG_ON_SQLITE = "IN (SELECT value FROM json_each(:ids))"
+_CONTAINED = (
+    "SELECT n.id FROM node n WHERE n.parent_id {} AND n.deleted = 0"
+    f" AND n.kind <> {int(Kind.NAMESPACE)} ORDER BY n.parent_id, n.name_space, n.name"
+)
+CONTAINED = Sql(_CONTAINED.format(_AMONG), on_sqlite=_CONTAINED.format(_AMONG_ON_SQLITE))
+"""The objects in some containers, in the order of an index, so that the first are there before the last are read."""
 _NODES = (
     f"SELECT {', '.join(f'n.{column}' for column in COLUMNS)}, o.principal_id, d.node_id, d.version, d.uuid,"
     " d.location, d.metadata_location, d.body, d.digest FROM node n LEFT JOIN owner o ON o.object_id = n.id LEFT JOIN"
@@ -124,6 +133,11 @@ class ExportNode(NamedTuple):
     node: Node
     owner_id: int | None
     document: MetadataDocument | None
+
+
+def contained_query(parent_ids: Sequence[int]) -> Query:
+    """Return the query for the ids of the objects in some containers, without namespaces."""
+    return CONTAINED, {"ids": json.dumps(parent_ids)}
 
 
 def nodes_query(ids: Sequence[int]) -> Query:

@@ -9,7 +9,8 @@ read transaction, without the caches. Decision record 0080.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from array import array
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -38,6 +39,7 @@ from limnos.store.sql import Row, Sql
 
 IDS_AT_ONCE: Final = 10_000
 NODES_AT_ONCE: Final = 100
+CONTAINERS_AT_ONCE: Final = 100
 """The maximum number of nodes whose rows and documents are in memory at once."""
 ROWS_AT_ONCE: Final = 1000
 AT_ONCE_MAX: Final = 2
@@ -148,6 +150,20 @@ def _page(page: Callable[[], list[ExportRecord]], form: Form) -> tuple[int, byte
     return len(records), encode_records(records, form)
 
 
+def _ascending_runs(ids: Sequence[int]) -> Iterator[list[int]]:
+    """Yield ids in runs of at most `CONTAINERS_AT_ONCE`, each ascending: a statement returns objects by the id of their
+    container, and so in the order of the containers. An import keeps that order, and its export equals the first one.
+    """
+    run: list[int] = []
+    for each in ids:
+        if run and (each < run[-1] or len(run) == CONTAINERS_AT_ONCE):
+            yield run
+            run = []
+        run.append(each)
+    if run:
+        yield run
+
+
 class _MetalakeExport:
     """One export, as a sequence of pages; each page is a function that returns its records."""
 
@@ -182,10 +198,31 @@ class _MetalakeExport:
         return node.node, node.owner_id
 
     async def _tree(self) -> AsyncGenerator[Callable[[], list[ExportRecord]], None]:
-        async for ids in self._moment.pages((exports.TREE, self._params), IDS_AT_ONCE):
-            for start in range(0, len(ids), NODES_AT_ONCE):
-                some = [row[0] for row in ids[start : start + NODES_AT_ONCE]]
-                yield partial(self._nodes, some, await self._moment.rows(exports.nodes_query(some)))
+        """Yield the pages of nodes: first the containers, each after the one above it, then the objects in them.
+
+        Ids are read in parts: a statement that sorted those of a large lake would take longer than a client waits.
+        """
+        containers = array("q")
+        async for ids in self._moment.pages((exports.CONTAINERS, self._params), IDS_AT_ONCE):
+            containers.extend(row[0] for row in ids)
+            async for page in self._node_pages([row[0] for row in ids]):
+                yield page
+        waiting: list[int] = []
+        for some in _ascending_runs(containers):
+            query = exports.contained_query(some)
+            async for ids in self._moment.pages(query, IDS_AT_ONCE):
+                waiting += [row[0] for row in ids]
+                whole = len(waiting) // NODES_AT_ONCE * NODES_AT_ONCE
+                async for page in self._node_pages(waiting[:whole]):
+                    yield page
+                del waiting[:whole]
+        async for page in self._node_pages(waiting):
+            yield page
+
+    async def _node_pages(self, ids: Sequence[int]) -> AsyncGenerator[Callable[[], list[ExportRecord]], None]:
+        for start in range(0, len(ids), NODES_AT_ONCE):
+            some = ids[start : start + NODES_AT_ONCE]
+            yield partial(self._nodes, some, await self._moment.rows(exports.nodes_query(some)))
 
     def _nodes(self, ids: Sequence[int], rows: Iterable[Row]) -> list[ExportRecord]:
         by_id = {row[0]: row for row in rows}
