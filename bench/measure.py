@@ -141,7 +141,7 @@ def measure_all(plan: Plan, all_targets: Sequence[Target], *, log: Path) -> Iter
                         files[target] += _files_alone(operation, target)
                         case = _case(target, connections, number * plan.rounds + turn, plan)
                         rounds[target].append(
-                            _measure(generator, company, operation, target, case=case, seconds=plan.seconds)
+                            measure_round(generator, company, operation, target, case=case, seconds=plan.seconds)
                         )
                 results += [
                     _best(
@@ -206,7 +206,7 @@ def _case(target: Target, connections: int, part: int, plan: Plan) -> Case:
     return Case(host=target.host, shape=target.shape, connections=connections, part=part, parts=parts)
 
 
-def _measure(
+def measure_round(
     generator: Generator, company: Generator, operation: Operation, target: Target, *, case: Case, seconds: float
 ) -> RoundFigures:
     """Measure one round."""

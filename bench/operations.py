@@ -343,14 +343,14 @@ def _crowd_pages(size: int) -> Callable[[Case], list[bytes]]:
             f"{namespace_path([f'crowd{size}'])}/tables?pageSize={PAGE_SIZE}&pageToken=",
         )
         return [
-            request(case, "GET", path + _token(seed.crowd_table(dice.randrange(size))), user="reader")
+            request(case, "GET", path + page_token(seed.crowd_table(dice.randrange(size))), user="reader")
             for _ in range(2_000)
         ]
 
     return make
 
 
-def _token(name: str) -> str:
+def page_token(name: str) -> str:
     """Return the token of the page after a name."""
     return base64.urlsafe_b64encode(name.encode()).decode().rstrip("=")
 

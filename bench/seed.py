@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+import google_crc32c
+
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
 from limnos.model.records import RoleRecord, encode
@@ -106,12 +108,20 @@ class Filler(ABC):
 
 
 class SqliteFiller(Filler):
-    """The embedded SQLite file."""
+    """The embedded SQLite file. With `journals` false the file is useless if the process ends before `close`."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, journals: bool = True) -> None:
         self._connection = sqlite3.connect(path, isolation_level=None)
+        if (
+            not journals
+        ):  # in WAL mode, a transaction of gigabytes is written twice and read through the journal's index
+            self._connection.execute("PRAGMA journal_mode = DELETE")
+            self._connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+            self._connection.execute("PRAGMA journal_mode = OFF")
+        self._journals = journals
         self._connection.execute("PRAGMA synchronous = OFF")
         self._connection.execute("PRAGMA cache_size = -262144")
+        self._connection.create_function("crc32c", 1, google_crc32c.value, deterministic=True)  # PostgreSQL has it
         self._connection.execute("BEGIN")
 
     def rows(self, text: str) -> list[Row]:
@@ -130,7 +140,7 @@ class SqliteFiller(Filler):
     def close(self, next_id: int) -> None:
         self.run(f"UPDATE store SET next_id = {next_id}")
         self._connection.execute("COMMIT")
-        self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)" if self._journals else "PRAGMA journal_mode = WAL")
         self._connection.close()
 
 
@@ -166,9 +176,11 @@ class PostgresFiller(Filler):
         self._connection.close()
 
 
-def open_filler(place: Place) -> Filler:
-    """Connect to the store of a stopped server."""
-    return SqliteFiller(place.sqlite_file) if place.database is None else PostgresFiller(place.database)
+def open_filler(place: Place, *, journals: bool = True) -> Filler:
+    """Connect to the store of a stopped server. `journals` is that of `SqliteFiller`."""
+    if place.database is None:
+        return SqliteFiller(place.sqlite_file, journals=journals)
+    return PostgresFiller(place.database)
 
 
 def _columns(name: str) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ STORES = ("sqlite", "postgres")
 READY = "ready "
 _START_MAX_S = 120
 _STOP_MAX_S = 30
-_LIMNOS = (sys.executable, "-c", "import sys; from limnos.cli.main import main; sys.exit(main())")
+LIMNOS = (sys.executable, "-c", "import sys; from limnos.cli.main import main; sys.exit(main())")
 
 
 class StartError(Exception):
@@ -78,7 +78,7 @@ def running_server(
 ) -> Iterator[Server]:
     """Serve a place on a free loopback port for the body of a `with`. Raises StartError."""
     place.data.mkdir(parents=True, exist_ok=True)
-    command = [*_LIMNOS, "server", "start", "--data", str(place.data), "--listen", "127.0.0.1:0"]
+    command = [*LIMNOS, "server", "start", "--data", str(place.data), "--listen", "127.0.0.1:0"]
     command += ["--authentication", "simple"]
     if place.database is not None:
         command += ["--database", place.database]
@@ -194,6 +194,19 @@ class Postgres:
         with psycopg.connect(self._server.get_uri(), autocommit=True) as connection:
             connection.execute(f'CREATE DATABASE "{name}"'.encode())
         return self._server.get_uri(database=name)
+
+    def program(self, name: str) -> Path:
+        """Return the path of a program of this PostgreSQL, such as `pg_dump`."""
+        path: Path = self._server.bin_path / name
+        return path
+
+    def database(self, name: str) -> str:
+        """Return the URL of a database, which is created if there is none."""
+        import psycopg
+
+        with psycopg.connect(self._server.get_uri(), autocommit=True) as connection:
+            known = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (name,)).fetchone()
+        return self.new_database(name) if known is None else self._server.get_uri(database=name)
 
     def stop(self) -> None:
         """Stop it; its files remain."""
