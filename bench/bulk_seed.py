@@ -72,15 +72,15 @@ def index_statements(filler: Filler, *, is_sqlite: bool) -> list[tuple[str, str]
     """Return names and definitions of the indexes that no constraint made."""
     tables = ", ".join(f"'{each}'" for each in _FILLED)
     if is_sqlite:
-        found = (
+        query = (
             f"SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL AND tbl_name IN ({tables})"
         )
     else:
-        found = (
+        query = (
             f"SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = current_schema() AND tablename IN ({tables})"
             " AND NOT EXISTS (SELECT 1 FROM pg_constraint WHERE conname = indexname)"
         )
-    return [(str(name), str(text)) for name, text in filler.rows(found)]
+    return [(str(name), str(text)) for name, text in filler.rows(query)]
 
 
 class BulkForest(Forest):

@@ -256,13 +256,13 @@ def report(count: int, *, seed: int, figures: Figures, backup_every_h: float) ->
     ):
         lines += ["", title, _day_of(placed, figures, seed=seed, backup_every_h=backup_every_h)]
     need = hashed_need(companies, figures, least=least, seed=seed)
-    kept = f"needs {need} databases" if need else f"fails with any number up to {4 * least}"
+    outcome = f"needs {need} databases" if need else f"fails with any number up to {4 * least}"
     small, large = statistics.median(tables) * _move_s(figures), tables[-1] * _move_s(figures)
     return "\n".join(
         [
             *lines,
             "",
-            f"to keep each database below its limit, consistent hashing {kept}",
+            f"to keep each database below its limit, consistent hashing {outcome}",
             f"one more database: hashing moves {moved_share(companies, least):.1%} of the companies, first-fit none",
             f"a move by export and import: the median company {small:.1f} s, the largest {large / 60:.1f} minutes",
         ]

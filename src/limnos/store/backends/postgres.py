@@ -216,9 +216,9 @@ class PostgresSession:
             if len(self.written_zones) > 1 or not self._locked_above:
                 return self.rows(CLOCK_HOLD, {"zone": zones[0]})
             params = {"zone": zones[0], **clock_params(self._locked_above)}
-            held, *above = sorted(self.rows(CLOCK_HOLD_POSTGRES, params), key=lambda row: row[0] != zones[0])
+            own, *above = sorted(self.rows(CLOCK_HOLD_POSTGRES, params), key=lambda row: row[0] != zones[0])
             self._clocks_above = {row[0]: row for row in above}
-            return [held]
+            return [own]
         rows = [row for row in map(self._clocks_above.get, zones) if row is not None]
         return rows if len(rows) == len(zones) else self.rows(CLOCKS_READ, clock_params(zones))
 
