@@ -86,6 +86,8 @@ _IDS_MAX = 64
 """The number of ids that are drawn at once for a batch. Unused ones are lost; ids may have gaps."""
 _PASS_IDS = Sql("SELECT setval('limnos_id', :beyond + :gap, false) FROM limnos_id WHERE last_value <= :beyond")
 _IDS_GAP = 1 << 20
+_COUNTED = frozenset({"INSERT", "UPDATE", "DELETE"})
+"""The first words of statements that wrote nothing if they affected no row."""
 CAREFUL_BATCHES = 32
 """The number of batches with savepoints after one that was rolled back because a mutation in it failed."""
 _AGAIN = (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure, psycopg.errors.UniqueViolation)
@@ -128,14 +130,20 @@ class PostgresSession:
     def rows(self, statement: Sql, params: Params) -> list[Row]:
         """Run a statement that returns rows."""
         rows = self.connection.execute(statement.psycopg, params).fetchall()
-        self._has_written = self._has_written or (bool(rows) and not statement.text.startswith("SELECT"))
+        self._note_writes(statement, len(rows))
         return rows
 
     def count(self, statement: Sql, params: Params) -> int:
         """Run a statement. Returns the number of affected rows."""
         affected = self.connection.execute(statement.psycopg, params).rowcount
-        self._has_written = self._has_written or affected != 0
+        self._note_writes(statement, affected)
         return affected
+
+    def _note_writes(self, statement: Sql, affected: int) -> None:
+        """Note whether a statement may have written. One with parts (WITH) may, whatever its number of rows is."""
+        word = statement.text.split(maxsplit=1)[0].upper()
+        if word != "SELECT" and (affected != 0 or word not in _COUNTED):
+            self._has_written = True
 
     def many(self, statement: Sql, params: Sequence[Params]) -> None:
         """Run a statement once for each set of parameters, in one round trip."""
@@ -216,9 +224,9 @@ class PostgresSession:
             if len(self.written_zones) > 1 or not self._locked_above:
                 return self.rows(CLOCK_HOLD, {"zone": zones[0]})
             params = {"zone": zones[0], **clock_params(self._locked_above)}
-            own, *above = sorted(self.rows(CLOCK_HOLD_POSTGRES, params), key=lambda row: row[0] != zones[0])
-            self._clocks_above = {row[0]: row for row in above}
-            return [own]
+            rows = self.rows(CLOCK_HOLD_POSTGRES, params)
+            self._clocks_above = {row[0]: row for row in rows if row[0] != zones[0]}
+            return [row for row in rows if row[0] == zones[0]]  # none for a zone that is gone
         rows = [row for row in map(self._clocks_above.get, zones) if row is not None]
         return rows if len(rows) == len(zones) else self.rows(CLOCKS_READ, clock_params(zones))
 
