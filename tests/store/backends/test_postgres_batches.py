@@ -131,7 +131,7 @@ def test_failure_after_a_write_repeats_the_batch_with_savepoints(
 
 def test_failure_before_a_write_repeats_nothing(server_lab: StoreLab, statements: list[str]) -> None:
     """A mutation that fails before it wrote has nothing to undo: every mutation of the batch runs once, without
-    savepoints. So does a name that is taken.
+    savepoints. So does a name that is taken, whose insert affected no row.
     """
     world, runs = make_world(server_lab), list[str]()
     submitted(server_lab, world, [named(world, "taken", runs)])
@@ -140,7 +140,7 @@ def test_failure_before_a_write_repeats_nothing(server_lab: StoreLab, statements
     mutations = [
         named(world, "a", runs),
         failing(world, runs, writes=False),
-        named(world, "taken", runs, owner_id=1),
+        named(world, "taken", runs),
         named(world, "b", runs),
     ]
     outcomes = submitted(server_lab, world, mutations)
