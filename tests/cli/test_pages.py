@@ -134,12 +134,16 @@ def test_other_spellings_of_commands_are_not_written() -> None:
     assert written == []
 
 
+SPARKS_OWN = ("spark.archives", "spark.authenticate")
+"""Settings of Spark that pages name, and that look like settings of the server."""
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_settings_of_a_page_exist(page: Path) -> None:
     """Every setting, environment variable of a setting, and make target that a page names exists."""
     text = page.read_text(encoding="utf-8")
-    known = set(keys())
-    variables = {variable_name(key) for key in known}
+    known = {*keys(), *SPARKS_OWN}
+    variables = {variable_name(key) for key in keys()}
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
 
     named = (

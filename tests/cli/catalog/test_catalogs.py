@@ -86,7 +86,7 @@ def test_export_of_a_table_is_refused_with_the_commands_for_metalakes_and_rows(l
 
     assert (done.code, done.out) == (3, "")
     assert "'limnos export lake > main.raw.t' writes a metalake to this file" in done.err
-    assert "'limnos head main.raw.t --output csv --rows 200'" in done.err
+    assert "limnos sql --results csv -c 'SELECT VALUE s FROM `raw`.t AS s;' prints the rows of a table" in done.err
 
 
 def test_audit_columns_are_those_of_the_table_in_json_too(limnos: Run) -> None:

@@ -177,7 +177,8 @@ def _refused_query(query: str, refusal: str, *, tables: Mapping[str, SystemTable
         return _no_column(named[1], query, tables=tables)
     missing = _NO_TABLE.search(refusal)
     kind = "" if missing is None else missing[1].lower().removesuffix("s")
-    if ("list", kind) in BY_VERB_AND_KIND and f'"{kind}' not in message:
+    lists = BY_VERB_AND_KIND.get(("list", kind))  # those of one object only say nothing about the lake
+    if lists is not None and lists.arguments in {"", "[PATH]"} and f'"{kind}' not in message:
         return UsageError(
             message.partition("!")[0], hint=f"{answers.propose(['list', plural(kind)])} lists them; {hint}"
         )
