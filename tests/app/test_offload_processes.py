@@ -142,6 +142,7 @@ def test_log_has_file_name_that_a_refusal_omits(run: Callable[..., object], tmp_
         "properties": {},
         "kept": [],
         "open_within": [str(place)],
+        "span": None,
     }
 
     async def story(offloader: OffloadProcesses) -> str:
