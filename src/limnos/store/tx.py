@@ -302,11 +302,10 @@ class MutationBatch:
         """Write clocks and change rows, immediately before the commit. Returns whether there is anything to commit."""
         if not self._moved:
             return self._ran
-        clocks = [
-            {"zone": zone, "revision": revision, "access_revision": access_revision}
-            for zone, (revision, access_revision) in self._clocks.items()
-            if zone in self._moved
-        ]
+        clocks: list[Params] = []
+        for zone in self._moved:
+            revision, access_revision = self._clocks[zone]
+            clocks.append({"zone": zone, "revision": revision, "access_revision": access_revision})
         if self.session.combines_writes:
             both = {
                 "clocks": msgspec.json.encode(clocks).decode(),
