@@ -126,6 +126,13 @@ def _absent_addresses() -> tuple[tuple[str, re.Pattern[str]], ...]:
     return (*absent, *(("", re.compile(f"{path}(/.*)?")) for name, path in PAGES.items() if not has_room(name)))
 
 
+def read_absent_addresses() -> None:
+    """Read which operations no installed room serves, which takes a second once per process. A client that another
+    process watches reads them before it begins.
+    """
+    _absent_addresses()
+
+
 def require_address(method: str, path: str) -> None:
     """Leave out the running test if an operation belongs to a room that is not installed. Raises MissingRoom."""
     method = "GET" if method == "HEAD" else method

@@ -80,6 +80,13 @@ class NodesWorld:
             assert time.monotonic() < until, "the writing clients did not start"
             time.sleep(0.02)
 
+    def wait_for_progress(self, before: list[int]) -> None:
+        """Wait until a writing client has written since a count. Raises AssertionError when a limit has passed."""
+        until = time.monotonic() + BUSY_WITHIN_S
+        while sum(self.written()) <= sum(before):
+            assert time.monotonic() < until, "the writers made no progress"
+            time.sleep(0.02)
+
     def stop_writing(self) -> None:
         """Stop the writing clients."""
         for writer in self._writers:

@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+from tests.installed import read_absent_addresses
 from tests.nodes.wire import PREFIX, Wire, namespace_body, namespace_path, properties_body, table_body, table_path
 
 PAUSE_S = 0.002
@@ -40,6 +41,7 @@ def main(uri: str, token: str, label: str, count_file: str) -> None:
     """Write until killed, or until far more is written than any test needs. The number of writes is stored in a
     file.
     """
+    read_absent_addresses()  # otherwise the first 404 interrupts the writing for a second
     wire = Wire(uri, token=token)
     count = os.open(Path(count_file), os.O_WRONLY | os.O_CREAT)
     for turn in range(TURNS_MAX):
