@@ -17,7 +17,9 @@ from limnos.config.access import AccessSection
 from limnos.config.server import ServerSection
 from limnos.config.settings import DatabaseSection, Settings
 from limnos.model.errors import CannotStart
-from limnos.store.backends.migrate import _engine, migrate
+from limnos.store.backends.direct_connection import direct_connection
+from limnos.store.backends.migrate import migrate
+from limnos.store.sql import Sql
 
 Mode = Literal["simple", "token"]
 
@@ -34,12 +36,10 @@ def settings_of(data: Path, mode: Mode | None = None, *, database: str | None = 
 def store_of_earlier_release(database: str, *, was_served: bool) -> None:
     """Create a store as a version without the setting left it: before its first start, or after a change."""
     migrate(database)
-    engine = _engine(database)
     if was_served:
-        with engine.begin() as connection:
-            connection.exec_driver_sql("UPDATE clock SET revision = 1 WHERE zone = 0")
-            connection.exec_driver_sql("UPDATE store SET authentication = 'simple'")
-    engine.dispose()
+        with direct_connection(database) as connection:
+            connection.rows(Sql("UPDATE clock SET revision = 1 WHERE zone = 0"), {})
+            connection.rows(Sql("UPDATE store SET authentication = 'simple'"), {})
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.integration)])

@@ -18,7 +18,8 @@ from limnos.app.slow_start import log_slow_start, run_patiently
 from limnos.config.server import ServerSection
 from limnos.config.settings import DatabaseSection, Settings
 from limnos.model.errors import CannotStart, ServiceUnavailable
-from limnos.store.backends import migrate, read_connections
+from limnos.store.backends import read_connections
+from limnos.store.backends.direct_connection import CONNECT_S, START_CONNECT_S, postgres_settings
 from limnos.store.interface import Store
 from limnos.store.objects.nesting import checked_read
 from tests.backends import PostgresServer
@@ -126,5 +127,6 @@ def test_start_waits_longer_for_a_session_than_a_check() -> None:
     """The migration of a start waits for minutes for a session; `server check` and others answer after seconds."""
     url = "postgresql://localhost/lake"
 
-    assert migrate.engine_url(url).query["connect_timeout"] == "5"
-    assert migrate.engine_url(url, connect_s=migrate.START_CONNECT_S).query["connect_timeout"] == "300"
+    assert postgres_settings(url, connect_s=START_CONNECT_S)["connect_timeout"] == 300
+    assert postgres_settings(f"{url}?connect_timeout=7", connect_s=START_CONNECT_S)["connect_timeout"] == "7"
+    assert CONNECT_S == 5

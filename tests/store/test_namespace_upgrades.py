@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from limnos.store.backends.migrate import head_revision, migrate
+from limnos.store.backends.migrate import migrate
+from limnos.store.backends.schema_revisions import head_revision
 from tests.backends import Database
 from tests.store.backends.test_migrate import revision_of
 

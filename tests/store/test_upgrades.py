@@ -17,7 +17,8 @@ from limnos import __version__
 from limnos.app.node_builder import DATABASE_FILE, build
 from limnos.config.server import ServerSection
 from limnos.config.settings import DatabaseSection, IcebergSection, Settings, StoreSection
-from limnos.store.backends.migrate import current_revision, head_revision, migrate
+from limnos.store.backends.migrate import migrate
+from limnos.store.backends.schema_revisions import current_revision, head_revision
 from limnos.store.objects.documents import DAMAGE_PAGE, UNDIGESTED
 from tests.http.driver import API, DriverNode
 from tests.http.iceberg import wire

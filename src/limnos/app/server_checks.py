@@ -32,11 +32,8 @@ from limnos.services.lookup.principal_names import invalid_names
 from limnos.services.storage.location_reconciliation import describe_conflicts, is_unsettled
 from limnos.services.upkeep.released_locations import FREE_PLACES, ReleasedLocations
 from limnos.store.backends.damage import find_damage
-from limnos.store.backends.migrate import (
-    current_revision,
-    head_revision,
-    may_create_tables,
-)
+from limnos.store.backends.migrate import may_create_tables
+from limnos.store.backends.schema_revisions import current_revision, head_revision
 from limnos.store.objects.setting_names import setting_names_read
 from limnos.store.sql import drive_load
 from limnos.store.tx import Tx

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from limnos.model.errors import CannotStart, ServiceUnavailable
-from limnos.store.backends.migrate import START_CONNECT_S
+from limnos.store.backends.direct_connection import START_CONNECT_S
 from limnos.store.interface import Store
 from limnos.telemetry.logs import get_logger
 

@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from limnos.model.permits import upkeep_permit
-from limnos.rooms.connectors.sources.registry import check_source, open_source
+from limnos.rooms.connectors.server import load_functions
 from limnos.services.federation.sources import SOURCES, SourceConnectors
 from limnos.sources.connectors.hops import HOPS_MAX
 from limnos.sources.connectors.opening import SourceLimits
@@ -46,7 +46,7 @@ class Loop:
         """Create the catalog `loop`, which shows a catalog of another node or of this one."""
         address = f"127.0.0.1:{other.bridge.port}"
         limits = SourceLimits((address,), timeout_s=20.0)
-        sources = SourceConnectors(limits, check_source=check_source, open_source=open_source)
+        sources = SourceConnectors(limits, load=load_functions)
         SOURCES.put(self.served.built.services, sources)
         properties = {"uri": f"http://{address}/iceberg", "warehouse": warehouse, "token": other.token}
         created = self.client.post(f"{API}/lake/catalogs", json=catalog(properties, "loop"))

@@ -15,14 +15,13 @@ from pathlib import Path
 import psycopg
 import pytest
 from alembic import command
-from alembic.config import Config
 from sqlalchemy import create_engine, inspect
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ProgrammingError
 
 from limnos.store import schema
-from limnos.store.backends import migrate as store_migrate
-from limnos.store.backends.migrate import WrongSchema, current_revision, head_revision, is_in_use, migrate
+from limnos.store.backends import schema_revisions, upgrades
+from limnos.store.backends.migrate import is_in_use, migrate
+from limnos.store.backends.schema_revisions import WrongSchema, current_revision, head_revision
 from tests.backends import FIRST_ID, Database, PostgresServer, StoreLab
 
 pytestmark = pytest.mark.slow
@@ -61,24 +60,16 @@ def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
 def next_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
     """A function after whose call this program is the next release, with one more migration."""
     folder = tmp_path / "versions"
-    config = store_migrate._config
-
-    def extended() -> Config:
-        extended_config = config()
-        present = Path(store_migrate.__file__).parents[1] / "migrations" / "versions"
-        extended_config.set_main_option("path_separator", "newline")
-        extended_config.set_main_option("version_locations", f"{present}\n{folder}")
-        return extended_config
 
     def release() -> None:
         folder.mkdir()
-        (folder / "next.py").write_text(_MIGRATION.format(next=NEXT, head=head_revision()))
-        monkeypatch.setattr(store_migrate, "_config", extended)
-        store_migrate._revisions.cache_clear()
+        (folder / f"{NEXT}_next.py").write_text(_MIGRATION.format(next=NEXT, head=head_revision()))
+        monkeypatch.setattr(schema_revisions, "VERSION_FOLDERS", [*schema_revisions.VERSION_FOLDERS, folder])
+        schema_revisions._revisions.cache_clear()
 
     yield release
     monkeypatch.undo()
-    store_migrate._revisions.cache_clear()
+    schema_revisions._revisions.cache_clear()
 
 
 def test_first_migration_makes_a_store(empty: Database) -> None:
@@ -130,7 +121,7 @@ def test_user_without_rights_on_the_tables_gets_the_databases_reason(postgres_se
     postgres_server.admin("DROP ROLE IF EXISTS limnos_stranger", "CREATE ROLE limnos_stranger LOGIN")
     stranger = make_url(address).set(username="limnos_stranger").render_as_string(hide_password=False)
 
-    with pytest.raises(ProgrammingError, match=r"permission denied for table"):
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match=r"permission denied for table"):
         migrate(stranger)
 
 
@@ -164,7 +155,7 @@ def test_long_read_does_not_make_requests_wait_behind_a_migration(
     postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch, next_release: Callable[[], None]
 ) -> None:
     """A transaction that reads for long delays the migration, but requests of running nodes go on meanwhile."""
-    monkeypatch.setattr(store_migrate, "LOCK_S", 1)
+    monkeypatch.setattr(upgrades, "LOCK_S", 1)
     database = Database("postgres", postgres_server.empty_database())
     migrate(database.address)
     older = head_revision()
@@ -272,8 +263,8 @@ def test_names_are_compared_by_bytes(empty: Database) -> None:
 
 def revision_of(database: Database, revision: str) -> None:
     """Downgrade a store to an older schema."""
-    engine = store_migrate._engine(database.address)
-    config = store_migrate._config()
+    engine = upgrades._engine(database.address)
+    config = upgrades._config()
     with engine.begin() as connection:
         config.attributes["connection"] = connection
         command.downgrade(config, revision)

@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 from limnos.config.settings import Settings
-from limnos.rooms.connectors.sources.registry import check_source, open_source
 from limnos.services.federation.sources import SOURCES, SourceConnectors
 from limnos.services.request.node_services import NodeServices
 from limnos.sources.connectors.further import broken_connectors, further_providers
-from limnos.sources.connectors.opening import SourceLimits
+from limnos.sources.connectors.opening import SourceFunctions, SourceLimits
 from limnos.telemetry.logs import get_logger
 
 log = get_logger("limnos.connectors")
@@ -33,7 +32,14 @@ def register_sources(services: NodeServices, settings: Settings) -> None:
     for each in broken_connectors():
         log.error("connector cannot be used", provider=each.name, entry_point=each.value, reason=each.reason)
     limits = SourceLimits(settings.sources.allowed_addresses, timeout_s=settings.sources.timeout_s)
-    SOURCES.put(services, SourceConnectors(limits, check_source=check_source, open_source=open_source))
+    SOURCES.put(services, SourceConnectors(limits, load=load_functions))
+
+
+def load_functions() -> SourceFunctions:
+    """Import the connectors, with SQLAlchemy, and return the functions that open them."""
+    from limnos.rooms.connectors.sources.registry import check_source, open_source
+
+    return SourceFunctions(check_source, open_source)
 
 
 async def close(services: NodeServices) -> None:

@@ -173,6 +173,7 @@ async def catalog_test(
     )
     check_backend(record.provider, record.properties)
     if kinds.is_source_provider(record.provider):
+        await SOURCES.of(ctx.services).load()
         SOURCES.of(ctx.services).check(record.provider, record.properties)
         await SOURCES.of(ctx.services).check_connection(
             record.provider, record.properties, catalog=name, hops=await next_hops(ctx)
@@ -202,6 +203,7 @@ async def catalog_test_edited(ctx: Context, *, metalake: str, name: str, edits: 
     properties = edits.over(record.properties)
     if kinds.is_source_provider(record.provider):
         _refuse_other_address(record, properties, edits=edits)
+        await SOURCES.of(ctx.services).load()
         SOURCES.of(ctx.services).check(record.provider, properties)
         await SOURCES.of(ctx.services).check_connection(
             record.provider, properties, catalog=name, hops=await next_hops(ctx)

@@ -161,6 +161,8 @@ async def catalog_create(
     defaults = ctx.services.defaults
     sealed = defaults.storages.keys.sealed(properties)
     record = replace(checked, comment=comment, properties=sealed)
+    if is_source_provider(record.provider):
+        await SOURCES.of(ctx.services).load()
 
     def decide(request_view: RequestView) -> Permit[CatalogCreate]:
         request_view.require_in_use()

@@ -8,6 +8,7 @@ cached. Decision record 0078.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -32,7 +33,7 @@ from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.sources.connectors.capabilities import BaseCatalog
 from limnos.sources.connectors.hops import HOPS_MAX, hops_of, passed_on_by
-from limnos.sources.connectors.opening import CheckSource, OpenSource, SourceLimits
+from limnos.sources.connectors.opening import LoadSourceFunctions, OpenSource, SourceFunctions, SourceLimits
 from limnos.sources.connectors.rest_errors import source_loop_error
 from limnos.store.activity.node_beats import nodes_read
 
@@ -85,17 +86,29 @@ def catalog_source_of(request_view: RequestView) -> CatalogSource:
 class SourceConnectors:
     """The connectors of a server node: one for each recently used catalog, with its connections to the source."""
 
-    def __init__(self, limits: SourceLimits, *, check_source: CheckSource, open_source: OpenSource) -> None:
-        """Create the connectors with two functions of the room `connectors`, which knows the providers."""
+    def __init__(self, limits: SourceLimits, *, load: LoadSourceFunctions) -> None:
+        """Create the connectors. `load` returns the functions of the room `connectors`, which knows the providers."""
         self.limits = limits
-        self._check_source = check_source
-        self._open_source = open_source
+        self._load = load
+        self._functions: SourceFunctions | None = None
         self._shares = ThreadShares(timeout_s=limits.timeout_s, silent=_timeout_error)
         self._open: dict[int, _OpenConnector] = {}
 
+    async def load(self) -> SourceFunctions:
+        """Return the functions of the room. A server without connector catalogs never imports what they need."""
+        if self._functions is None:
+            self._functions = await asyncio.to_thread(self._load)
+        return self._functions
+
     def check(self, provider: str, properties: Mapping[str, str]) -> None:
-        """Raise BadRequest for properties that are invalid or name a source to which the server may not connect."""
-        ConnectorCall(provider).run(lambda: self._check_source(provider, properties, limits=self.limits))
+        """Raise BadRequest for properties that are invalid or name a source to which the server may not connect.
+
+        The first call imports the room's functions unless `load` has done it, for example within a decision.
+        """
+        if self._functions is None:
+            self._functions = self._load()
+        check_source = self._functions.check_source
+        ConnectorCall(provider).run(lambda: check_source(provider, properties, limits=self.limits))
 
     async def ask(
         self,
@@ -122,7 +135,8 @@ class SourceConnectors:
                 made.
         """
         connector_call = ConnectorCall(origin.provider, str(origin.catalog.name))
-        connector = connector_call.run(lambda: of(self._connector(origin)))
+        open_source = (await self.load()).open_source
+        connector = connector_call.run(lambda: of(self._connector(origin, open_source)))
         if connector is None:
             raise UnsupportedOperation(
                 f"Catalog {origin.catalog.name} of provider {origin.provider} has no objects of that kind: choose"
@@ -146,7 +160,8 @@ class SourceConnectors:
         UnsupportedOperation if the connector's library is not installed.
         """
         connector_call = ConnectorCall(provider, catalog)
-        connector = connector_call.run(lambda: self._open_source(provider, properties, limits=self.limits))
+        open_source = (await self.load()).open_source
+        connector = connector_call.run(lambda: open_source(provider, properties, limits=self.limits))
 
         def reach() -> None:
             try:
@@ -160,7 +175,7 @@ class SourceConnectors:
         except _SourceTimeout:
             raise _late_error(catalog, changes=False) from None
 
-    def _connector(self, origin: CatalogSource) -> BaseCatalog:
+    def _connector(self, origin: CatalogSource, open_source: OpenSource) -> BaseCatalog:
         connector = self._open.pop(origin.catalog.id, None)
         if connector is not None and connector.properties != origin.properties:
             connector.close()
@@ -170,7 +185,7 @@ class SourceConnectors:
             connector = _OpenConnector(
                 origin.provider,
                 dict(origin.properties),
-                self._open_source(origin.provider, origin.properties, limits=self.limits),
+                open_source(origin.provider, origin.properties, limits=self.limits),
             )
         self._open[origin.catalog.id] = connector  # the end of the dictionary is the most recently used
         if len(self._open) > OPEN_MAX:
@@ -188,10 +203,10 @@ class NoSources(SourceConnectors):
 
     def __init__(self) -> None:
         limits = SourceLimits((), timeout_s=10.0)
-        super().__init__(limits, check_source=_refuse_source, open_source=_refuse_source)
+        super().__init__(limits, load=lambda: SourceFunctions(_refuse_source, _refuse_source))
 
-    def _connector(self, origin: CatalogSource) -> BaseCatalog:
-        return _refuse_source(origin.provider, origin.properties, limits=self.limits)
+    def _connector(self, origin: CatalogSource, open_source: OpenSource) -> BaseCatalog:
+        return open_source(origin.provider, origin.properties, limits=self.limits)
 
 
 def _refuse_source(provider: str, properties: Mapping[str, str], *, limits: SourceLimits) -> NoReturn:

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple, Protocol, TypeAlias
 
 from limnos.sources.connectors.capabilities import BaseCatalog
 
@@ -31,3 +31,14 @@ class OpenSource(Protocol):
 
         Raises BadRequest for invalid properties, UnsupportedOperation if the connector or its library is not installed.
         """
+
+
+class SourceFunctions(NamedTuple):
+    """The functions of the room that knows the providers."""
+
+    check_source: CheckSource
+    open_source: OpenSource
+
+
+LoadSourceFunctions: TypeAlias = Callable[[], SourceFunctions]
+"""Imports the connectors' modules, which takes a third of a second: it is called in a thread."""

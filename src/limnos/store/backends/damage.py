@@ -14,11 +14,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
-from sqlalchemy import Connection, create_engine
-from sqlalchemy.exc import DBAPIError
-
 from limnos.model.entities import MetadataDocument
-from limnos.store.backends.migrate import engine_url
+from limnos.store.backends.direct_connection import DirectConnection, direct_connection
 from limnos.store.objects.documents import DAMAGE_PAGE, intact_document_of
 from limnos.store.sql import Params, Row, Sql
 
@@ -112,24 +109,17 @@ def _quick_check(connection: sqlite3.Connection, table: str | None = None) -> st
 
 
 def _find_on_postgres(url: str, inspect: Inspect) -> list[Damage]:
-    engine = create_engine(engine_url(url), isolation_level="AUTOCOMMIT")
-    try:
-        with engine.connect() as connection:
-            return list(_damaged_documents_on_postgres(connection, inspect))
-    finally:
-        engine.dispose()
+    with direct_connection(url, in_transaction=False) as connection:
+        return list(_damaged_documents_on_postgres(connection, inspect))
 
 
-def _damaged_documents_on_postgres(connection: Connection, inspect: Inspect) -> Iterator[Damage]:
+def _damaged_documents_on_postgres(connection: DirectConnection, inspect: Inspect) -> Iterator[Damage]:
+    import psycopg
+
     try:
-        yield from _damaged_documents(
-            lambda statement, params: [
-                tuple(row) for row in connection.exec_driver_sql(statement.psycopg, dict(params))
-            ],
-            inspect,
-        )
-    except DBAPIError as error:
-        yield Damage("table document", _line(str(error.orig)))
+        yield from _damaged_documents(connection.rows, inspect)
+    except psycopg.DatabaseError as error:
+        yield Damage("table document", _line(str(error)))
 
 
 def _line(text: str) -> str:

@@ -10,14 +10,17 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from sqlalchemy import create_engine, inspect, text
-
 from limnos.model.kinds import Kind
 from limnos.model.sealed_secrets import keys_of
-from limnos.store.backends.migrate import engine_url
+from limnos.store.backends.direct_connection import direct_connection
+from limnos.store.sql import Sql
 
-_CATALOGS = text("SELECT record FROM node WHERE kind = :kind AND deleted = 0")
-_WEBHOOKS = text("SELECT secret FROM webhook")
+_CATALOGS = Sql("SELECT record FROM node WHERE kind = :kind AND deleted = 0")
+_WEBHOOKS = Sql("SELECT secret FROM webhook")
+_TABLES = Sql(
+    "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()",
+    on_sqlite="SELECT name FROM sqlite_master WHERE type = 'table'",
+)
 
 
 class KeyUse(NamedTuple):
@@ -33,17 +36,13 @@ def sealed_keys(database: str) -> Mapping[str, KeyUse]:
     Args:
         database: The path of an SQLite file, or a `postgresql://` URL. A store of an earlier release may lack webhooks.
     """
-    engine = create_engine(engine_url(database))
-    try:
-        with engine.connect() as connection:
-            tables = set(inspect(connection).get_table_names())
-            in_catalogs, in_webhooks = Counter[str](), Counter[str]()
-            if "node" in tables:
-                for record in connection.execute(_CATALOGS, {"kind": int(Kind.CATALOG)}).scalars():
-                    in_catalogs.update(keys_of(bytes(record).decode("latin-1")))
-            if "webhook" in tables:
-                for secret in connection.execute(_WEBHOOKS).scalars():
-                    in_webhooks.update(keys_of(secret))
-    finally:
-        engine.dispose()
+    in_catalogs, in_webhooks = Counter[str](), Counter[str]()
+    with direct_connection(database) as connection:
+        tables = {name for (name,) in connection.rows(_TABLES, {})}
+        if "node" in tables:
+            for (record,) in connection.rows(_CATALOGS, {"kind": int(Kind.CATALOG)}):
+                in_catalogs.update(keys_of(bytes(record).decode("latin-1")))
+        if "webhook" in tables:
+            for (secret,) in connection.rows(_WEBHOOKS, {}):
+                in_webhooks.update(keys_of(secret))
     return {key: KeyUse(in_catalogs[key], in_webhooks[key]) for key in sorted({*in_catalogs, *in_webhooks})}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Alembic's entry point: runs on the connection that `store.backends.migrate` passes, inside its lock.
+"""Alembic's entry point: runs on the connection that `store.backends.upgrades` passes, inside its lock.
 
 Must not know servers.
 """
