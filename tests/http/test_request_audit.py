@@ -136,6 +136,22 @@ def test_refusal_of_a_disabled_user_is_recorded_with_its_reason(fresh: DriverNod
     assert [each["request_id"] for each in listed] == [line.request_id]
 
 
+def test_refusal_that_is_answered_as_missing_is_recorded(fresh: DriverNode) -> None:
+    """Iceberg's configuration calls a catalog missing that the caller may not use; its record says that it was
+    refused, and by which privilege. That of a catalog that does not exist says that the request failed.
+    """
+    fresh.done("POST", f"{API}/lake/users", {"name": "dora"})
+
+    hidden = fresh.get("/iceberg/v1/config?warehouse=main", user="dora")
+    missing = fresh.get("/iceberg/v1/config?warehouse=nothing", user="admin")
+
+    assert (hidden.status, missing.status) == (404, 404)
+    records = read_audit_records(fresh)
+    (line,) = records[hidden.headers["x-request-id"]]
+    assert (line.outcome, line.user, line.kind, line.path) == ("refused", "dora", "catalog", "main")
+    assert [line.outcome for line in records[missing.headers["x-request-id"]]] == ["failed"]
+
+
 def sign_ins_of(fresh: DriverNode, secret: dict[str, object]) -> list[DriverAnswer]:
     """Send a sign-in and a service account's exchange with right credentials, and a sign-in with a wrong password."""
     form = {"grant_type": "client_credentials", **{each: str(secret[each]) for each in ("client_id", "client_secret")}}

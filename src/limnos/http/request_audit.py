@@ -46,7 +46,8 @@ def audit_proof_of(request: Request) -> CachedAnswerProof:
 def audit_response(audit: AuditLines, request: Request, *, status: int, user: str | None, anonymous: bool) -> None:
     """Record an answered request in the audit, if the settings include it."""
     failure, decided = request.failure, _distinct(request.decided or ())
-    refused = status >= 400 and _is_refused(failure, decided, status=status)
+    denial = _denial_of(failure)
+    refused = status >= 400 and (denial is not None or _is_refused(failure, decided, status=status))
     failed = status >= 400 and not isinstance(failure, NotFound)
     if refused or failed:
         if status == TOO_MANY or not audit.wants_refusal():
@@ -55,7 +56,7 @@ def audit_response(audit: AuditLines, request: Request, *, status: int, user: st
         return
     if refused:
         decided = [each for each in decided if not each.allowed]
-        own = failure.decision if isinstance(failure, PermissionDenied) else None
+        own = denial.decision if isinstance(denial, PermissionDenied) else None
         decided = [own] if own is not None else decided  # type: ignore[list-item]
     elif not failed:
         decided = _reasons(decided)
@@ -69,7 +70,7 @@ def audit_response(audit: AuditLines, request: Request, *, status: int, user: st
         origin=request.origin(),
         status=status,
         request_id=request.id,
-        metalake_id=failure.metalake_id if isinstance(failure, PermissionDenied) else None,
+        metalake_id=denial.metalake_id if isinstance(denial, PermissionDenied) else None,
     )
     audit.take(_lines(about, decided, at=audit.store.time.now_ms()))
 
@@ -120,12 +121,16 @@ class _AuditContext(NamedTuple):
     """The metalake of a request without an access decision; None for one that concerns no metalake, or several."""
 
 
-def _is_refused(failure: Exception | None, decided: Iterable[Decision], *, status: int) -> bool:
-    """Return whether a request was refused, even if its protocol hides that or its handler returned a response without
-    raising.
+def _denial_of(failure: Exception | None) -> LimnosError | None:
+    """Return the refusal that a failure is, or the one that it hides as its cause: Iceberg's configuration calls a
+    catalog missing that the caller may not use.
     """
-    if isinstance(failure, PermissionDenied | AuthenticationFailed):
-        return True
+    denial = failure.__cause__ if isinstance(failure, NotFound) else failure
+    return denial if isinstance(denial, PermissionDenied | AuthenticationFailed) else None
+
+
+def _is_refused(failure: Exception | None, decided: Iterable[Decision], *, status: int) -> bool:
+    """Return whether a request without an exception for its refusal was refused."""
     return status in (401, 403) or (status >= 400 and failure is None and any(not each.allowed for each in decided))
 
 

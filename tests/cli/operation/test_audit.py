@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
@@ -248,6 +249,66 @@ def test_grants_on_containers_count_for_an_object(fake: FakeServer, limnos: Run)
     assert "note: 3 of them are on objects above main.raw.t, and count for it" in done.err
 
 
+def test_owners_and_restrictions_of_containers_count_for_an_object(fake: FakeServer, limnos: Run) -> None:
+    """`--action access` of a path has the new owners and restrictions of its namespace, not those of another one."""
+
+    def change(number: int, what: str, *, path: str, detail: str) -> dict[str, object]:
+        about = {"id": number, "kind": "namespace", "path": path}
+        at = f"2026-11-28T12:00:0{number}Z"
+        return {"id": number, "at": at, "outcome": "done", "change": what, "object": about, "detail": detail}
+
+    lines = [
+        change(1, "own", path="main.raw", detail="owner user ben, before user admin"),
+        change(2, "restrict", path="main.raw", detail="restriction eu: region = 'EU'"),
+        change(3, "own", path="main.other", detail="owner user ben, before user admin"),
+        change(4, "protect", path="main.raw", detail=""),
+    ]
+    page = {"next": None, "more": False}
+    fake.on("GET", f"{AUDIT.partition('?')[0]}?path=main.raw.t&action=access&limit=51", {"lines": [], **page})
+    fake.on("GET", f"{AUDIT.partition('?')[0]}?action=access&limit=1000", {"lines": lines, **page})
+    fake.on("GET", "/api/limnos/v1/metalakes/lake/search?q=t&limit=50", {"hits": [], "more": False})
+
+    done = limnos("audit", "--path", "main.raw.t", "--action", "access", "--output", "json")
+
+    assert [line["id"] for line in json.loads(done.out)] == [2, 1]
+
+
+def test_ownership_and_own_role_of_a_user_are_found_by_name(fake: FakeServer, limnos: Run) -> None:
+    """`--path ben --action access` has what ben owned or owns, and the grants of his own role, on other objects."""
+
+    def change(number: int, what: str, *, path: str, detail: str) -> dict[str, object]:
+        about = {"id": number, "kind": "namespace", "path": path}
+        at = f"2026-11-28T12:00:0{number}Z"
+        return {"id": number, "at": at, "outcome": "done", "change": what, "object": about, "detail": detail}
+
+    lines = [
+        change(1, "own", path="main.a", detail="owner user ben, before user admin"),
+        change(2, "own", path="main.b", detail="owner user ana, before user ben"),
+        change(3, "own", path="main.c", detail="owner user benno, before user admin"),
+        change(4, "grant", path="main.d", detail="role user:ben: allow SELECT_TABLE on namespace main.d"),
+        change(5, "revoke", path="main.d", detail="role user:ben: no longer allow SELECT_TABLE on namespace main.d"),
+        change(6, "grant", path="main.d", detail="role benign: allow SELECT_TABLE on namespace main.d"),
+    ]
+    page = {"next": None, "more": False}
+    fake.on("GET", f"{AUDIT.partition('?')[0]}?path=ben&action=access&limit=51", {"lines": [], **page})
+    fake.on("GET", f"{AUDIT.partition('?')[0]}?action=access&limit=1000", {"lines": lines, **page})
+    fake.on("GET", "/api/limnos/v1/metalakes/lake/search?q=ben&limit=50", {"hits": [], "more": False})
+
+    done = limnos("audit", "--path", "ben", "--action", "access", "--output", "json")
+
+    assert [line["id"] for line in json.loads(done.out)] == [5, 4, 2, 1]
+
+
+def test_reason_of_a_failure_is_shown(fake: FakeServer, limnos: Run) -> None:
+    """The table has the detail of an action that was allowed and failed: the request and the error."""
+    right = {"action": "table_drop", "target": {}, "factors": [], "message": "has DROP"}
+    record = {"id": 1, "at": "2026-11-28T12:00:01Z", "user": "ana", "outcome": "failed", "rights": [right]}
+    line = record | {"object": {"id": 7, "kind": "table", "path": "main.raw.t"}, "detail": "DELETE /t: protected"}
+    fake.default = FakeAnswer(200, {"lines": [line], "next": None, "more": False})
+
+    assert "DELETE /t: protected" in limnos("audit", "--output", "table", "--wide").out
+
+
 @pytest.mark.parametrize("who, is_noted", [("ana", False), ("ben", True)])
 def test_note_about_own_records_is_printed_for_another_user(
     fake: FakeServer, limnos: Run, who: str, is_noted: bool
@@ -265,6 +326,7 @@ def test_other_names_are_noted_with_a_filter(fake: FakeServer, limnos: Run) -> N
     move = {"id": 7, "at": "2026-11-28T12:00:01Z", "user": "ana", "outcome": "done", "change": "move"}
     about = {"id": 1027, "kind": "table", "path": "main.raw.zones"}
     fake.on("GET", f"{base}/audit?path=main.raw.areas&action=restriction&limit=51", none)
+    fake.on("GET", f"{base}/audit?action=restriction&limit=1000", none)
     fake.on(
         "GET",
         f"{base}/search?q=areas&limit=50",
@@ -304,4 +366,4 @@ def test_grants_above_the_present_path_count_for_an_id(fake: FakeServer, limnos:
 
     assert "main.fin" in done.out
     assert "main.raw" not in done.out
-    assert done.err == "note: 1 of them is on objects above main.fin.t, and count for it\n"
+    assert done.err == "note: 1 of them is on objects above main.fin.t, and counts for it\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -14,6 +14,7 @@ from cyclopts import App, Parameter
 
 from limnos.cli.common import DEFAULTS, CommonFlags
 from limnos.cli.failures import UsageError
+from limnos.cli.operation.audit_relations import RelatedLines, grant_of, moved_id, read_lines, related_lines
 from limnos.cli.output import Format, Row, TableOptions, show_done, show_rows, table_options
 from limnos.client import ClientError
 from limnos.client.errors import NotFoundError
@@ -25,7 +26,6 @@ from limnos.names.errors import InvalidName
 if TYPE_CHECKING:
     from limnos.client import Client
 
-PAGE = 1000
 _LATE = 500
 """Refusals are recorded at once, reads in batches, and changes within half a minute. The server returns records in the
 order of writing, so the latest ones are searched among so many more.
@@ -33,15 +33,6 @@ order of writing, so the latest ones are searched among so many more.
 _READS = frozenset({"read", "table_load", "table_read", "table_scan"})
 _GRANTS = frozenset({"grant", "revoke", "give", "take", "role_assign", "privilege_grant"})
 """Actions whose records say first who received what."""
-_ROLE = re.compile(
-    r"^role (?P<first>.+?): (?P<what>(?:no longer )?(?:allow|deny) .+)$|^(?P<former>.+), role (?P<last>.+)$"
-)
-"""The detail of a grant: the role and its privileges. Records of earlier releases have the role at the end."""
-_PRIVILEGE = re.compile(r"(?:no longer )?(?:allow |(deny ))([A-Z_]+) on .+")
-_ABOVE = frozenset({"grant", "revoke", "access", "privilege_grant"})
-"""Actions on an object that count for all objects below it."""
-_SCANNED = 5_000
-"""The number of newest records among which those about containers are searched."""
 _GRANT_FIRST = ("at", "receiver", "privileges", "path", "user", "change")
 _DAYS_MAX = 36_500
 _AGO = re.compile(r"([0-9]{1,6})([smhd])")
@@ -75,10 +66,11 @@ def audit(
         Only actions of this user.
     what
         Only actions on this path, as it was at the time, and below it: `main.raw`. Grants and restrictions count, and a
-        rename of the object that is there now. With `--action grant`, grants on the objects above it count, too.
+        rename of the object that is there now. With `--action access`, `grant`, `owner` or `restriction`, those of the
+        objects above it count, too; of a user or group, also what they own and were granted by their own role.
     id
-        Only actions on the object with this id, under all of its names. With `--action grant`, grants on the objects
-        above its present path count, too.
+        Only actions on the object with this id, under all of its names. With those actions, the objects above its
+        present path count, too.
     since
         From this time on: `2026-11-21T18:00:00Z`, a day, or `30m`, `12h`, `7d` ago.
     until
@@ -108,25 +100,21 @@ def audit(
         "server": server,
     }
     with common.client() as client:
-        newest, page = _lines(client, expected, limit=limit + 1)
+        newest, page = read_lines(client, expected, limit=limit + 1)
         if len(newest) > limit:
-            newest, page = _lines(client, expected, limit=limit + 1 + _LATE)
-        moves = _moves_into(client, what, expected=expected) if what is not None and id is None else []
-        moved_id = _moved_id(client, moves, path=what, expected=expected) if id is None else None
-        present = _present_path(client, id, server=server) if id is not None and action in _ABOVE else what
-        above = _grants_above(client, present, expected=expected) if present is not None and action in _ABOVE else []
+            newest, page = read_lines(client, expected, limit=limit + 1 + _LATE)
+        related = related_lines(client, what, expected=expected)
+        former_id = moved_id(client, related.moves, path=what, expected=expected) if id is None else None
         is_unknown = who is not None and not newest and _is_missing(client, user=who)
         hides_others = page.own and (who is None or not _is_caller(client, user=who))
     known = {line.id for line in newest}
-    newest += [line for line in (*moves, *above) if line.id not in known]
+    others = {line.id: line for line in (*related.moves, *related.above, *related.received)}
+    newest += [line for number, line in others.items() if number not in known]
     newest.sort(key=lambda line: line.at, reverse=True)  # refusals are recorded before changes
-    if moved_id is not None and common.output_format == "table":
-        print(f"note: it had other names: 'limnos audit --id {moved_id}' has all", file=sys.stderr)
     if common.output_format == "table":
-        if above:
-            are = "1 of them is" if len(above) == 1 else f"{len(above)} of them are"
-            print(f"note: {are} on objects above {present}, and count for it", file=sys.stderr)
-        for note in _notes(page, hides_others=hides_others, action=action):
+        if former_id is not None:
+            print(f"note: it had other names: 'limnos audit --id {former_id}' has all", file=sys.stderr)
+        for note in (*_related_notes(related, what=what), *_notes(page, hides_others=hides_others, action=action)):
             print(f"note: {note}", file=sys.stderr)
     if len(newest) > limit:
         earlier = "" if since is not None else ", or --since DAY,"
@@ -149,6 +137,22 @@ def _columns(rows: Sequence[Row], *, action: str | None, omits_path: bool) -> li
     if omits_path and not any(" -> " in str(row["path"]) for row in rows):
         columns = [each for each in columns if each not in {"kind", "path"} or len({row[each] for row in rows}) > 1]
     return columns
+
+
+def _related_notes(related: RelatedLines, *, what: str | None) -> Iterator[str]:
+    """Yield why records with another path than the requested one are shown."""
+    if related.above:
+        yield f"{_count(related.above)} on objects above {related.present}, and {_counts(related.above)} for it"
+    if related.received:
+        yield f"{_count(related.received)} on objects that {what} owned or owns, or was granted by an own role"
+
+
+def _count(lines: Sequence[AuditLine]) -> str:
+    return "1 of them is" if len(lines) == 1 else f"{len(lines)} of them are"
+
+
+def _counts(lines: Sequence[AuditLine]) -> str:
+    return "counts" if len(lines) == 1 else "count"
 
 
 def _notes(page: AuditPage, *, hides_others: bool, action: str | None) -> Iterator[str]:
@@ -219,18 +223,6 @@ def _path(text: str) -> str:
         return display.render(text.split("."))
 
 
-def _lines(client: Client, expected: dict[str, object], *, limit: int) -> tuple[list[AuditLine], AuditPage]:
-    """Return up to `limit` audit records, newest first, and the page of the last ones."""
-    lines: list[AuditLine] = []
-    before: int | None = None
-    while True:
-        page = client.audit.read(**expected, before=before, limit=min(limit - len(lines), PAGE))  # type: ignore[arg-type]
-        lines += page.lines
-        before = page.next
-        if not page.more or len(lines) >= limit:
-            return lines, page
-
-
 def _is_missing(client: Client, *, user: str) -> bool:
     """Return whether the server says that a user does not exist; False if the caller may not know."""
     try:
@@ -246,77 +238,6 @@ def _is_caller(client: Client, *, user: str) -> bool:
         return client.whoami() == user
     except ClientError:
         return False
-
-
-def _moved_id(
-    client: Client, moves: Sequence[AuditLine], *, path: str | None, expected: dict[str, object]
-) -> int | str | None:
-    """Return the id of the object at a path if it had other names; None for one without a move, or if the search does
-    not find it. `moves` are its moves among the requested records, which filters may leave out.
-    """
-    if path is None:
-        return None
-    filters = {name: None for name in expected if name not in {"path", "server"}}
-    if not moves and any(expected[name] is not None for name in filters):
-        moves = _moves_into(client, path, expected={**expected, **filters, "action": "move"})
-    former = moves[0].object if moves else None
-    return None if former is None else former.id
-
-
-def _present_path(client: Client, object_id: int, *, server: bool) -> str | None:
-    """Return the path of the object with an id: as the search has it, else as in its newest record; None without a
-    record.
-    """
-    try:
-        newest = client.audit.read(object_id=object_id, server=server, limit=1).lines
-        if not newest:
-            return None
-        path = newest[0].new_path or (newest[0].object.path if newest[0].object else "")
-        parts = display.parse(path)
-        paths = [hit.path for hit in client.searches.find(parts[-1]).hits if hit.id == object_id]
-    except (ClientError, InvalidName):
-        return None
-    return display.render(paths[0]) if paths else path
-
-
-def _moves_into(client: Client, path: str, *, expected: dict[str, object]) -> list[AuditLine]:
-    """Return the records of renames and moves to a path of the object that is there now. The server filters by the
-    former path; nothing is returned for an object that the search does not find.
-    """
-    try:
-        parts = tuple(display.parse(path))
-        ids = [hit.id for hit in client.searches.find(parts[-1]).hits if tuple(hit.path) == parts]
-        moves: list[AuditLine] = []
-        for object_id in ids:
-            filters = {**expected, "path": None, "object_id": object_id}
-            lines, _ = _lines(client, filters, limit=PAGE)
-            moves += [line for line in lines if line.new_path == expected["path"]]
-    except (ClientError, InvalidName):
-        return []
-    return moves
-
-
-def _grants_above(client: Client, path: str, *, expected: dict[str, object]) -> list[AuditLine]:
-    """Return the records of grants on the metalake and on the containers of a path, among the newest records. Grants of
-    nothing but the creation of objects are left out, since they give no access to what exists.
-    """
-    try:
-        parts = display.parse(path)
-    except InvalidName:
-        return []
-    containers = {display.render(parts[:length]) for length in range(1, len(parts))}
-    lines, _ = _lines(client, {**expected, "path": None, "object_id": None}, limit=_SCANNED)
-    return [line for line in lines if _is_above(line, containers)]
-
-
-def _is_above(line: AuditLine, containers: Container[str]) -> bool:
-    about = line.object
-    if about is None or line.change not in {"grant", "revoke"}:
-        return False
-    privileges = [each.removeprefix("deny ") for each in _grant_of(line)["privileges"].split(", ")]
-    is_about_content = not all(each.startswith("CREATE_") for each in privileges)
-    is_container = about.kind == "metalake" or (about.kind in {"catalog", "namespace"} and about.path in containers)
-    return is_container and is_about_content
 
 
 def _row(line: AuditLine, output_format: Format) -> dict[str, object]:
@@ -335,26 +256,14 @@ def _row(line: AuditLine, output_format: Format) -> dict[str, object]:
         "did": (line.operation if line.change == OTHER else line.change) or line.operation or "",
         "kind": "" if about is None else about.kind,
         "path": f"{path} -> {line.new_path}" if line.new_path else path,
-        "detail": line.detail or "" if line.outcome == "done" or not line.rights else "",
+        "detail": line.detail or "" if line.outcome != "refused" or not line.rights else "",
         "right": _right_sentence(right),
-        **_grant_of(line),
+        **grant_of(line),
         "change": line.change or line.operation or "",
         "client": line.client or "",
         "request_id": line.request_id or "",
     }
     return whole | selection | {"detail": line.detail or ""} if table_options.get().columns else selection
-
-
-def _grant_of(line: AuditLine) -> dict[str, str]:
-    """Return who received a role or privileges, or lost them, and which; empty texts for other records."""
-    detail, about = line.detail or "", line.object
-    if line.change in {"give", "take"} and about is not None:
-        return {"receiver": f"{about.kind} {about.path}", "privileges": detail}
-    match = _ROLE.match(detail) if line.change in {"grant", "revoke"} else None
-    if match is None:
-        return {"receiver": "", "privileges": detail if line.change in {"grant", "revoke"} else ""}
-    words = [_PRIVILEGE.sub(r"\1\2", each) for each in (match["what"] or match["former"]).split(", ")]
-    return {"receiver": f"role {match['first'] or match['last']}", "privileges": ", ".join(words)}
 
 
 def _right_sentence(right: object) -> str:

@@ -57,7 +57,7 @@ async def config_load(
             " have an administrator check the name, or grant you the catalog ('limnos request access"
             f" {catalog}' asks for it)",
             kind="catalog",
-        ) from None
+        ) from error  # the audit records the refusal that the answer hides
     if answer is None:
         return await _federated_config(ctx, scope, served=passed_on)
     properties, scan_mode = answer

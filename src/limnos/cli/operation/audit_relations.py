@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Audit records that answer a question about a path although they have another one: moves to it, changes of access to
+the containers above it, and what a user or group was given on other objects.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from limnos.client import ClientError
+from limnos.client.values import AuditLine, AuditPage
+from limnos.names import display
+from limnos.names.errors import InvalidName
+
+if TYPE_CHECKING:
+    from limnos.client import Client
+
+PAGE: Final = 1000
+_ROLE = re.compile(
+    r"^role (?P<first>.+?): (?P<what>(?:no longer )?(?:allow|deny) .+)$|^(?P<former>.+), role (?P<last>.+)$"
+)
+"""The detail of a grant: the role and its privileges. Records of earlier releases have the role at the end."""
+_PRIVILEGE = re.compile(r"(?:no longer )?(?:allow |(deny ))([A-Z_]+) on .+")
+_INHERITED: Final = frozenset(
+    {"access", "grant", "revoke", "privilege_grant", "owner", "own", "restriction", "restrict", "unrestrict"}
+)
+"""Actions on an object that count for all objects below it."""
+_INHERITED_CHANGES: Final = frozenset({"grant", "revoke", "own", "restrict", "unrestrict"})
+_SCANNED = 5_000
+"""The number of newest records among which those about containers are searched."""
+
+
+class RelatedLines(NamedTuple):
+    """Records with another path than the requested one: moves to it, those of the containers `above` the object, whose
+    path is now `present`, and those of what the user or group of that name was given elsewhere.
+    """
+
+    moves: list[AuditLine]
+    above: list[AuditLine]
+    present: str | None
+    received: list[AuditLine]
+
+
+def related_lines(client: Client, path: str | None, *, expected: dict[str, object]) -> RelatedLines:
+    """Return the records that the other filters allow and whose path is another one.
+
+    Args:
+        client: A client of the server.
+        path: The requested path.
+        expected: The filters of `client.audit.read`.
+    """
+    object_id, action = expected["object_id"], expected["action"]
+    present = path
+    if isinstance(object_id, int):
+        present = _present_path(client, object_id, server=bool(expected["server"])) if action in _INHERITED else None
+    moves = _moves_into(client, path, expected=expected) if path is not None and object_id is None else []
+    if present is None or action not in _INHERITED:
+        return RelatedLines(moves, [], present, [])
+    try:
+        parts = display.parse(present)
+    except InvalidName:
+        return RelatedLines(moves, [], present, [])
+    containers = {display.render(parts[:length]) for length in range(1, len(parts))}
+    newest, _ = read_lines(client, {**expected, "path": None, "object_id": None}, limit=_SCANNED)
+    above = [line for line in newest if _is_above(line, containers)]
+    received = [line for line in newest if _is_received(line, parts[0])] if len(parts) == 1 else []
+    return RelatedLines(moves, above, present, received)
+
+
+def read_lines(client: Client, expected: dict[str, object], *, limit: int) -> tuple[list[AuditLine], AuditPage]:
+    """Return up to `limit` audit records, newest first, and the page of the last ones."""
+    lines: list[AuditLine] = []
+    before: int | None = None
+    while True:
+        page = client.audit.read(**expected, before=before, limit=min(limit - len(lines), PAGE))  # type: ignore[arg-type]
+        lines += page.lines
+        before = page.next
+        if not page.more or len(lines) >= limit:
+            return lines, page
+
+
+def moved_id(
+    client: Client, moves: Sequence[AuditLine], *, path: str | None, expected: dict[str, object]
+) -> int | str | None:
+    """Return the id of the object at a path if it had other names; None for one without a move, or if the search does
+    not find it. `moves` are its moves among the requested records, which filters may leave out.
+    """
+    if path is None:
+        return None
+    filters = {name: None for name in expected if name not in {"path", "server"}}
+    if not moves and any(expected[name] is not None for name in filters):
+        moves = _moves_into(client, path, expected={**expected, **filters, "action": "move"})
+    former = moves[0].object if moves else None
+    return None if former is None else former.id
+
+
+def _present_path(client: Client, object_id: int, *, server: bool) -> str | None:
+    """Return the path of the object with an id: as the search has it, else as in its newest record; None without a
+    record.
+    """
+    try:
+        newest = client.audit.read(object_id=object_id, server=server, limit=1).lines
+        if not newest:
+            return None
+        path = newest[0].new_path or (newest[0].object.path if newest[0].object else "")
+        parts = display.parse(path)
+        paths = [hit.path for hit in client.searches.find(parts[-1]).hits if hit.id == object_id]
+    except (ClientError, InvalidName):
+        return None
+    return display.render(paths[0]) if paths else path
+
+
+def _moves_into(client: Client, path: str, *, expected: dict[str, object]) -> list[AuditLine]:
+    """Return the records of renames and moves to a path of the object that is there now. The server filters by the
+    former path; nothing is returned for an object that the search does not find.
+    """
+    try:
+        parts = tuple(display.parse(path))
+        ids = [hit.id for hit in client.searches.find(parts[-1]).hits if tuple(hit.path) == parts]
+        moves: list[AuditLine] = []
+        for object_id in ids:
+            filters = {**expected, "path": None, "object_id": object_id}
+            lines, _ = read_lines(client, filters, limit=PAGE)
+            moves += [line for line in lines if line.new_path == expected["path"]]
+    except (ClientError, InvalidName):
+        return []
+    return moves
+
+
+def _is_above(line: AuditLine, containers: Container[str]) -> bool:
+    """Return whether a record is about access to the metalake or to one of the containers. Grants of nothing but the
+    creation of objects are left out, since they give no access to what exists.
+    """
+    about = line.object
+    if about is None or line.change not in _INHERITED_CHANGES:
+        return False
+    privileges = [each.removeprefix("deny ") for each in grant_of(line)["privileges"].split(", ")]
+    is_about_content = not all(each.startswith("CREATE_") for each in privileges)
+    is_container = about.kind == "metalake" or (about.kind in {"catalog", "namespace"} and about.path in containers)
+    return is_container and is_about_content
+
+
+def _is_received(line: AuditLine, name: str) -> bool:
+    """Return whether a record of another object is about what a user or group has: an ownership that begins or ends, or
+    a grant to the own role of that user or group.
+    """
+    holders = {f"{kind} {each}" for kind in ("user", "group") for each in (name, display.render_part(name))}
+    if line.change == "own":
+        return not holders.isdisjoint((line.detail or "").removeprefix("owner ").split(", before "))
+    roles = {f"role {each.replace(' ', ':', 1)}" for each in holders}
+    return line.change in {"grant", "revoke"} and grant_of(line)["receiver"].replace("`", "") in roles
+
+
+def grant_of(line: AuditLine) -> dict[str, str]:
+    """Return who received a role or privileges, or lost them, and which; empty texts for other records."""
+    detail, about = line.detail or "", line.object
+    if line.change in {"give", "take"} and about is not None:
+        return {"receiver": f"{about.kind} {about.path}", "privileges": detail}
+    match = _ROLE.match(detail) if line.change in {"grant", "revoke"} else None
+    if match is None:
+        return {"receiver": "", "privileges": detail if line.change in {"grant", "revoke"} else ""}
+    words = [_PRIVILEGE.sub(r"\1\2", each) for each in (match["what"] or match["former"]).split(", ")]
+    return {"receiver": f"role {match['first'] or match['last']}", "privileges": ", ".join(words)}
