@@ -339,4 +339,5 @@ def _finish(move: Move, step: StepFlags, *, common: CommonFlags) -> None:
     bad = sum(count for word, count in move.counts.items() if word not in _FINE)
     if bad:
         what = "1 object needs" if bad == 1 else f"{bad:,} objects need"
-        raise StoppedError(f"{what} a look: see the lines above", hint="docs/guides/moving-in.md")
+        again = "; the same command without --check brings what changed" if step.check else ""
+        raise StoppedError(f"{what} a look: see the lines above", hint=f"the guide 'Moving in' explains each{again}")
