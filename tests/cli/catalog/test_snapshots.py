@@ -11,9 +11,10 @@ from tests.client.fake import FakeServer
 LOAD = "/iceberg/v1/lake.main/namespaces/raw/tables/t"
 
 
-def with_table(fake: FakeServer, *, snapshots: object, refs: object) -> None:
+def with_table(fake: FakeServer, *, snapshots: object, refs: object, log: object = None) -> None:
     """Answer a load with a table of these snapshots."""
     metadata = {"format-version": 2, "location": "/w/t", "schemas": [], "snapshots": snapshots, "refs": refs}
+    metadata |= {} if log is None else {"snapshot-log": log}
     fake.on("GET", LOAD, {"metadata-location": "/w/t/1.json", "metadata": metadata})
 
 
@@ -34,6 +35,7 @@ def test_snapshots_are_listed_with_their_references(fake: FakeServer, limnos: Ru
         {
             "id": 8,
             "at": "2026-09-21T14:14:20Z",
+            "current_at": None,
             "operation": "delete",
             "refs": "main",
             "rows": 3,
@@ -43,6 +45,7 @@ def test_snapshots_are_listed_with_their_references(fake: FakeServer, limnos: Ru
         {
             "id": 7,
             "at": "2026-09-21T14:13:20Z",
+            "current_at": None,
             "operation": "append",
             "refs": "good",
             "rows": 5,
@@ -52,6 +55,21 @@ def test_snapshots_are_listed_with_their_references(fake: FakeServer, limnos: Ru
     ]
     assert [row["id"] for row in cut.result] == [8]
     assert "the newest 1 of 2 snapshots" in cut.err
+
+
+def test_snapshot_that_was_published_has_its_time(fake: FakeServer, limnos: Run) -> None:
+    """A snapshot of the log has the time at which it was last current; one that no commit published has none."""
+    snapshots = [{"snapshot-id": number, "timestamp-ms": 1_790_000_000_000} for number in (7, 8)]
+    log = [
+        {"snapshot-id": 7, "timestamp-ms": 1_790_000_000_000},
+        {"snapshot-id": 7, "timestamp-ms": 1_790_000_060_000},
+        {"snapshot-id": [9], "timestamp-ms": 1_790_000_060_000},
+    ]
+    with_table(fake, snapshots=snapshots, refs={"main": {"snapshot-id": 7}}, log=log)
+
+    rows = limnos("list", "snapshots", "main.raw.t").result
+
+    assert [(row["id"], row["current_at"]) for row in rows] == [(8, None), (7, "2026-09-21T14:14:20Z")]
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,17 @@ def test_set_changes_tags_then_updates_then_owner(fake: FakeServer, limnos: Run)
     assert tags.body == {"tagsToAdd": ["pii"], "tagsToRemove": ["raw"]}
 
 
+def test_comment_of_a_view_is_its_property(fake: FakeServer, limnos: Run) -> None:
+    """Iceberg's views have no comment but a property of that name, which other clients read."""
+    fake.on("PUT", f"{M}/catalogs/main/schemas/raw/views/trips", {"view": {"name": "trips"}})
+
+    done = limnos("set", "main.raw.trips", "--kind", "view", "--comment", "All trips")
+
+    assert done.code == 0, done.err
+    (updates,) = [each for each in fake.asked if each.method != "GET"]
+    assert updates.body == {"updates": [{"@type": "setProperty", "property": "comment", "value": "All trips"}]}
+
+
 def test_missing_tag_leaves_the_object_unchanged(fake: FakeServer, limnos: Run) -> None:
     """If a tag does not exist, properties and owner are not changed."""
     error = {"code": 1003, "type": "NoSuchTagException", "message": "Tag nope does not exist in metalake lake"}

@@ -4,11 +4,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from pyspark.sql import SparkSession
 
 from limnos.pipeline import load
+from limnos.pipeline.context import StepContext
+from limnos.pipeline.engine.promotion import _other_table
+from limnos.pipeline.outcomes import ReadPin
 from limnos.pipeline.run.options import RunOptions
 from tests.pipeline.run.test_second_runs import Folder
 
@@ -150,3 +155,26 @@ def test_steps_that_add_are_computed_where_earlier_rows_count(adding: Folder) ->
     assert "several runs have made the rows of" in first["merged"]
     assert "its rows depend on those that its table has already" in again["merged"]
     assert [row[:2] for row in adding.rows("merged")] == [(1, 1), (2, 2), (4, 0), (7, 7)]
+
+
+@pytest.mark.parametrize(
+    "recorded, reads, difference",
+    [
+        ({"main.a": 1}, {"main.a": 1}, None),
+        ({"main.a": 1}, {"main.a": 2}, "main.a has changed since the environment's run read it"),
+        ({"main.dev_a": 1}, {"main.a": 1}, "the environment's run read main.dev_a, and this run reads main.a"),
+        ({"main.a": 1}, {}, "the environment's run read main.a, and this run reads no table in its place"),
+        ({}, {"main.a": 1}, "the environment's run read no table in its place, and this run reads main.a"),
+        ({"src": "7", "main.a": 1}, {"main.a": 1}, None),
+    ],
+)
+def test_difference_names_the_tables_of_either_run(
+    recorded: dict[str, int | str | None], reads: dict[str, int], difference: str | None
+) -> None:
+    """The difference is a table in another state, or names the tables that the environment's run read and those that
+    this run reads. Sources are compared elsewhere.
+    """
+    pins = {tuple(name.split(".")): ReadPin(name=name, snapshot=state) for name, state in reads.items()}
+    context = cast("StepContext", SimpleNamespace(copied={}, done_branches={}))
+
+    assert _other_table(recorded, context=context, pins=pins, sources=["src"]) == difference

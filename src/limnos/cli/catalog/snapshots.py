@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 
 from limnos.cli.catalog.metadata_values import structs_of, utc_time, whole_number
 from limnos.cli.common import DEFAULTS, CommonFlags
@@ -13,6 +14,9 @@ from limnos.client.values import Json
 
 def snapshots(path: str, /, *, limit: int = 50, common: CommonFlags = DEFAULTS) -> None:
     """List the snapshots of an Iceberg table, the newest first, with the branches and tags that refer to each.
+
+    `current_at` is the time at which a snapshot became the table's state. One without it was never read without being
+    asked for: a run that failed wrote it, or it was made on a branch.
 
     `limnos head PATH --snapshot ID` shows rows of one; engines read it, and roll the table back to it.
 
@@ -26,14 +30,16 @@ def snapshots(path: str, /, *, limit: int = 50, common: CommonFlags = DEFAULTS) 
     with common.client() as client:
         metadata = client.tables.load(path).metadata
     every = structs_of(metadata, "snapshots")
-    rows = [_row(each, metadata) for each in reversed(every)]
+    log = structs_of(metadata, "snapshot-log")
+    current_at = {str(each.get("snapshot-id")): each.get("timestamp-ms") for each in log}
+    rows = [_row(each, metadata, current_at=current_at) for each in reversed(every)]
     if len(rows) > limit:
         print(f"note: the newest {limit} of {len(rows)} snapshots; --limit NUMBER shows others", file=sys.stderr)
-    columns = ["id", "at", "operation", "refs", "rows", "added", "deleted"]
+    columns = ["id", "at", "current_at", "operation", "refs", "rows", "added", "deleted"]
     show_rows(rows[:limit], columns, output_format=common.output_format, empty="no snapshots: no rows were written yet")
 
 
-def _row(snapshot: Json, metadata: Json) -> Row:
+def _row(snapshot: Json, metadata: Json, *, current_at: Mapping[str, object]) -> Row:
     summary = snapshot.get("summary")
     counts = summary if isinstance(summary, dict) else {}
     references = metadata.get("refs")
@@ -46,6 +52,7 @@ def _row(snapshot: Json, metadata: Json) -> Row:
     return {
         "id": number,
         "at": utc_time(snapshot.get("timestamp-ms")),
+        "current_at": utc_time(current_at.get(str(number))),
         "operation": str(counts.get("operation", "")),
         "refs": ", ".join(sorted(refs)),
         "rows": whole_number(counts.get("total-records")),

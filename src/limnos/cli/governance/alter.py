@@ -176,7 +176,12 @@ def _updates(kind: str, changes: Changes) -> tuple[list[Json], str]:
     updates: list[Json] = []
     names: list[str] = []
     if changes.comment is not None:
-        updates.append({"@type": "updateComment", "newComment": changes.comment})
+        is_property = kind == "view"  # Iceberg's views have no comment apart from that property
+        updates.append(
+            {"@type": "setProperty", "property": "comment", "value": changes.comment}
+            if is_property
+            else {"@type": "updateComment", "newComment": changes.comment}
+        )
         names.append("comment")
     for column, text in _descriptions(changes).items():
         updates.append({"@type": "updateColumnComment", "fieldName": column.split("."), "newComment": text})

@@ -20,6 +20,8 @@ from limnos.pipeline.engine.metadata import TableMetadata, metadata_of
 from limnos.pipeline.engine.sources import has_changed
 from limnos.pipeline.outcomes import BuiltStep, ReadPin
 
+_NAMED_MAX = 3
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -125,16 +127,14 @@ def _other_table(
         else:
             expected[_key(copied.table)] = copied.snapshot
     known = {name: state for name, state in recorded.items() if name not in {_key((each,)) for each in sources}}
-    differing = sorted(
-        name
-        for name in {*known, *expected}
-        if (name in known, known.get(name)) != (name in expected, expected.get(name))
+    for name in sorted(known.keys() & expected.keys()):
+        if known[name] != expected[name]:
+            return f"{name} has changed since the environment's run read it"
+    former, present = (
+        ", ".join(sorted(names)[:_NAMED_MAX]) or "no table in its place"
+        for names in (known.keys() - expected.keys(), expected.keys() - known.keys())
     )
-    if not differing:
-        return None
-    if differing[0] in known and differing[0] in expected:
-        return f"{differing[0]} has changed since the environment's run read it"
-    return f"the environment's run read other tables: {', '.join(differing[:3])}"
+    return None if former == present else f"the environment's run read {former}, and this run reads {present}"
 
 
 def _other_source(spark: SparkSession, pins: Mapping[str, ReadPin], *, context: StepContext) -> str | None:

@@ -464,17 +464,19 @@ def intents(
                 *(_read(table, pins.get(table)) for table in sorted(reads[step.name])),
                 *(f"source {each.name}" for each in request.pipeline.sources if selects_from(step, each.name)),
             ),
-            writes=f"{display.render(step.table)} ({step.write.mode.value}{_origin(request, step.name)})",
+            writes=f"{display.render(step.table)} ({step.write.mode.value}{_origin(request, step)})",
         )
         for step in ordered
     ]
     return DryRun(steps=tuple(steps))
 
 
-def _origin(request: _RunRequest, name: str) -> str:
+def _origin(request: _RunRequest, step: StepDeclaration) -> str:
     """Return where the rows of a promoted step come from, as far as is known before it runs."""
+    name = step.name
     if name in request.built:
-        return f"; copied from {display.render(request.built[name].table)} if its inputs are the same"
+        empty = " and production's table is empty" if step.adds_to_its_table else ""
+        return f"; copied from {display.render(request.built[name].table)} if its inputs are the same{empty}"
     return f"; computed: {request.computed[name]}" if name in request.computed else ""
 
 

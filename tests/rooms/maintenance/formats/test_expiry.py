@@ -130,6 +130,20 @@ def test_recently_replaced_snapshot_is_retained() -> None:
     assert list_expired_numbers(document, ExpiryRules(older_than_ms=0, recent_ms=500)) == [1, 2]
 
 
+def test_snapshot_that_was_never_current_is_not_called_current() -> None:
+    """A recent snapshot that no entry of the log names, such as a failed run's, is retained because it was written
+    recently.
+    """
+    document = table(chain(1, first_age_days=30))
+    failed = {**document["snapshots"][0], "snapshot-id": 777, "timestamp-ms": NOW_MS - 1_000}
+    document["snapshots"].append(failed)
+    document["snapshot-log"] = [{"snapshot-id": 100, "timestamp-ms": NOW_MS - 20 * DAY_MS}]
+
+    retained = plan(document, ExpiryRules(older_than_ms=0, recent_ms=3_600_000)).retained
+
+    assert retained[777] == "was written recently: its writer or a reader may still use it"
+
+
 @pytest.mark.parametrize("key", ["limnos.inputs", "sqlpp.debris", "spark.sql.streaming.epochId", "flink.job-id"])
 def test_newest_writer_checkpoint_is_retained(key: str) -> None:
     """The newest snapshot with a checkpoint is kept, with all between it and the head, which writers search for it.

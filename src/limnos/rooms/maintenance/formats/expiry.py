@@ -102,8 +102,8 @@ def plan_expiry(metadata: TableMetadata, rules: ExpiryRules, *, guards: ExpiryGu
             _keep_ref(reasons, metadata, rules=rules, name=name, ref=ref, now_ms=now_ms)
     for snapshot_id, reason in (*guards.pinned.items(), *guards.checkpoints.items()):
         reasons.setdefault(snapshot_id, reason)
-    for snapshot_id in _recent(metadata, since_ms=now_ms - rules.recent_ms):
-        reasons.setdefault(snapshot_id, "was current recently: readers may still use it")
+    for snapshot_id, reason in _recent(metadata, since_ms=now_ms - rules.recent_ms):
+        reasons.setdefault(snapshot_id, reason)
     for snapshot_id in guards.checkpoints:
         for between_id in _path(metadata, snapshot_id):
             reasons.setdefault(
@@ -183,18 +183,19 @@ def _keep_ref(
             )
 
 
-def _recent(metadata: TableMetadata, *, since_ms: int) -> Iterable[int]:
-    """Yield the ids of snapshots that were created, or ceased to be current, at or after `since_ms`.
+def _recent(metadata: TableMetadata, *, since_ms: int) -> Iterable[tuple[int, str]]:
+    """Yield snapshots that were created, or ceased to be current, at or after `since_ms`, each with the reason to
+    retain it.
 
     A snapshot is current until the next entry of the log.
     """
     log = metadata.snapshot_log or []
     for entry, after in pairwise(log):
         if after.timestamp_ms >= since_ms:
-            yield entry.snapshot_id
+            yield entry.snapshot_id, "was current recently: readers may still use it"
     for each in metadata.snapshots or ():
         if each.timestamp_ms >= since_ms:
-            yield each.snapshot_id
+            yield each.snapshot_id, "was written recently: its writer or a reader may still use it"
 
 
 def _path(metadata: TableMetadata, snapshot_id: int) -> list[int]:
