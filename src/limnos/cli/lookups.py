@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 TIMEOUT_S: Final = 3.0
 NAMES_MAX: Final = 500
 """The number of siblings among which a close name is looked for."""
+LISTED_MAX: Final = 5_000
+"""The number of users, groups or roles among which a close name is looked for."""
 reopen: ContextVar[Callable[[], Client] | None] = ContextVar("reopen", default=None)
 """Opens another client of the server of the failed command, as the same user; None before a command has one."""
 
@@ -163,6 +165,40 @@ def close_path(parts: Sequence[str]) -> tuple[str, ...] | None:
 def _close_names(name: str, names: Sequence[str]) -> list[str]:
     same = [each for each in names if each.lower() == name.lower()]
     return same or difflib.get_close_matches(name, names, n=1, cutoff=0.7)
+
+
+NamedKind = Literal["user", "group", "role", "tag", "policy"]
+"""A kind of things with a name of their own in a metalake."""
+
+
+def close_name(kind: NamedKind, name: str) -> str | None:
+    """Return the nearest name of a user, group, role, tag or policy to a missing one, among those that the caller may
+    list; None if none is close.
+    """
+    from limnos.client import ArgumentError, ClientError
+
+    if (opener := reopen.get()) is None:
+        return None
+    try:
+        with opener() as client:
+            names = names_of(client, kind)
+    except (ClientError, ArgumentError, InvalidName):
+        return None
+    return next(iter(_close_names(name, [each for each in names if each != name])), None)
+
+
+def names_of(client: Client, kind: NamedKind) -> list[str]:
+    """Return the names of all users, groups, roles, tags or policies that the caller may list, at most `LISTED_MAX`.
+    Raises ClientError.
+    """
+    lists: dict[NamedKind, Callable[[], Sequence[str]]] = {
+        "user": lambda: [each.name for each in client.users.list()],
+        "group": lambda: [each.name for each in client.groups.list()],
+        "role": client.roles.list,
+        "tag": lambda: [each.name for each in client.tags.list()],
+        "policy": lambda: [each.name for each in client.policies.list()],
+    }
+    return list(lists[kind]()[:LISTED_MAX])
 
 
 class KnownPath(NamedTuple):

@@ -71,6 +71,20 @@ class TokenPurpose(StrEnum):
     """Made by the server for its own work on behalf of a user: a statement or a task. It creates no credentials."""
 
 
+class CredentialState(StrEnum):
+    """What a token or secret is good for at the moment. The values are in answers of the own API."""
+
+    VALID = "valid"
+    REVOKED = "revoked"
+    EXPIRED = "expired"
+    UNTRUSTED = "untrusted"
+    """The server does not accept tokens of such a trust."""
+    USER_MISSING = "user missing"
+    """No metalake has the user, or no more: a new user of the name of a removed one gets no rights by its tokens."""
+    USER_DISABLED = "user disabled"
+    """Each metalake that has the user has disabled it."""
+
+
 class IssuerIdentity(NamedTuple):
     """The identity that a token of an external issuer proves. Times are milliseconds since 1970.
 

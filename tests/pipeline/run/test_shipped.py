@@ -305,6 +305,27 @@ def test_dry_run_of_selected_steps_needs_no_other_to_be_right(
     assert [(each.step, each.refused) for each in planned.steps] == [("shipped.right", None)]
 
 
+def test_dry_run_of_changed_steps_ends_when_nothing_has_changed(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Without a changed step, a dry run of `state:modified` has that reason, and checks no step: neither an empty
+    pipeline nor the previews fail.
+    """
+    monkeypatch.setattr(command, "spark_for", lambda *_, **__: nullcontext(lake.spark))
+    options = {name: value for name, value in lake.options().items() if name != "listener"}
+    file = tmp_path / "same.yaml"
+    file.write_text("pipeline: same\ncatalog: main\nsteps:\n  shipped.same: {sql: SELECT 1 AS a}\n")
+    published = command.run_file(file, parameters={}, options=RunOptions(), **lake.options())
+    checks: list[object] = []
+    monkeypatch.setattr(command, "check", lambda *checked, **_: checks.append(checked))
+
+    planned = command.dry_run(file, parameters={}, options=RunOptions(select=("state:modified",)), **options)
+
+    assert (published.state, planned.steps, checks) == ("published", (), [])
+    assert planned.ended is not None
+    assert planned.ended.message.startswith("no step is selected: nothing has changed")
+
+
 def test_resumed_run_of_unknown_shipped_pipeline_is_refused(lake: Lake) -> None:
     """A file that a run is resumed from may be a shipped pipeline; an unknown name is refused with those there are."""
     lake.run("name-conflicts")

@@ -285,7 +285,7 @@ def test_former_users_token_cannot_act_on_new_user_of_same_name(desk: ServiceDes
         with pytest.raises(AuthenticationFailed, match="earlier user ana"):
             work()
     new = desk.node.ctx(credential(desk, f"Bearer {text}".encode()))
-    assert [token.id for token in desk.run(tokens_visible(new, None))][-1] == fresh.id
+    assert [each.token.id for each in desk.run(tokens_visible(new, None))][-1] == fresh.id
     assert desk.run(new.read(MAIN, lambda request_view: request_view.user)) == "ana"
 
 
@@ -434,7 +434,7 @@ def test_token_of_the_servers_own_work_creates_no_credentials(desk: ServiceDesk)
     ):
         with pytest.raises(PermissionDenied, match="creates no credentials"):
             desk.run(work)
-    assert token.id not in [each.id for each in desk.run(tokens_visible(desk.ctx("ana"), None))]
+    assert token.id not in [each.token.id for each in desk.run(tokens_visible(desk.ctx("ana"), None))]
 
 
 @pytest.mark.parametrize("ending", ["revoked", "expired"])
@@ -462,7 +462,7 @@ def test_token_that_ends_before_the_commit_creates_nothing(
     with pytest.raises(AuthenticationFailed, match="has ended"):
         desk.run(desk.node.store.submit(permit, lambda tx: token_insert(tx, permit)))
 
-    assert [each.name for each in desk.run(tokens_visible(desk.ctx("ana"), None))] == ["short"]
+    assert [each.token.name for each in desk.run(tokens_visible(desk.ctx("ana"), None))] == ["short"]
 
 
 def test_extended_token_is_accepted_although_its_earlier_expiry_was_cached(

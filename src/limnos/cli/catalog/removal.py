@@ -76,9 +76,12 @@ def drop(
         is_read = not (is_external and result == "catalog")  # its objects stay in their system
         below = _read_below(client, path, kind=result, common=common) if is_previewed and is_read else Walk()
         if is_previewed and common.output_format == "table":
-            outside = f"the command deletes catalog {path}; its objects stay in the external system"
-            preview = _preview(path, result, below=below, is_recursive=recursive or force)
-            print(visible(preview if is_read else outside), file=sys.stderr)
+            preview = (
+                _preview(path, result, below=below, is_recursive=recursive or force)
+                if is_read
+                else f"the command deletes catalog {path}; its objects stay in the external system"
+            )
+            print(visible(preview), file=sys.stderr)
             print(visible(_obstacle(client, path, kind=result)), end="", file=sys.stderr)
         if dry_run:
             objects = [{"kind": each.kind, "name": display.render(each.path)} for each in below.objects]

@@ -6,10 +6,11 @@ from __future__ import annotations
 import difflib
 import re
 import shlex
+from typing import cast, get_args
 
 from limnos.cli.hints.arguments import hint_for_name_alone
 from limnos.cli.hints.typed_command import PATHS, TypedCommand, path_parts
-from limnos.cli.lookups import close_path, dropped_kind, exists, known_path, objects_named
+from limnos.cli.lookups import NamedKind, close_name, close_path, dropped_kind, exists, known_path, objects_named
 from limnos.cli.operations import KIND_WORDS, plural
 from limnos.cli.output import flag_values
 from limnos.cli.signatures import signature_of
@@ -22,6 +23,8 @@ _NAMED = re.compile(
     re.IGNORECASE,
 )
 """The beginning of messages that name a missing or invalid object."""
+_NO_NAME = re.compile(r"(?:User|Group|Role|Tag|Policy) (.+?) does not exist\b")
+"""The message about a missing name of a metalake."""
 _NO_CATALOG = re.compile(r"Catalog (\S+) does not exist in metalake (\S+)$")
 """The message about a path whose first part is no catalog."""
 _NO_OBJECT = re.compile(r"[\w ]+ does not exist: |there is no namespace, table or view ")
@@ -67,12 +70,14 @@ def not_found_hint(error: ClientError, typed: TypedCommand) -> str:
         return closer
     if error.message.startswith("The fileset has no file ") and path:
         return f"'{typed.command('files', display.render(path))}' lists its files"
-    table, lacks, _ = error.message.partition(NO_COLUMN)
+    table, lacks, column = error.message.partition(NO_COLUMN)
     if lacks:
-        return f"'{typed.command('show', table)}' shows its columns"
+        shows = f"'{typed.command('show', table)}' shows its columns"
+        near = _with_near_column(column, typed)
+        return shows if near is None else f"did you mean '{near}'? {shows}"
     named = _NAMED.match(error.message)
     kind = named[1].lower() if named else ""
-    if (instead := _of_grants(kind, typed)) is not None:
+    if (instead := _of_grants(kind, error, typed=typed)) is not None:
         return instead
     if (instead := _of_another_kind(kind, typed)) is not None:
         return instead
@@ -86,6 +91,8 @@ def not_found_hint(error: ClientError, typed: TypedCommand) -> str:
         return f"'{swapped}', if the order was wrong; '{typed.command('list')}' lists the existing objects"
     if kind == "catalog" and (name := _name_alone(error, typed)) and objects_named(name):
         return hint_for_name_alone(typed, name)
+    if kind in _OF_LISTS and (closer := _closer_name(kind, error, typed=typed)) is not None:
+        return closer
     if kind in _OF_LISTS:
         return f"'{typed.command(*_OF_LISTS[kind].split())}' lists the existing ones"
     if kind == "metalake":
@@ -122,7 +129,7 @@ def _name_alone(error: ClientError, typed: TypedCommand) -> str:
     return names[-1] if names and error.message.lower().startswith("catalog") else ""
 
 
-def _of_grants(kind: str, typed: TypedCommand) -> str | None:
+def _of_grants(kind: str, error: ClientError, *, typed: TypedCommand) -> str | None:
     """Return the hint for a grant to a role or a user that does not exist; None for others."""
     if kind == "role" and typed.words[0] == "grant" and typed.words[1:2] != ("role",):
         command, text = typed.command("create", "role", "ROLE"), typed.command("grant", "role", "ROLE", "--to", "USER")
@@ -130,6 +137,8 @@ def _of_grants(kind: str, typed: TypedCommand) -> str | None:
         return f"privileges are given to roles, and roles to users: '{command}', {again}, then '{text}'"
     if kind in {"user", "group", "role"} and (listed := _each_holder(typed)):
         return listed
+    if (closer := _closer_name(kind, error, typed=typed)) is not None:
+        return closer
     if kind == "user" and typed.words[:2] in (("grant", "role"), ("revoke", "role")):
         flag = "--to" if typed.words[0] == "grant" else "--from"
         names = [name for word in (flag, "--user") for name in flag_values(typed.tokens, word)]
@@ -213,6 +222,40 @@ def _closer(typed: TypedCommand) -> str | None:
         return f"the nearest is {display.render(near)}: '{shows}' shows it"
     again = [display.render(near) if token in {spelled, ".".join(path)} else token for token in typed.tokens]
     return f"did you mean '{shlex.join(['limnos', *again])}'?"
+
+
+def _closer_name(kind: str, error: ClientError, *, typed: TypedCommand) -> str | None:
+    """Return the typed command with the nearest name of a user, group, role, tag or policy; None if none is near. For
+    a command that takes something away, what the nearest one is.
+    """
+    missing = _NO_NAME.match(error.message)
+    if kind not in get_args(NamedKind) or missing is None:
+        return None
+    name = missing[1]
+    places = [at for at, token in enumerate(typed.tokens) if re.fullmatch(rf"(?:[\w-]+[:=])*{re.escape(name)}", token)]
+    if not places or (near := close_name(cast("NamedKind", kind), name)) is None:
+        return None
+    lists = f"'{typed.command(*_OF_LISTS[kind].split())}' lists the existing ones"
+    if typed.takes_away:
+        return f"the nearest is {near}: '{typed.command('show', kind, near)}' shows it; {lists}"
+    again = [
+        f"{token.removesuffix(name)}{near}" if at == places[-1] else token for at, token in enumerate(typed.tokens)
+    ]
+    return f"did you mean '{TypedCommand(again).again()}'? {lists}"
+
+
+def _with_near_column(text: str, typed: TypedCommand) -> str | None:
+    """Return the typed command with the nearest column; None if none is near. `text` is the end of the message, such as
+    `totl: it has fare, total`.
+    """
+    column, _, columns = text.partition(": it has ")
+    near = difflib.get_close_matches(column.lower(), columns.split(", "), n=1, cutoff=0.7)
+    places = [at for at, token in enumerate(typed.tokens) if re.search(rf"(?:^|[.,=]){re.escape(column)}$", token)]
+    if not near or not places:
+        return None
+    again = list(typed.tokens)
+    again[places[-1]] = f"{again[places[-1]].removesuffix(column)}{near[0]}"
+    return TypedCommand(again).again()
 
 
 def _without_lake(missing: re.Match[str], typed: TypedCommand) -> str | None:

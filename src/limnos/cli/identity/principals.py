@@ -10,8 +10,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from limnos.cli.failures import UsageError
+from limnos.cli.lookups import close_name
 from limnos.cli.output import visible
 from limnos.client.errors import ArgumentError, ClientError, DeniedError, NotFoundError
+from limnos.names.errors import InvalidName
 
 if TYPE_CHECKING:
     from limnos.client import Client
@@ -60,6 +62,12 @@ def find_holder(client: Client, text: str) -> Holder:
     if not kinds:
         creates = shlex.join(["limnos", "create", "user", text])
         spellings = " or ".join(f"{kind}:{text}" for kind in _KINDS)
+        near = [f"{kind}:{close}" for kind in _KINDS if (close := close_name(kind, text)) is not None]
+        if near:
+            raise UsageError(
+                f"there is no user, group or role '{text}' that you may see",
+                hint=f"did you mean {' or '.join(near)}? '{creates}' creates a user",
+            )
         if None in known.values():
             raise UsageError(
                 f"there is no user, group or role '{text}' that you may see", hint=f"for a hidden one write {spellings}"
@@ -105,6 +113,27 @@ def user_of(text: str | None, *, instead: list[str]) -> str | None:
             hint=f"'{shlex.join(['limnos', *instead])}' has the users, groups and roles that may",
         )
     return holder.name
+
+
+def is_missing_user(client: Client, user: str) -> bool:
+    """Return whether the server says that a user does not exist; False if the caller may not know."""
+    try:
+        client.users.get(user)
+    except (ClientError, InvalidName) as error:
+        return isinstance(error, NotFoundError)
+    return False
+
+
+def note_missing_user(client: Client, user: str | None, *, has_rows: bool) -> None:
+    """Print a note if a list of what a user has is empty because there is no such user."""
+    if user is None or has_rows or not is_missing_user(client, user):
+        return
+    near = close_name("user", user)
+    meant = "" if near is None else f"; did you mean {near}?"
+    print(
+        visible(f"note: user {user} does not exist: 'limnos list users' lists the existing ones{meant}"),
+        file=sys.stderr,
+    )
 
 
 def note_own_role(client: Client, role: str) -> None:

@@ -7,20 +7,17 @@ A secret is printed once, or written to a file that only its owner can read, and
 from __future__ import annotations
 
 import shlex
-import sys
-from typing import TYPE_CHECKING
 
 import msgspec
 from cyclopts import App
 
 from limnos.cli.catalog.tree import require
 from limnos.cli.common import DEFAULTS, CommonFlags, YesFlag, confirm
+from limnos.cli.failures import StoppedError
+from limnos.cli.identity.principals import is_missing_user, note_missing_user
 from limnos.cli.identity.tokens import ExpiresIn, SaveFlag, check_free, lifetime_of, note_earlier_end, write_secret
+from limnos.cli.lookups import close_name
 from limnos.cli.output import show_done, show_fields, show_rows
-from limnos.client.errors import ClientError, NotFoundError
-
-if TYPE_CHECKING:
-    from limnos.client import Client
 
 app = App(name="secret", help="Secrets of service accounts: users that are programs.")
 
@@ -39,8 +36,9 @@ def create(
     lifetime_s = lifetime_of(expires_in)
     check_free(save)
     with common.client() as client:
+        if is_missing_user(client, user):
+            raise _unknown_user(user, metalake=common.metalake)
         secret = client.service_accounts.create_secret(user, expires_in_s=lifetime_s)
-        _note_unknown_user(client, user, metalake=common.metalake)
     note_earlier_end(
         secret.expires_at, asked_s=lifetime_s, what="secret", again=f"limnos create secret {shlex.quote(user)}"
     )
@@ -51,18 +49,15 @@ def create(
     show_fields(fields, output_format=common.output_format)
 
 
-def _note_unknown_user(client: Client, user: str, *, metalake: str) -> None:
-    """Print a note if the metalake does not have the user: without it the secret gives no right there."""
-    try:
-        client.users.get(user)
-    except NotFoundError:
-        adds = shlex.join(["limnos", "create", "user", user])
-        print(
-            f"note: {user} is no user of metalake {metalake}: '{adds}' adds it, so that it gets rights",
-            file=sys.stderr,
-        )
-    except ClientError:  # the secret exists, and is printed
-        return
+def _unknown_user(user: str, *, metalake: str) -> StoppedError:
+    """Return the error for a secret of a user that the metalake does not have: it would give no rights there."""
+    near = close_name("user", user)
+    meant = "" if near is None else f"; did you mean {near}?"
+    return StoppedError(
+        f"user {user} does not exist in metalake {metalake}, so a secret would give no rights there{meant}",
+        code="not-found",
+        hint=f"'{shlex.join(['limnos', 'create', 'user', user])}' adds it, then repeat the command",
+    )
 
 
 @app.command
@@ -89,7 +84,8 @@ def list_secrets(user: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     """
     with common.client() as client:
         rows = [msgspec.structs.asdict(secret) for secret in client.service_accounts.list_secrets(user)]
-    show_rows(rows, ["id", "created_at", "expires_at", "ended"], output_format=common.output_format, empty="no secrets")
+        note_missing_user(client, user, has_rows=bool(rows))
+    show_rows(rows, ["id", "created_at", "expires_at", "state"], output_format=common.output_format, empty="no secrets")
 
 
 @app.command

@@ -21,6 +21,7 @@ from cyclopts import App, Parameter
 from limnos.cli.catalog.tree import require
 from limnos.cli.common import DEFAULTS, CommonFlags, YesFlag, confirm
 from limnos.cli.failures import UsageError
+from limnos.cli.identity.principals import note_missing_user
 from limnos.cli.output import show_done, show_fields, show_rows
 
 app = App(name="token")
@@ -82,7 +83,8 @@ def list_tokens(
         raise UsageError("--for and --all select different tokens", hint="keep one of them")
     with common.client() as client:
         rows = [msgspec.structs.asdict(token) for token in client.tokens.list(user=for_, everyone=everyone)]
-    columns = ["id", "user", "name", "created_at", "expires_at", "revoked", "trust"]
+        note_missing_user(client, for_, has_rows=bool(rows))
+    columns = ["id", "user", "name", "created_at", "expires_at", "state", "trust"]
     show_rows(rows, columns, output_format=common.output_format, empty="no tokens")
 
 

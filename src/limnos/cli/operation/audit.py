@@ -14,10 +14,10 @@ from cyclopts import App, Parameter
 
 from limnos.cli.common import DEFAULTS, CommonFlags
 from limnos.cli.failures import UsageError
+from limnos.cli.identity.principals import note_missing_user
 from limnos.cli.operation.audit_relations import RelatedLines, grant_of, moved_id, read_lines, related_lines
 from limnos.cli.output import Format, Row, TableOptions, show_done, show_rows, table_options
 from limnos.client import ClientError
-from limnos.client.errors import NotFoundError
 from limnos.client.values import AuditLine, AuditPage
 from limnos.model.audit import OTHER
 from limnos.names import display
@@ -31,6 +31,8 @@ _LATE = 500
 order of writing, so the latest ones are searched among so many more.
 """
 _READS = frozenset({"read", "table_load", "table_read", "table_scan"})
+_OF_SERVER = frozenset({"token", "login", "issue-token", "create-token", "revoke-token", "create-secret", "end-secret"})
+"""Actions of the server, which no metalake's records have."""
 _GRANTS = frozenset({"grant", "revoke", "give", "take", "role_assign", "privilege_grant"})
 """Actions whose records say first who received what."""
 _GRANT_FIRST = ("at", "receiver", "privileges", "path", "user", "change")
@@ -44,7 +46,7 @@ app = App(name="audit", default_parameter=Parameter(negative=""))
 @app.default
 def audit(
     *,
-    who: str | None = None,
+    who: Annotated[str | None, Parameter(name=["--who", "--for"])] = None,
     what: Annotated[str | None, Parameter(name=["--what", "--path"])] = None,
     id: int | None = None,
     since: str | None = None,
@@ -78,7 +80,7 @@ def audit(
     action
         Only this action (`table_create`), change (`drop`, `late`), operation (`load-table`), or a family: `access`,
         `grant`, `revoke`, `request`, `membership`, `restriction`, `owner`, `attachment`, `protection`, `read`,
-        `change`.
+        `change`, `token` (with sign-ins and passwords; of the server, so with `--server`).
     outcome
         Only actions with this outcome.
     request
@@ -105,7 +107,7 @@ def audit(
             newest, page = read_lines(client, expected, limit=limit + 1 + _LATE)
         related = related_lines(client, what, expected=expected)
         former_id = moved_id(client, related.moves, path=what, expected=expected) if id is None else None
-        is_unknown = who is not None and not newest and _is_missing(client, user=who)
+        note_missing_user(client, who, has_rows=bool(newest))
         hides_others = page.own and (who is None or not _is_caller(client, user=who))
     known = {line.id for line in newest}
     others = {line.id: line for line in (*related.moves, *related.above, *related.received)}
@@ -114,13 +116,12 @@ def audit(
     if common.output_format == "table":
         if former_id is not None:
             print(f"note: it had other names: 'limnos audit --id {former_id}' has all", file=sys.stderr)
-        for note in (*_related_notes(related, what=what), *_notes(page, hides_others=hides_others, action=action)):
+        notes = _notes(page, hides_others=hides_others, action=action, server=server)
+        for note in (*_related_notes(related, what=what), *notes):
             print(f"note: {note}", file=sys.stderr)
     if len(newest) > limit:
         earlier = "" if since is not None else ", or --since DAY,"
         print(f"note: the newest {limit} records; --limit NUMBER{earlier} shows others", file=sys.stderr)
-    if is_unknown:
-        print(f"note: user {who} does not exist: 'limnos list users' lists the existing ones", file=sys.stderr)
     rows = [_row(line, common.output_format) for line in newest[:limit]]
     is_plain = common.output_format == "table" and table_options.get() == TableOptions()
     columns = _columns(rows, action=action, omits_path=what is not None and is_plain)
@@ -155,8 +156,12 @@ def _counts(lines: Sequence[AuditLine]) -> str:
     return "counts" if len(lines) == 1 else "count"
 
 
-def _notes(page: AuditPage, *, hides_others: bool, action: str | None) -> Iterator[str]:
-    """Yield what the records leave out: those of other users, and reads that are not recorded or have other names."""
+def _notes(page: AuditPage, *, hides_others: bool, action: str | None, server: bool) -> Iterator[str]:
+    """Yield what the records leave out: those of other users and of the server, and reads that are not recorded or have
+    other names.
+    """
+    if action in _OF_SERVER and not server:
+        yield "tokens and sign-ins belong to the server, not to a metalake: --server shows them to service admins"
     if hides_others:
         yield "your own actions; the owner of the metalake sees those of others"
     if action in _READS and not page.records_reads:
@@ -221,15 +226,6 @@ def _path(text: str) -> str:
         return display.render(display.parse(text))
     except InvalidName:
         return display.render(text.split("."))
-
-
-def _is_missing(client: Client, *, user: str) -> bool:
-    """Return whether the server says that a user does not exist; False if the caller may not know."""
-    try:
-        client.users.get(user)
-    except (ClientError, InvalidName) as error:
-        return isinstance(error, NotFoundError)
-    return False
 
 
 def _is_caller(client: Client, *, user: str) -> bool:

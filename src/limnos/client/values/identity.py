@@ -73,6 +73,8 @@ class TokenInfo(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: int | float | str | None = None
     revoked: bool = False
     trust: str | None = None
+    state: str | None = None
+    """`valid`, or why the token is of no effect, such as `user missing`; None from an older server."""
 
 
 class NewToken(msgspec.Struct, frozen=True):
@@ -119,13 +121,15 @@ class ServiceAccountInfo(msgspec.Struct, frozen=True):
     ends_at: int | float | str | None = None
 
 
-class SecretInfo(msgspec.Struct, frozen=True):
+class SecretInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A secret of a service account, without its value."""
 
     id: int | str
     created_at: int | float | str | None = None
     expires_at: int | float | str | None = None
     ended: bool = False
+    state: str | None = None
+    """`valid`, or why the secret is of no effect, such as `user missing`; None from an older server."""
 
 
 class NewSecret(msgspec.Struct, frozen=True):

@@ -131,6 +131,8 @@ def dry_run(
         planned = None
         if options.are_selective and not declaration.loops:
             planned = intents(pipeline, means, parameters=parameters, options=options, directory=project.directory)
+            if not planned.steps:  # nothing is left to check: `planned.ended` says why
+                return planned
             selected = {one.step for one in planned.steps}
             declaration = replace(declaration, steps=tuple(step for step in declaration.steps if step.name in selected))
         checked = check(declaration, spark=session, client=means.client)

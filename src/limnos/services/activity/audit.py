@@ -51,6 +51,13 @@ _SYNONYMS: Final = {
     "changes": "change",
     "ddl": "change",
     "select": "read",
+    "secret": "token",
+    "password": "token",
+    "session": "token",
+    "credential": "token",
+    "signin": "login",
+    "sign-in": "login",
+    "logon": "login",
     "write": "commit",
 }
 """Others' words for actions."""

@@ -25,6 +25,7 @@ from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.permits import Permit
 from limnos.model.principals import TokenPurpose
 from limnos.model.privileges import escape_percent
+from limnos.services.identity.credential_states import ListedCredential, with_states
 from limnos.services.identity.tokens import (
     CredentialOrigin,
     check_life,
@@ -87,9 +88,13 @@ class IssuedToken(NamedTuple):
     expires_in_s: int | None
 
 
-async def secrets_list(ctx: Context, *, user: str) -> tuple[Token, ...]:
-    """Return a service account's secrets, without their values. Raises PermissionDenied."""
-    return await read_of_server(ctx, require=_manage, work=lambda: ctx.look_up(partial(secrets_read, user)))
+async def secrets_list(ctx: Context, *, user: str) -> tuple[ListedCredential, ...]:
+    """Return a service account's secrets, without their values, each with its state. Raises PermissionDenied."""
+
+    async def work() -> tuple[ListedCredential, ...]:
+        return await with_states(ctx, await ctx.look_up(partial(secrets_read, user)))
+
+    return await read_of_server(ctx, require=_manage, work=work)
 
 
 async def accounts_list(ctx: Context) -> tuple[AccountSecrets, ...]:

@@ -22,11 +22,12 @@ from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.permits import Permit
 from limnos.model.principals import TokenPurpose, TokenTrust
 from limnos.model.privileges import escape_percent
+from limnos.services.identity.credential_states import ListedCredential, with_states
 from limnos.services.identity.issuer_sign_in import sign_in
 from limnos.services.identity.users import check_sign_in, check_token_holder
 from limnos.services.request.context import Context
 from limnos.services.request.defaults import AccessSettings
-from limnos.services.request.multi_catalog_reads import refuse_former
+from limnos.services.request.multi_catalog_reads import read_of_server, refuse_former
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.store.identity.principals import user_status_read
@@ -109,15 +110,19 @@ def tokens_list(request_view: RequestView, user: str | None) -> tuple[Token, ...
     return require_fact(request_view.view, tokens_key(user), zone=ROOT_ID)
 
 
-async def tokens_visible(ctx: Context, user: str | None, *, everybody: bool = False) -> tuple[Token, ...]:
-    """Return the tokens of the caller, of another user, or of all users, without their secrets.
+async def tokens_visible(ctx: Context, user: str | None, *, everybody: bool = False) -> tuple[ListedCredential, ...]:
+    """Return the tokens of the caller, of another user, or of all users, without their secrets, each with its state.
 
     Raises PermissionDenied.
     """
-    await refuse_former(ctx)
-    return await ctx.read(
-        RequestScope(), lambda request_view: tokens_list(request_view, None if everybody else user or request_view.user)
-    )
+
+    def visible(request_view: RequestView) -> tuple[Token, ...]:
+        return tokens_list(request_view, None if everybody else user or request_view.user)
+
+    async def work() -> tuple[ListedCredential, ...]:
+        return await with_states(ctx, await ctx.read(RequestScope(), visible))
+
+    return await read_of_server(ctx, require=visible, work=work)
 
 
 def own_token(ctx: Context, request_view: RequestView) -> Token | None:

@@ -74,7 +74,16 @@ _MEMBERSHIPS: Final = ("join", "leave", "add-members", "remove-member")
 _STATES: Final = ("enable", "disable", "enable-user")
 _PRESETS: Final = ("change-access-preset", "answer-access-request")
 _OBJECT_CHANGES: Final = ("create", "alter", "commit", "move", "drop", "undrop", "purge")
+_TOKENS: Final = ("create-token", "revoke-token", "create-secret", "end-secret")
 _READS: Final = ("table_load", "table_read", "table_scan", "view_load", "fileset_read", "model_load")
+_CREDENTIALS: Final = (
+    "login",
+    "issue-token",
+    *(f"{each}{where}" for each in _TOKENS for where in ("", "-from-console")),
+    "end-session",
+    "set-password",
+    "remove-password",
+)
 FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
     "grant": (*_GRANTS, *_PRESETS),
     "revoke": _REVOCATIONS,
@@ -86,6 +95,7 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
     "request": ("request-access", "answer-access-request", "withdraw-access-request"),
     "read": _READS,
     "change": _OBJECT_CHANGES,
+    "token": _CREDENTIALS,
     "access": (
         *_GRANTS,
         *_REVOCATIONS,

@@ -80,6 +80,15 @@ STANDING = Sql(
     "SELECT p.enabled FROM node m CROSS JOIN principal p WHERE m.parent_id = 0 AND m.name_space = 'metalake'"
     " AND m.deleted = 0 AND p.metalake_id = m.id AND p.kind = :kind AND p.name = :name AND p.deleted = 0"
 )
+_STANDING_OF = (
+    "SELECT p.name, p.enabled, p.tokens_from FROM node m CROSS JOIN principal p WHERE m.parent_id = 0 AND"
+    " m.name_space = 'metalake' AND m.deleted = 0 AND p.metalake_id = m.id AND p.kind = :kind AND p.deleted = 0"
+    " AND p.name IN ({names})"
+)
+STANDING_OF = Sql(
+    _STANDING_OF.replace("{names}", "SELECT v FROM json_array_elements_text(CAST(:names AS json)) v"),
+    on_sqlite=_STANDING_OF.replace("{names}", "SELECT value FROM json_each(:names)"),
+)
 SIGNED_IN = Sql("SELECT signed_in FROM principal WHERE id = :id AND deleted = 0")
 SIGN_IN = Sql("UPDATE principal SET signed_in = :issued WHERE id = :id AND (signed_in IS NULL OR signed_in < :issued)")
 FORGET_MEMBER = Sql("DELETE FROM group_member WHERE user_id = :id OR group_id = :id")
@@ -168,6 +177,22 @@ def user_status_read(user: str) -> Load[UserStatus]:
     """Read the status of a user name, combined over all metalakes."""
     rows = yield STANDING, {"kind": int(Kind.USER), "name": user}
     return _user_status(rows)
+
+
+class UserEntry(NamedTuple):
+    """A user of one metalake: whether it is enabled, and the lowest root id of the tokens that are its own."""
+
+    is_enabled: bool
+    tokens_from: int
+
+
+def user_entries_read(users: Iterable[str]) -> Load[dict[str, list[UserEntry]]]:
+    """Read the entries of users in all metalakes, in one statement; an empty list for a name that none has."""
+    entries: dict[str, list[UserEntry]] = {user: [] for user in users}
+    rows = yield STANDING_OF, {"kind": int(Kind.USER), "names": dumps(list(entries))}
+    for name, enabled, tokens_from in rows:
+        entries[name].append(UserEntry(bool(enabled), tokens_from))
+    return entries
 
 
 def _user_status(rows: Sequence[Row]) -> UserStatus:

@@ -31,8 +31,46 @@ def test_token_authenticates_its_creator(node: DriverNode) -> None:
         False,
     )
     assert whoami(node, created["token"]).json() == {"user": "ana"}
-    assert listed.json()["tokens"] == [{key: value for key, value in created.items() if key != "token"}]
+    entry = {key: value for key, value in created.items() if key != "token"}
+    assert listed.json()["tokens"] == [{**entry, "state": "user missing"}]
     assert created["token"].encode() not in listed.body
+
+
+def test_list_has_the_state_of_each_token(tmp_path: Path) -> None:
+    """With access control, tokens of disabled and of removed users are not listed as valid, also after another user got
+    the name; nor are revoked tokens, and secrets of a missing user.
+    """
+    with node_at(tmp_path, access=True) as running:
+        users = f"{API}/lake/users"
+
+        def states() -> list[str]:
+            return [each["state"] for each in running.done("GET", f"{TOKENS}?user=ana")["tokens"]]
+
+        running.done("POST", users, {"name": "ana"})
+        running.done("POST", TOKENS, {"user": "ana"})
+        observed = [states()]
+        running.done("PATCH", f"{OWN}/metalakes/lake/users/ana", {"enabled": False})
+        observed.append(states())
+        running.done("DELETE", f"{users}/ana")
+        observed.append(states())
+        running.done("POST", users, {"name": "ana"})
+        second = running.done("POST", TOKENS, {"user": "ana"})
+        observed.append(states())
+        running.done("DELETE", f"{TOKENS}/{second['id']}")
+        observed.append(states())
+        running.done("POST", f"{OWN}/users/robot/secrets", {})
+        (secret,) = running.done("GET", f"{OWN}/users/robot/secrets")["secrets"]
+        running.done("POST", users, {"name": "robot"})
+        (known,) = running.done("GET", f"{OWN}/users/robot/secrets")["secrets"]
+
+    assert observed == [
+        ["valid"],
+        ["user disabled"],
+        ["user missing"],
+        ["user missing", "valid"],
+        ["user missing", "revoked"],
+    ]
+    assert (secret["state"], known["state"]) == ("user missing", "valid")
 
 
 def test_revoked_token_is_refused_at_the_next_request(node: DriverNode) -> None:

@@ -27,10 +27,14 @@ class SecretCreate(AdminRequestBody, frozen=True):
 
 
 async def secrets_list(request: Request, ctx: Context) -> Response:
-    """Return a service account's secrets, without their values."""
+    """Return a service account's secrets, without their values.
+
+    `state` is `valid`, or why a secret is of no effect: `revoked`, `expired`, `untrusted`, `user missing` or
+    `user disabled`.
+    """
     (user,) = names_of(request)
-    tokens = await service_accounts.secrets_list(ctx, user=user)
-    return json_response({"secrets": [_encode(secret) for secret in tokens]})
+    secrets = await service_accounts.secrets_list(ctx, user=user)
+    return json_response({"secrets": [{**_encode(each.token), "state": each.state.value} for each in secrets]})
 
 
 async def accounts_list(_request: Request, ctx: Context) -> Response:

@@ -31,13 +31,17 @@ class TokenCreate(AdminRequestBody, frozen=True):
 
 
 async def tokens_list(request: Request, ctx: Context) -> Response:
-    """Return the tokens of the caller, of `user`, or with `all` of all users, without their values."""
+    """Return the tokens of the caller, of `user`, or with `all` of all users, without their values.
+
+    `state` is `valid`, or why a token is of no effect: `revoked`, `expired`, `untrusted`, `user missing` or
+    `user disabled`.
+    """
     user, everybody = request.query("user"), request.query_flag("all")
     if user is not None and everybody:
         raise BadRequest("Give either user or all: they select different tokens")
 
     result = await tokens.tokens_visible(ctx, user, everybody=everybody)
-    return json_response({"tokens": [_encode(token) for token in result]})
+    return json_response({"tokens": [{**_encode(each.token), "state": each.state.value} for each in result]})
 
 
 async def token_create(request: Request, ctx: Context) -> Response:

@@ -7,9 +7,11 @@ No list contains values of secrets.
 from __future__ import annotations
 
 from limnos.model.entities import Token
+from limnos.model.principals import CredentialState
 from limnos.rooms.console.http.page_requests import PageRequest
 from limnos.rooms.console.http.sheets import FormView, Sheet, SheetCell, SheetColumn, hidden_fields
 from limnos.rooms.console.http.tabs import Chip
+from limnos.services.identity.credential_states import ListedCredential
 from limnos.services.identity.service_accounts import secrets_list
 
 
@@ -30,8 +32,8 @@ async def secrets_sheet(page_request: PageRequest, metalake: str, *, user: str, 
     return Sheet(title=title, columns=columns, rows=rows, note="This user has no secret.")
 
 
-def _row(page_request: PageRequest, secret: Token, *, metalake: str, user: str) -> tuple[SheetCell, ...]:
-    state = state_of(secret, page_request.now_ms)
+def _row(page_request: PageRequest, listed: ListedCredential, *, metalake: str, user: str) -> tuple[SheetCell, ...]:
+    secret, state = listed.token, state_chip(listed.state)
     end = FormView(
         action=f"{page_request.base}/secrets/end",
         button="End",
@@ -44,15 +46,18 @@ def _row(page_request: PageRequest, secret: Token, *, metalake: str, user: str) 
         SheetCell(at_ms=secret.created_at),
         end_cell(secret),
         SheetCell(chips=(state,)),
-        SheetCell(form=end if state.look == "ok" else None),
+        SheetCell(form=end if is_revocable(listed.state) else None),
     )
 
 
-def state_of(token: Token, now_ms: int) -> Chip:
-    """Return the state of a token or secret for display: `valid`, `expired` or `revoked`."""
-    if token.revoked:
-        return Chip("revoked")
-    return Chip("expired") if token.is_over(now_ms) else Chip("valid", "ok", "check")
+def state_chip(state: CredentialState) -> Chip:
+    """Return the state of a token or secret for display."""
+    return Chip(state.value, "ok", "check") if state is CredentialState.VALID else Chip(state.value)
+
+
+def is_revocable(state: CredentialState) -> bool:
+    """Return whether a token or secret can still be revoked: it is not over for good."""
+    return state not in {CredentialState.REVOKED, CredentialState.EXPIRED}
 
 
 def end_cell(token: Token) -> SheetCell:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Final
 
 from limnos.http.response import Response
-from limnos.model.entities import Token
 from limnos.model.errors import BadRequest
+from limnos.model.principals import CredentialState
 from limnos.rooms.console.http.frame import Link, frame_of
 from limnos.rooms.console.http.page_requests import ConsoleRoute, PageRequest
 from limnos.rooms.console.http.responses import redirect
-from limnos.rooms.console.http.secret_lists import end_cell, state_of
+from limnos.rooms.console.http.secret_lists import end_cell, is_revocable, state_chip
 from limnos.rooms.console.http.sheets import (
     Choice,
     CodeBlock,
@@ -29,6 +29,7 @@ from limnos.rooms.console.http.sheets import (
     sheet_response,
 )
 from limnos.rooms.console.http.tabs import Fact
+from limnos.services.identity.credential_states import ListedCredential
 from limnos.services.identity.tokens import STATEMENT_PREFIX, token_create, token_revoke, tokens_visible
 
 DAY_S: Final = 86_400
@@ -45,7 +46,7 @@ async def tokens_page(page_request: PageRequest) -> Response:
     tokens = [
         each
         for each in await tokens_visible(page_request.ctx, None)
-        if state_of(each, page_request.now_ms).look == "ok" or not each.name.startswith(STATEMENT_PREFIX)
+        if each.state is CredentialState.VALID or not each.token.name.startswith(STATEMENT_PREFIX)
     ]
     frame = await frame_of(page_request, "Your API tokens", section="sessions")
     columns = (
@@ -99,8 +100,8 @@ def life_of(fields: dict[str, str]) -> int | None:
     return int(days) * DAY_S if days else None
 
 
-def _row(page_request: PageRequest, token: Token) -> tuple[SheetCell, ...]:
-    state = state_of(token, page_request.now_ms)
+def _row(page_request: PageRequest, listed: ListedCredential) -> tuple[SheetCell, ...]:
+    token = listed.token
     revoke = FormView(
         action=f"{page_request.base}/tokens/revoke",
         button="Revoke",
@@ -112,8 +113,8 @@ def _row(page_request: PageRequest, token: Token) -> tuple[SheetCell, ...]:
         SheetCell(text=token.name, is_name=True),
         SheetCell(at_ms=token.created_at),
         end_cell(token),
-        SheetCell(chips=(state,)),
-        SheetCell(form=revoke if state.look == "ok" else None),
+        SheetCell(chips=(state_chip(listed.state),)),
+        SheetCell(form=revoke if is_revocable(listed.state) else None),
     )
 
 
