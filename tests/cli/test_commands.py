@@ -778,6 +778,7 @@ def test_tokens_are_listed_and_revoked(fake: FakeServer, limnos: Run) -> None:
         "expires_at": None,
         "revoked": False,
         "trust": "proven",
+        "state": "valid",
     }
     fake.on("GET", f"{OWN}/tokens", {"tokens": [token]})
     fake.on("DELETE", f"{OWN}/tokens/7", {"revoked": True}).on("DELETE", f"{OWN}/tokens/7", {"revoked": False})

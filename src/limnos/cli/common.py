@@ -202,12 +202,19 @@ class CommonFlags:
         return URI_DEFAULT if profile is None else profile[1].uri
 
     @property
+    def typed_ca_path(self) -> str | None:
+        """The PEM file of the flag or the environment as an absolute path: a profile that keeps it is used in other
+        directories, too. None without one.
+        """
+        return None if self.ca_file is None else str(Path(self.ca_file).expanduser().absolute())
+
+    @property
     def ca_path(self) -> str | None:
         """The PEM file of additional certificate authorities, from the flag, the environment or the profile; None
         without one.
         """
         if self.ca_file is not None or not self.server_url.startswith("https:"):
-            return self.ca_file
+            return self.typed_ca_path
         profile = self._profile(os.environ)
         return None if profile is None else profile[1].ca_file
 
@@ -248,7 +255,7 @@ class CommonFlags:
         with profiles.lock_profiles(environ):
             profile = profiles.read(environ).profiles.get(name, profile)  # another command may have refreshed it
             if profile.ends_at - time.time() <= SOON_S:
-                profile = renew_profile(profile, timeout_s=self.timeout, ca_file=self.ca_file)
+                profile = renew_profile(profile, timeout_s=self.timeout, ca_file=self.typed_ca_path)
                 profiles.write(environ, profiles.read(environ).renewed(name, profile))
         return profile.token
 

@@ -291,17 +291,17 @@ def dropped_kind(path: Sequence[str]) -> str | None:
     return next((each.kind for each in items if tuple(each.path) == tuple(path)), None)
 
 
-def metalake_names() -> tuple[str, ...]:
-    """Return the metalakes that the caller may know; empty if the server does not say."""
+def metalake_names() -> tuple[str, ...] | None:
+    """Return the metalakes that the caller may know; None if the server does not say."""
     from limnos.client import ArgumentError, ClientError
 
     if (opener := reopen.get()) is None:
-        return ()
+        return None
     try:
         with opener() as client:
             return tuple(each.name for each in client.metalakes.list())
     except (ClientError, ArgumentError):
-        return ()
+        return None
 
 
 def exists(kind: Literal["user", "group", "tag"], name: str) -> bool:
@@ -321,11 +321,18 @@ def exists(kind: Literal["user", "group", "tag"], name: str) -> bool:
     return True
 
 
-def other_metalake(name: str, lists_command: str) -> str | None:
-    """Return the hint for a metalake that is none of those that the caller may know; None if the caller knows none."""
+def other_metalake(name: str, lists_command: str, *, creates_command: str) -> str | None:
+    """Return the hint for a metalake that is none of those that the caller may know: an empty server has none. None if
+    the server does not say, or if the caller knows it.
+    """
     names = metalake_names()
-    if not names or name in names:
+    if names is None or name in names:
         return None
+    if not names:
+        return (
+            f"there is no metalake {name} that you may know; on a new server '{creates_command}' creates it, which a"
+            " service admin may; if it exists, its owner adds you with 'limnos create user'"
+        )
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     lists = f"there is no metalake {name} that you may know: '{lists_command}' lists them"
     return f"{lists}; did you mean {near[0]}?" if near else lists

@@ -150,7 +150,7 @@ def _file_of(typed: TypedCommand) -> PathAnswer | None:
 
 def _in_another_metalake(path: Sequence[str], *, typed: TypedCommand) -> PathAnswer | None:
     """Return the answer for a path that begins with a metalake; None for others."""
-    if path[0] not in metalake_names() or path[0] == typed.metalake:
+    if path[0] not in (metalake_names() or ()) or path[0] == typed.metalake:
         return None
     message = f"{path[0]} is a metalake, and no catalog that you may know"
     signature = signature_of(typed.words)

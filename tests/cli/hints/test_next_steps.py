@@ -77,7 +77,11 @@ def typed(line: str) -> TypedCommand:
         ("audit --user=ana", UnauthenticatedError(_HEADER), "'limnos audit --who=ana'"),
         ("role list --user ana", UnauthenticatedError(_HEADER), "'limnos show user ana'"),
         ("list", UnavailableError("no answer ([SSL: WRONG_VERSION_NUMBER] x)", sent=False), "write http://"),
-        ("list", UnavailableError("no ([SSL: CERTIFICATE_VERIFY_FAILED] x)", sent=False), "'--ca-file FILE'"),
+        (
+            "list",
+            UnavailableError("no ([SSL: CERTIFICATE_VERIFY_FAILED] x)", sent=False),
+            "'limnos list --ca-file FILE'",
+        ),
         (
             "list",
             UnavailableError("no ([Errno -2] Name or service not known)", sent=False),

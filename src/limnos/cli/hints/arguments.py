@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Sequence
@@ -40,6 +41,8 @@ def hint_for_argument(message: str, typed: TypedCommand) -> str | None:
         within = display.render((other[1], *typed.target))
         return f"'{_with_word(typed, typed.words[-1], after=within)}', if {typed.target[0]} is a namespace"
     if "is not a readable PEM file" in message:
+        if not any(flag_values(typed.tokens, "--ca-file")) and "LIMNOS_CA_FILE" not in os.environ:
+            return "the session keeps this file: restore it, or 'limnos login --ca-file FILE' signs in with another one"
         return "name the certificate of the server's authority, or leave out --ca-file if a known authority signed it"
     if "is too short: give catalog.namespace" in message:
         if typed.words[:1] == ("files",):

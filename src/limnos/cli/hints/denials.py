@@ -24,7 +24,9 @@ def denied_hint(error: DeniedError, typed: TypedCommand) -> str:
     """Return the command that shows the missing right, and the one that asks for it if a preset has it."""
     action, kind, target = _decision_parts(error)
     if not_a_member := _NOT_A_MEMBER.match(error.message):
-        if (other := other_metalake(not_a_member[2], typed.spell("list", "metalakes"))) is not None:
+        creates = typed.command("create", "metalake", not_a_member[2])
+        other = other_metalake(not_a_member[2], typed.spell("list", "metalakes"), creates_command=creates)
+        if other is not None:
             return other
         added = typed.spell("create", "user", not_a_member[1], "--metalake", not_a_member[2])
         return f"an admin of the metalake adds you with '{added}'"

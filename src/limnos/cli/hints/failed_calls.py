@@ -72,7 +72,7 @@ def hint_for(error: ClientError, typed: TypedCommand) -> str | None:
             return "have the server's administrator install it where the server runs, then start the server again"
         if "CERTIFICATE_VERIFY_FAILED" in error.message:
             return (
-                "'--ca-file FILE' names the PEM file of the authority that signed the server's certificate (a"
+                f"{_with_ca_file(typed)} names the PEM file of the authority that signed the server's certificate (a"
                 " self-signed one is its own), which 'limnos login' keeps; correct a name that the certificate lacks in"
                 " --uri"
             )
@@ -108,6 +108,12 @@ def hint_for(error: ClientError, typed: TypedCommand) -> str | None:
     if isinstance(error, NotFoundError) or "does not exist" in error.message:
         return not_found_hint(error, typed)
     return _by_code(error, typed)
+
+
+def _with_ca_file(typed: TypedCommand) -> str:
+    """Return the typed command with the flag for the file of an authority; the flag alone if one was typed."""
+    has_file = any(flag_values(typed.tokens, "--ca-file"))
+    return "'--ca-file FILE'" if has_file or not typed.tokens else f"'{typed.again('--ca-file', 'FILE')}'"
 
 
 def _acts_as(error: ClientError, typed: TypedCommand) -> str | None:
@@ -172,6 +178,8 @@ def _by_code(error: ClientError, typed: TypedCommand) -> str | None:
     if (other := re.match(r"There is no action '(\w+)': did you mean (\S+)\?", error.message)) is not None:
         return f"'{TypedCommand([other[2] if token == other[1] else token for token in typed.tokens]).again()}'"
     path = display.render(typed.path) if typed.path else ""
+    if error.code == "already-exists" and " is a service account, " in error.message:
+        return "a program signs in with its secrets; a password is for a user without any"
     if error.code == "already-exists":
         path = display.render(typed.target) if typed.target else ""
         if " is on " in error.message and error.message.endswith(" already"):

@@ -70,11 +70,8 @@ def not_found_hint(error: ClientError, typed: TypedCommand) -> str:
         return closer
     if error.message.startswith("The fileset has no file ") and path:
         return f"'{typed.command('files', display.render(path))}' lists its files"
-    table, lacks, column = error.message.partition(NO_COLUMN)
-    if lacks:
-        shows = f"'{typed.command('show', table)}' shows its columns"
-        near = _with_near_column(column, typed)
-        return shows if near is None else f"did you mean '{near}'? {shows}"
+    if NO_COLUMN in error.message:
+        return _of_column(error.message, typed)
     named = _NAMED.match(error.message)
     kind = named[1].lower() if named else ""
     if (instead := _of_grants(kind, error, typed=typed)) is not None:
@@ -91,10 +88,9 @@ def not_found_hint(error: ClientError, typed: TypedCommand) -> str:
         return f"'{swapped}', if the order was wrong; '{typed.command('list')}' lists the existing objects"
     if kind == "catalog" and (name := _name_alone(error, typed)) and objects_named(name):
         return hint_for_name_alone(typed, name)
-    if kind in _OF_LISTS and (closer := _closer_name(kind, error, typed=typed)) is not None:
-        return closer
     if kind in _OF_LISTS:
-        return f"'{typed.command(*_OF_LISTS[kind].split())}' lists the existing ones"
+        lists = f"'{typed.command(*_OF_LISTS[kind].split())}' lists the existing ones"
+        return _closer_name(kind, error, typed=typed) or lists
     if kind == "metalake":
         return f"'{typed.command('list', '--kind', 'metalake')}' lists the existing ones"
     if kind != "catalog" and len(path) > 1:
@@ -242,6 +238,14 @@ def _closer_name(kind: str, error: ClientError, *, typed: TypedCommand) -> str |
         f"{token.removesuffix(name)}{near}" if at == places[-1] else token for at, token in enumerate(typed.tokens)
     ]
     return f"did you mean '{TypedCommand(again).again()}'? {lists}"
+
+
+def _of_column(message: str, typed: TypedCommand) -> str:
+    """Return the hint for a column that a table lacks: the typed command with a near one, and where all are."""
+    table, _, column = message.partition(NO_COLUMN)
+    shows = f"'{typed.command('show', table)}' shows its columns"
+    near = _with_near_column(column, typed)
+    return shows if near is None else f"did you mean '{near}'? {shows}"
 
 
 def _with_near_column(text: str, typed: TypedCommand) -> str | None:

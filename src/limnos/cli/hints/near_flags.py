@@ -19,6 +19,8 @@ from limnos.cli.token_words import take_words, without_flag
 
 _NEAR_MAX: Final = 2
 _CUTOFF: Final = 0.6
+_SHORT: Final = len("--for")
+"""A flag of this length is near only to one with the same first letter: three letters are like those of many words."""
 _LIMITS: Final = frozenset({"--limit", "--max-items", "--page-size", "--last", "-n"})
 _ORDERS: Final = frozenset({"--sort", "--sort-by", "--order", "--order-by"})
 _CONDITIONS: Final = frozenset({"--where", "--filter", "--query", "--selector"})
@@ -137,6 +139,7 @@ def near_flags(typed: str, own: Sequence[str]) -> list[str]:
     known = [flag for flag in own if flag.startswith("--") and flag not in COMMON]
     same = [flag for flag in known if parts & {*flag.lstrip("-").split("-")}]
     close = difflib.get_close_matches(f"--{name}", known, n=_NEAR_MAX, cutoff=_CUTOFF) if len(name) > 1 else []
+    close = [each for each in close if len(each) > _SHORT or each[2] == name[0]]
     return list(dict.fromkeys([*same, *close]))[:_NEAR_MAX]
 
 

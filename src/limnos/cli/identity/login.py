@@ -149,10 +149,13 @@ def _by_data_directory(data: Path | None, common: CommonFlags, *, lifetime_s: in
         other = "run it as the user who started 'limnos server start', with its --data; in a container: 'docker exec'"
         raise StoppedError(str(error), hint=here + default if error.is_absent else other) from None
     _require_own_address(uri, directory, common=common)
-    with open_client(uri, token=token, ca_file=common.ca_file, timeout_s=common.timeout) as client:
+    ca_path = common.typed_ca_path
+    with open_client(uri, token=token, ca_file=ca_path, timeout_s=common.timeout) as client:
         try:
             user = client.whoami()
         except UnavailableError as error:
+            if "CERTIFICATE_VERIFY_FAILED" in error.message:  # the hint names the flag for the authority
+                raise
             raise _unreachable(error, uri=uri, directory=directory) from error
         except UnauthenticatedError as error:
             raise StoppedError(
@@ -167,7 +170,7 @@ def _by_data_directory(data: Path | None, common: CommonFlags, *, lifetime_s: in
         token=created.token,
         ends_at=time.time() + (note_earlier_end(created.expires_at, asked_s=lifetime_s) or lifetime_s),
         refresh_token=None,
-        ca_file=common.ca_file,
+        ca_file=ca_path,
     )
 
 

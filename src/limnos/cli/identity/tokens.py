@@ -78,12 +78,17 @@ def list_tokens(
     ] = False,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """List API tokens, without their secrets."""
+    """List your API tokens, without their secrets; with `--all` those of all users."""
     if for_ is not None and everyone:
         raise UsageError("--for and --all select different tokens", hint="keep one of them")
     with common.client() as client:
         rows = [msgspec.structs.asdict(token) for token in client.tokens.list(user=for_, everyone=everyone)]
         note_missing_user(client, for_, has_rows=bool(rows))
+    if for_ is None and not everyone and common.output_format == "table":
+        print(
+            "note: these are your own; --all lists those of all users, --for USER another user's, to service admins",
+            file=sys.stderr,
+        )
     columns = ["id", "user", "name", "created_at", "expires_at", "state", "trust"]
     show_rows(rows, columns, output_format=common.output_format, empty="no tokens")
 

@@ -32,7 +32,7 @@ def owner_check(tx: Tx, principal: Principal, *, names: bool) -> None:
     word = principal.kind.word
     raise InUse(
         f"{word.capitalize()} {principal.name} owns {text}: an owner of the metalake gives them another owner first,"
-        " 'limnos set owner'",
+        " 'limnos set owner PATH OWNER'",
         kind=word,
     )
 

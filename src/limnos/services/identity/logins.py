@@ -152,7 +152,8 @@ def password_put(tx: Tx, permit: Permit[PasswordPut]) -> bool:
     if tx.tokens.secrets(command.user):
         raise AlreadyExists(
             f"{escape_percent(command.user)} is a service account, which has secrets and no password: revoke them"
-            " first",
+            f" first, 'limnos list secrets {escape_percent(command.user)}' and 'limnos delete secret"
+            f" {escape_percent(command.user)} ID'",
             kind="secret",
         )
     if before is None:

@@ -155,7 +155,9 @@ def secret_insert(tx: Tx, permit: Permit[SecretCreate]) -> Token:
         check_new_user(tx, command.user, admins=command.admins)
     if len(secrets) >= SECRETS_MAX:
         raise InUse(
-            f"{escape_percent(command.user)} has {SECRETS_MAX} valid secrets: revoke one first, 'limnos delete secret'",
+            f"{escape_percent(command.user)} has {SECRETS_MAX} valid secrets: revoke one first,"
+            f" 'limnos list secrets {escape_percent(command.user)}' and 'limnos delete secret"
+            f" {escape_percent(command.user)} ID'",
             kind="secret",
         )
     return tx.tokens.create(

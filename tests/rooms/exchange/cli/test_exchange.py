@@ -74,7 +74,7 @@ def test_interrupted_import_can_be_resumed(fake: FakeServer, limnos: Run, file: 
     done = limnos("import", str(file), "--resume", "7")
 
     assert cut.code == 6
-    assert f"continue with 'limnos import {file} --resume 7'" in cut.err
+    assert f"continue with 'limnos import {file} --resume 7 --uri {fake.uri} --user ana'" in cut.err
     assert done.code == 0, done.err
     assert fake.calls == [f"GET {IMPORTS}/7", f"POST {IMPORTS}/7/records?after=400", f"POST {IMPORTS}/7/finish"]
 

@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import msgspec
 from cyclopts import Parameter
 
+from limnos.cli.command_line import typed_tokens
 from limnos.cli.common import DEFAULTS, CommonFlags, YesFlag, confirm
 from limnos.cli.failures import StoppedError, UsageError
+from limnos.cli.hints.typed_command import TypedCommand
 from limnos.cli.input_files import READ_BYTES, open_input, read_pieces
 from limnos.cli.output import show_done, show_rows, visible
 from limnos.cli.sentences import proposal_for, quoted
@@ -169,12 +171,15 @@ def _import(client: Client, file: Path, *, name: str | None, ids: str, resume: i
         try:
             done = _feed_import(client, info, parts=parts, form=form)
         except (ClientError, KeyboardInterrupt) as error:
-            gives_up = f"'limnos import --give-up {info.id}'"
+            typed = TypedCommand(typed_tokens.get() or ())
+            resumes = f"'{typed.command('import', str(file), '--resume', str(info.id))}'"
+            gives_up = f"'{typed.command('import', '--give-up', str(info.id))}'"
             is_passing = isinstance(error, (KeyboardInterrupt, UnavailableError))
             note = (
-                f"import {info.id} is open: continue with 'limnos import {file} --resume {info.id}', or {gives_up}"
+                f"import {info.id} is open: continue with {resumes}, or {gives_up}"
                 if is_passing
-                else f"import {info.id} is open, and would be refused again: {gives_up} deletes its records"
+                else f"import {info.id} is open: {resumes} continues once the cause is mended, such as a setting of the"
+                f" server; if the file is at fault, {gives_up} deletes its records"
             )
             print(visible(note), file=sys.stderr)
             raise

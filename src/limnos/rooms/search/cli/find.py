@@ -7,12 +7,13 @@ import re
 import shlex
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import msgspec
 from cyclopts import Parameter
 
 from limnos.cli.common import DEFAULTS, CommonFlags
+from limnos.cli.lookups import exists
 from limnos.cli.operations import KIND_WORDS
 from limnos.cli.output import show_rows, visible
 from limnos.names import display
@@ -95,13 +96,21 @@ def _filter_remarks(words: Sequence[str]) -> list[str]:
             if (meant := _with_known_filters(words)) is not None:
                 remarks.append(f"next: '{shlex.join(['limnos', 'find', *meant])}'")
         elif match is not None and match[1] in {"tag", "owner"}:
-            kind = "tag" if match[1] == "tag" else "user"
-            remarks.append(f"is there a {kind} '{match[2]}'? 'limnos list {kind}s' lists them")
+            remarks.append(_of_owner_or_tag("tag" if match[1] == "tag" else "user", match[2]))
         elif match is not None and match[1] == "in":
             above = match[2].rpartition(".")[0]
             typed = shlex.join(["limnos", "list", *([above] if above else [])])
             remarks.append(f"is there a '{match[2]}' that you may see? '{typed}' lists what there is")
     return remarks
+
+
+def _of_owner_or_tag(kind: Literal["user", "tag"], name: str) -> str:
+    """Return why a search by an owner or a tag may have no results."""
+    if not exists(kind, name):
+        return f"is there a {kind} '{name}'? 'limnos list {kind}s' lists them"
+    if kind == "tag":
+        return f"the tag '{name}' exists, on no object that you may see"
+    return f"the user '{name}' exists, and owns no object that you may see"
 
 
 def _with_known_filters(words: Sequence[str]) -> list[str] | None:
