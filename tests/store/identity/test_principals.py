@@ -14,11 +14,13 @@ from limnos.model.privileges import Privilege
 from limnos.store.activity.upkeep import feed_prune, orphans_sweep
 from limnos.store.identity import roles
 from limnos.store.identity.principals import (
+    UserEntry,
     groups_of_read,
     members_read,
     principal_by_id_read,
     principal_read,
     principals_read,
+    user_entries_read,
 )
 from limnos.store.identity.roles import (
     LAST_ID,
@@ -140,6 +142,24 @@ def test_tokens_of_a_removed_user_are_refused_for_its_successor(lab: StoreLab, g
 
     assert [each.tokens_from for each in (first, second, other, group)] == [0, second.id, 0, 0]
     assert lab.load(principal_read(graph.zone, Kind.USER, "ana")) == second
+
+
+def test_entries_of_users_have_state_and_first_token(lab: StoreLab, graph: Graph) -> None:
+    """One statement reads the entries of several users; a missing or removed user, and a group, has none."""
+    first = graph.user("ana")
+    graph.write(lambda tx: tx.principals.drop(first))
+    second = graph.user("ana")
+    graph.user("ben", enabled=False)
+    graph.group("staff")
+
+    entries = lab.load(user_entries_read(["ana", "ben", "staff", "o'neill"]))
+
+    assert entries == {
+        "ana": [UserEntry(True, second.id)],
+        "ben": [UserEntry(False, 0)],
+        "staff": [],
+        "o'neill": [],
+    }
 
 
 def test_principals_are_listed_by_code_point(lab: StoreLab, graph: Graph) -> None:
