@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import secrets
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from cyclopts import Parameter
@@ -21,16 +20,19 @@ from limnos.cli.common import DEFAULTS, CommonFlags
 from limnos.cli.failures import StoppedError, UsageError
 from limnos.cli.input_files import open_input, read_pieces
 from limnos.cli.output import visible
-from limnos.client.activity.bulk import ATOMIC_MAX, ITEM_BYTES_MAX, BulkPart, cut_into_items, cut_into_parts
+from limnos.client.activity.bulk import (
+    ATOMIC_MAX,
+    ITEM_BYTES_MAX,
+    BulkPart,
+    cut_into_items,
+    cut_into_parts,
+    send_part,
+)
 from limnos.client.errors import ClientError
 
 if TYPE_CHECKING:
     from limnos.client import Client
     from limnos.client.values import BulkOutcome
-
-TRIES: Final = 4
-"""How often a part with items that failed for now is sent."""
-PAUSE_S: Final = 1.0
 
 
 def bulk(
@@ -112,16 +114,6 @@ def run_parts(
         print(visible(note), file=sys.stderr)
         raise
     return counts
-
-
-def send_part(client: Client, job: str, *, part: BulkPart) -> tuple[BulkOutcome, ...]:
-    """Send a part, again while items fail for now."""
-    for attempt in range(TRIES):
-        outcomes = client.bulk.send(job, part)
-        if attempt == TRIES - 1 or all(each.outcome != "failed" for each in outcomes):
-            return outcomes
-        time.sleep(PAUSE_S * 2**attempt)
-    raise AssertionError("the last attempt returns")
 
 
 def new_counts() -> Counter[str]:

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A directory of Iceberg tables on this machine as the source of a migration: a table is a directory with `metadata`.
 
-A directory above tables is a namespace. The newest metadata file is that of `version-hint.text`, or else the one with
-the highest version. Nothing is written there, so there is no cut-over.
+A directory above tables is a namespace. The newest metadata file is the one that `version-hint.text` leads to, or
+else the one with the highest version. Nothing is written there, so there is no cut-over.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -16,9 +15,10 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from limnos.cli.failures import UsageError
-from limnos.cli.migration.states import Name, ObjectError, TableState, ViewState
+from limnos.cli.migration.states import Name, ObjectError, ViewState, state_of
+from limnos.model.errors import InvalidTable, MissingFile
+from limnos.model.table_states import TableState
 
-_FILE: Final = re.compile(r"(?:v(\d+)|(\d+)-.*)\.metadata\.json")
 FILE_BYTES_MAX: Final = 512 << 20
 
 
@@ -84,7 +84,7 @@ class TableDirectory:
         except (OSError, msgspec.DecodeError) as error:
             raise ObjectError(f"{file} cannot be read: {error}") from error
         answer: dict[str, Any] = {"metadata-location": str(file), "metadata": metadata}
-        return TableState.of(answer)
+        return state_of(answer)
 
     def view(self, path: Name) -> ViewState:
         """Raise ObjectError: there are no views."""
@@ -109,27 +109,25 @@ def _directories(place: Path) -> list[Path]:
 
 
 def _is_table(place: Path) -> bool:
+    from limnos.formats.iceberg import metadata_files
+
     try:
-        return any(_FILE.fullmatch(each.name) for each in (place / "metadata").iterdir())
+        return any(metadata_files.is_metadata_file(each.name) for each in (place / "metadata").iterdir())
     except OSError:
         return False
 
 
 def _newest(place: Path) -> Path:
+    from limnos.formats.iceberg import metadata_files
+
     try:
         names = [each.name for each in place.iterdir()]
+        hint = place / metadata_files.HINT
+        text = hint.read_bytes()[: metadata_files.HINT_BYTES_MAX] if hint.is_file() else b""
+        return place / metadata_files.newest_metadata_file(names, hint=text.decode("utf-8", "replace"))
+    except MissingFile as error:
+        raise ObjectError(f"{place}: {error.message}", status=404) from error
+    except InvalidTable as error:
+        raise ObjectError(f"{place}: {error.message}") from error
     except OSError as error:
         raise ObjectError(f"{place} cannot be read: {error}", status=404) from error
-    hint = place / "version-hint.text"
-    if hint.is_file() and (name := f"v{hint.read_text().strip()[:20]}.metadata.json") in names:
-        return place / name
-    versions = [(int(match[1] or match[2]), name) for name in names if (match := _FILE.fullmatch(name))]
-    if not versions:
-        raise ObjectError(f"{place} has no metadata file", status=404)
-    newest = max(versions)[0]
-    files = [name for version, name in versions if version == newest]
-    if len(files) > 1:
-        raise ObjectError(
-            f"{place} has {len(files)} metadata files of version {newest}: a commit was lost or is under way"
-        )
-    return place / files[0]

@@ -16,14 +16,14 @@ from cyclopts import App, Parameter
 
 from limnos.cli.common import DEFAULTS, CommonFlags, open_client
 from limnos.cli.failures import StoppedError, UsageError
-from limnos.cli.migration.bulk import send_part
 from limnos.cli.migration.governance import LEFT_OUT, GravitinoAccess
 from limnos.cli.migration.moves import RENAMED, SAME_ACCESS, Item, Line, Move, encode_item, new_job
 from limnos.cli.migration.openings import open_catalog, open_source
-from limnos.cli.migration.states import NOT_ICEBERG, Name, ObjectError, TableState
+from limnos.cli.migration.states import NOT_ICEBERG, Name, ObjectError, state_of
 from limnos.cli.output import visible
-from limnos.client.activity.bulk import cut_into_parts
+from limnos.client.activity.bulk import cut_into_parts, send_part
 from limnos.client.errors import ClientError
+from limnos.model.table_states import TableState
 from limnos.names import display
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class LimnosTarget:
             if table is not None:
                 with suppress(ObjectError):
                     answer = {"metadata": table.metadata, "metadata-location": table.metadata_location}
-                    states[path] = TableState.of(answer)
+                    states[path] = state_of(answer)
         return states
 
     def send(self, items: Sequence[Item]) -> Iterator[tuple[Item, str, str]]:

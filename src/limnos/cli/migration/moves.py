@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from limnos.cli.migration.states import MOVED_TO, Name, ObjectError, TableState, ViewState, relation
+from limnos.cli.migration.states import Name, ObjectError, ViewState
 from limnos.model.struct_types import build_struct_types
+from limnos.model.table_states import MOVED_TO, TableState, relation
 from limnos.names import display
 from limnos.names.errors import InvalidName
 from limnos.names.parts import check_part

@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from limnos.cli.failures import StoppedError
-from limnos.cli.migration.states import NOT_ICEBERG, Name, ObjectError, TableState, ViewState, plain
+from limnos.cli.migration.states import NOT_ICEBERG, Name, ObjectError, ViewState, state_of
 from limnos.model.errors import (
     AlreadyExists,
     CommitConflict,
@@ -27,6 +27,7 @@ from limnos.model.errors import (
     SourceRefused,
     UnsupportedOperation,
 )
+from limnos.model.table_states import TableState, plain
 
 if TYPE_CHECKING:
     from limnos.formats.iceberg.json_types import Json
@@ -75,7 +76,7 @@ class PointerSource:
         """Read a table's entry and its metadata file. Raises ObjectError."""
         entry = self._entry(path)
         document = self._document(entry.metadata_location)
-        state = TableState.of({"metadata-location": entry.metadata_location, "metadata": document})
+        state = state_of({"metadata-location": entry.metadata_location, "metadata": document})
         return state.as_renamed() if entry.is_closed else state
 
     def view(self, path: Name) -> ViewState:
@@ -98,7 +99,7 @@ class PointerSource:
             raise _object_error(error) from error
         except LimnosError as error:
             raise ObjectError(f"{error.message}; run the command again") from error
-        return TableState.of({"metadata-location": location, "metadata": document})
+        return state_of({"metadata-location": location, "metadata": document})
 
     def retire(self, path: Name, name: str) -> str:
         """Make later commits to a table fail. Returns its name from then on. Raises ObjectError."""

@@ -18,7 +18,8 @@ import httpx2
 import msgspec
 
 from limnos.cli.failures import StoppedError, UsageError
-from limnos.cli.migration.states import Name, ObjectError, TableState, ViewState
+from limnos.cli.migration.states import Name, ObjectError, ViewState, state_of
+from limnos.model.table_states import TableState
 from limnos.model.token_text import token_fault
 
 PAGE: Final = 1000
@@ -126,7 +127,7 @@ class RestCatalog:
     def table(self, path: Name) -> TableState:
         """Load a table. Raises ObjectError if that fails or the answer is not that of a table."""
         answer = self._ask("GET", self._table(path), query={"snapshots": "refs"})
-        return TableState.of(answer)
+        return state_of(answer)
 
     def view(self, path: Name) -> ViewState:
         """Load a view. Raises ObjectError."""
@@ -168,7 +169,7 @@ class RestCatalog:
         body: dict[str, object] = {"name": path[-1], "metadata-location": location}
         if overwrite:
             body["overwrite"] = True
-        return TableState.of(self._ask("POST", f"{self._namespace(path[:-1])}/register", body=body))
+        return state_of(self._ask("POST", f"{self._namespace(path[:-1])}/register", body=body))
 
     def mark(self, path: Name, properties: Mapping[str, str], *, expected: TableState) -> TableState:
         """Set properties of a table if its main branch is still at the snapshot of `expected`. Raises ObjectError."""
@@ -182,7 +183,7 @@ class RestCatalog:
             "requirements": requirements,
             "updates": updates,
         }
-        return TableState.of(self._ask("POST", self._table(path), body=body))
+        return state_of(self._ask("POST", self._table(path), body=body))
 
     def retire(self, path: Name, name: str) -> str:
         """Rename a table within its namespace, which ends commits by its former name. Raises ObjectError."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""States of tables and views on both sides of a migration, and how two states of one table relate.
+"""States of tables and views on both sides of a migration, as Iceberg REST answers them.
 
 Must not do input or output.
 """
@@ -7,16 +7,16 @@ Must not do input or output.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from limnos.model.errors import InvalidTable
+from limnos.model.table_states import TableState, table_state
 
 Name = tuple[str, ...]
 """The levels of a namespace, or those of a table with its name."""
-MOVED_TO: Final = "limnos.moved-to"
-"""The property of a table that was moved: where it takes commits now."""
 NOT_ICEBERG: Final = "not-iceberg"
 """The word of a table of the source that has no Iceberg metadata."""
-Relation = Literal["same", "behind", "ahead", "diverged", "other"]
 
 
 class ObjectError(Exception):
@@ -30,49 +30,12 @@ class ObjectError(Exception):
         self.word = word
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableState:
-    """What a catalog says of a table: the metadata file, and what of its content decides."""
-
-    metadata_location: str
-    uuid: str
-    location: str
-    snapshot_id: int | None
-    log: frozenset[str] = frozenset()
-    """The earlier metadata files, the most recent ones."""
-    moved_to: str = ""
-    is_renamed: bool = False
-    """Whether a cut-over has renamed or closed the table in the source."""
-
-    def as_renamed(self) -> TableState:
-        """Return the state of a table that a cut-over has renamed or closed."""
-        return replace(self, is_renamed=True)
-
-    @classmethod
-    def of(cls, answer: Mapping[str, Any]) -> TableState:
-        """Return the state in the answer of Iceberg REST. Raises ObjectError if something is missing."""
-        metadata = answer.get("metadata")
-        file = answer.get("metadata-location")
-        if not isinstance(metadata, dict) or not isinstance(file, str) or not file:
-            raise ObjectError("the catalog does not say which metadata file the table has")
-        uuid, location = metadata.get("table-uuid"), metadata.get("location")
-        if not isinstance(uuid, str) or not isinstance(location, str):
-            raise ObjectError("the table's metadata has no uuid or location")
-        snapshot = metadata.get("current-snapshot-id")
-        log = metadata.get("metadata-log")
-        properties = metadata.get("properties")
-        return cls(
-            metadata_location=plain(file),
-            uuid=uuid,
-            location=plain(location),
-            snapshot_id=snapshot if isinstance(snapshot, int) and snapshot >= 0 else None,
-            log=frozenset(
-                plain(str(each["metadata-file"]))
-                for each in (log if isinstance(log, list) else ())
-                if isinstance(each, dict) and "metadata-file" in each
-            ),
-            moved_to=str(properties.get(MOVED_TO, "")) if isinstance(properties, dict) else "",
-        )
+def state_of(answer: Mapping[str, Any]) -> TableState:
+    """Return the state in the answer of Iceberg REST. Raises ObjectError if something is missing."""
+    try:
+        return table_state(answer.get("metadata-location"), answer.get("metadata"))
+    except InvalidTable as error:
+        raise ObjectError(error.message) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,28 +78,3 @@ def _find(entries: object, key: str, *, value: object) -> Mapping[str, Any] | No
         if isinstance(each, dict) and each.get(key) == value:
             return each
     return None
-
-
-def plain(location: str) -> str:
-    """Return a location in one spelling: local paths as `file:///x`, without a slash at the end."""
-    if location.startswith("file:"):
-        location = location[len("file:") :]
-        location = "/" + location.lstrip("/")
-    if location.startswith("/"):
-        location = f"file://{location}"
-    return location.rstrip("/") if not location.endswith("://") else location
-
-
-def relation(source: TableState, target: TableState) -> Relation:
-    """Return how the target's state relates to the source's.
-
-    `same`: one metadata file. `behind`: the source has gone on from the target's file. `ahead`: the target has gone on
-    from the source's. `diverged`: both took commits, or too many since to tell. `other`: two tables of one name.
-    """
-    if source.metadata_location == target.metadata_location:
-        return "same"
-    if source.uuid != target.uuid:
-        return "other"
-    if target.metadata_location in source.log:
-        return "behind"
-    return "ahead" if source.metadata_location in target.log else "diverged"

@@ -6,8 +6,9 @@ An item is a JSON object on one line, described in docs/guides/bulk.md. Its posi
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -15,6 +16,10 @@ from limnos.client.errors import ArgumentError, UnavailableError, UnexpectedAnsw
 from limnos.client.flow import Flow, Request, Resource, S, verb
 from limnos.client.values import BulkOutcome
 
+TRIES: Final = 4
+"""How often a part with items that failed for now is sent."""
+PAUSE_S: Final = 1.0
+"""The time before the second attempt, in seconds; it doubles with each one."""
 ITEMS_AT_ONCE: Final = 500
 BYTES_AT_ONCE: Final = 60_000
 """The size of a part in bytes. The server reads so much before it decides on access."""
@@ -72,6 +77,33 @@ def cut_into_parts(items: Iterable[bytes], *, after: int = 0) -> Iterator[BulkPa
         size += len(line) + 1
     if lines:
         yield BulkPart(start, len(lines), b"\n".join(lines) + b"\n")
+
+
+def send_part(client: BulkClient, job: str, *, part: BulkPart) -> tuple[BulkOutcome, ...]:
+    """Send a part, again while items fail for now, at most `TRIES` times."""
+    for attempt in range(TRIES):
+        outcomes = client.bulk.send(job, part)
+        if attempt == TRIES - 1 or all(each.outcome != "failed" for each in outcomes):
+            return outcomes
+        time.sleep(PAUSE_S * 2**attempt)
+    raise AssertionError("the last attempt returns")
+
+
+class BulkClient(Protocol):
+    """A client with calls on bulk jobs."""
+
+    @property
+    def bulk(self) -> BulkSender:
+        """The calls."""
+        ...
+
+
+class BulkSender(Protocol):
+    """The call that sends a part."""
+
+    def send(self, job: str, part: BulkPart) -> tuple[BulkOutcome, ...]:
+        """Send a part of a job, and return the outcome of each item."""
+        ...
 
 
 class Bulk(Resource[S]):
