@@ -90,15 +90,15 @@ def resident_bytes(pids: Iterable[int]) -> int:
     return total
 
 
-def measure(server: Server, name: str) -> None:
-    """Run a pipeline by its command, and print a line."""
+def measure(server: Server, name: str, *, path: str | None = None) -> None:
+    """Run a shipped pipeline, or the one of a file, by its command, and print a line."""
     environment = {
         **os.environ,
         "LIMNOS_URI": f"http://{server.host}:{server.port}",
         "LIMNOS_TOKEN": server.admin_token,
         "LIMNOS_PIPELINE_HELPER": "false",
     }
-    command = [*LIMNOS, "pipeline", "run", f"shipped:{name}", "--master", "local[2]"]
+    command = [*LIMNOS, "pipeline", "run", path or f"shipped:{name}", "--master", "local[2]"]
     server_cpu, began, peaks = TreeCpu(server.pids), time.perf_counter(), [0, 0]
     before = server_cpu.look()
     with tempfile.TemporaryFile() as output:

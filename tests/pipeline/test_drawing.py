@@ -13,9 +13,11 @@ from limnos.model.errors import BadRequest
 from limnos.pipeline.declaration import (
     DeclaredSource,
     Files,
+    HarvestSource,
     Jdbc,
     Pipeline,
     PythonSource,
+    RegistrationSource,
     Sql,
     StepDeclaration,
     StorageSource,
@@ -79,12 +81,15 @@ def test_source_is_described_by_its_kind() -> None:
         PythonSource(function="m:f"),
         SystemTableSource(table="owners"),
         StorageSource(),
+        HarvestSource(root="/lake"),
+        RegistrationSource(table=("h", "tables"), into=("main", "raw")),
         Stream(table=("main", "a", "t")),
     )
 
     assert [describe_source(each) for each in kinds] == [
         *("csv files x.csv", "table main.a.t", "database, t"),
-        *("function m:f", "system table owners", "files in storage", "stream"),
+        *("function m:f", "system table owners", "files in storage", "tables in /lake", "registration in main.raw"),
+        "stream",
     ]
 
 

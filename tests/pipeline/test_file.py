@@ -20,12 +20,14 @@ from limnos.pipeline.declaration import (
     Expectation,
     ExpectationAction,
     Files,
+    HarvestSource,
     Jdbc,
     Load,
     MalformedRowPolicy,
     ParameterType,
     Pipeline,
     PythonStep,
+    RegistrationSource,
     RuleKind,
     SourcePosition,
     Sql,
@@ -56,6 +58,20 @@ def _problems(text: str, *, directory: Path = Path()) -> list[str]:
 
 def _steps(text: str) -> str:
     return HEAD + "steps:\n" + textwrap.indent(textwrap.dedent(text), "  ")
+
+
+def test_harvest_and_its_registration_are_sources() -> None:
+    """Both have their columns without a run; all formats are harvested, and Iceberg tables registered, by default."""
+    sources = "{h: {harvest: s3://b/wh, formats: lance}, r: {register: a.t, into: main.raw}}"
+    pipeline = _read(HEAD + f"sources: {sources}\nsteps: {{a.t: {{load: h}}, a.o: {{load: r}}}}\n")
+
+    assert [source.kind for source in pipeline.sources] == [
+        HarvestSource(root="s3://b/wh", formats=("lance",)),
+        RegistrationSource(table=("a", "t"), into=("main", "raw")),
+    ]
+    assert all(source.schema is not None for source in pipeline.sources)
+    for source in ("{harvest: /x, formats: [orc]}", "{register: a.t}", "{register: a.t, into: m, formats: delta}"):
+        assert _problems(HEAD + f"sources: {{h: {source}}}\nsteps: {{a.t: {{load: h}}}}\n")
 
 
 def test_file_needs_only_name_catalog_and_query() -> None:
@@ -335,7 +351,8 @@ WRONG = {
     ],
     HEAD + "sources: {x: {tabel: a.b}}\nsteps: {a.t: {sql: SELECT 1}}": [
         (
-            "p.yaml:3:14: a source needs one of files, jdbc, kafka, python, stream, storage, system, table; did you mean"
+            "p.yaml:3:14: a source needs one of files, jdbc, kafka, python, harvest, register, stream, storage, system,"
+            " table; did you mean"
             " 'table'?"
         )
     ],

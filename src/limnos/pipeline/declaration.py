@@ -273,7 +273,72 @@ class StorageSource:
         )
 
 
-SourceKind = Files | TableSource | Jdbc | Kafka | PythonSource | Stream | SystemTableSource | StorageSource
+HARVEST_FORMATS: Final = ("iceberg", "lance", "delta", "parquet")
+"""The formats of tables that a harvest recognizes."""
+REGISTRABLE_FORMATS: Final = ("iceberg", "lance")
+"""The formats of harvested tables that can be registered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HarvestSource:
+    """The tables in a directory, at any depth: one row for each, with what its metadata states, or its problem.
+
+    A step that loads it carries over the rows of its published table whose directories have not changed.
+    """
+
+    root: str
+    """A directory of the machines that run the pipeline, relative to its file, or `s3://BUCKET/DIRECTORY`."""
+    formats: tuple[str, ...] = HARVEST_FORMATS
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns of the rows."""
+        return tuple(each.strip().partition(" ")[0] for each in self.schema.split(","))
+
+    @property
+    def schema(self) -> str:
+        """Spark's column list of the rows."""
+        return (
+            "root STRING, directory STRING, format STRING, namespace ARRAY<STRING>, name STRING, state STRING,"
+            " problem STRING, conflict STRING, case_twin STRING, metadata_location STRING, version BIGINT,"
+            " modified_at TIMESTAMP, size BIGINT, format_version INT, uuid STRING, location STRING, snapshot_id BIGINT,"
+            " columns STRING, row_count BIGINT, byte_count BIGINT, seen_at TIMESTAMP, read_at TIMESTAMP"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegistrationSource:
+    """The outcomes of registering harvested tables, the rows of a table that a step loads from a harvest. Reading it
+    registers them.
+    """
+
+    table: Parts
+    """The table of harvested tables."""
+    into: Parts
+    """The catalog to register in, and the namespace for the tables' namespaces."""
+    formats: tuple[str, ...] = ("iceberg",)
+
+    @property
+    def schema(self) -> str:
+        """Spark's column list of the rows."""
+        return (
+            "path STRING, format STRING, directory STRING, metadata_location STRING, outcome STRING, code STRING,"
+            " message STRING"
+        )
+
+
+SourceKind = (
+    Files
+    | TableSource
+    | Jdbc
+    | Kafka
+    | PythonSource
+    | Stream
+    | SystemTableSource
+    | StorageSource
+    | HarvestSource
+    | RegistrationSource
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,7 +356,7 @@ class DeclaredSource:
         kind = self.kind.files if isinstance(self.kind, Stream) else self.kind
         if isinstance(kind, Kafka):
             return kind.column_list
-        return kind.schema if isinstance(kind, Files | PythonSource | SystemTableSource | StorageSource) else None
+        return None if kind is None or isinstance(kind, TableSource | Jdbc) else kind.schema
 
 
 class WriteMode(Enum):

@@ -56,6 +56,8 @@ _KINDS = {
     "Stream": "stream",
     "SystemTableSource": "system",
     "StorageSource": "storage",
+    "HarvestSource": "harvest",
+    "RegistrationSource": "register",
     "Sql": "sql",
     "PythonStep": "python",
     "Load": "load",

@@ -15,11 +15,13 @@ from limnos.pipeline.declaration import (
     LOOP_VARIABLE,
     STORAGE_COLUMNS,
     Files,
+    HarvestSource,
     Jdbc,
     Kafka,
     Parts,
     Pipeline,
     PythonSource,
+    RegistrationSource,
     StepDeclaration,
     StorageSource,
     SystemTableSource,
@@ -123,6 +125,10 @@ def describe_source(kind: object) -> str:
         return f"system table {kind.table}"
     if isinstance(kind, StorageSource):
         return "manifests in storage" if kind.content == STORAGE_COLUMNS else "files in storage"
+    if isinstance(kind, HarvestSource):
+        return f"tables in {kind.root}"
+    if isinstance(kind, RegistrationSource):
+        return f"registration in {display.render(kind.into)}"
     return "stream"
 
 

@@ -24,6 +24,7 @@ from limnos.pipeline.declaration import (
     EnvironmentRule,
     Parts,
     Pipeline,
+    RegistrationSource,
     StepDeclaration,
     Stream,
     TableSource,
@@ -224,7 +225,7 @@ def _sources(production: Pipeline, *, tables: Mapping[Parts, Parts]) -> tuple[De
 
     def source(one: DeclaredSource) -> DeclaredSource:
         kind = one.kind
-        if isinstance(kind, TableSource):
+        if isinstance(kind, TableSource | RegistrationSource):
             return replace(one, kind=replace(kind, table=actual(kind.table)))
         if isinstance(kind, Stream) and kind.table is not None:
             return replace(one, kind=replace(kind, table=actual(kind.table)))

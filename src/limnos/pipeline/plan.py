@@ -16,10 +16,12 @@ from limnos.pipeline.declaration import (
     STORAGE_COLUMNS,
     DeclaredSource,
     Files,
+    HarvestSource,
     Jdbc,
     Kafka,
     Parts,
     PythonSource,
+    RegistrationSource,
     StepDeclaration,
     StorageSource,
     SystemTableSource,
@@ -252,4 +254,8 @@ def _of_source(source: DeclaredSource) -> str:
     if isinstance(kind, StorageSource):
         is_columns = kind.content == STORAGE_COLUMNS
         return "statistics of columns, by manifests" if is_columns else "findings about files in storage"
+    if isinstance(kind, HarvestSource):
+        return f"tables in {kind.root}; only changed ones are read again"
+    if isinstance(kind, RegistrationSource):
+        return f"registers tables of {display.render(kind.table)} in {display.render(kind.into)}"
     return "the new rows of the stream since the last run"

@@ -20,6 +20,7 @@ from limnos.pipeline.declaration import (
     MalformedRowPolicy,
     Parts,
     Pipeline,
+    RegistrationSource,
     SourcePosition,
     Sql,
     StepDeclaration,
@@ -243,7 +244,7 @@ def _source_tables(scope: _NameScope, name: str) -> Sequence[Parts]:
     """Return the path of the table that a source reads; empty for a source that is not a table."""
     source = scope.sources.get(name)
     kind = source.kind if source else None
-    if isinstance(kind, TableSource):
+    if isinstance(kind, TableSource | RegistrationSource):
         return [_table(scope, kind.table)]
     if isinstance(kind, Stream) and kind.table is not None:
         return [_table(scope, kind.table)]

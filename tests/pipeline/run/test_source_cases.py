@@ -274,3 +274,18 @@ def test_comment_of_a_column_with_a_dot(bench: Bench) -> None:
 
         fields = bench.client.tables.load(f"main.{bench.space}.t").metadata["schemas"][-1]["fields"]  # type: ignore[index]
         assert (fields[0]["doc"], fields[1]["type"]["fields"][0]["doc"]) == (comment, "two")
+
+
+def test_source_of_a_steps_table_has_the_rows_of_the_run(bench: Bench) -> None:
+    """A short name of a table that the run writes reads what the run wrote, not what was published before."""
+    text = """
+sources: {numbers: {table: SPACE.numbers}}
+parameters: {count: {type: int, default: 1}}
+steps:
+  SPACE.numbers: {sql: SELECT id FROM range(:count)}
+  SPACE.copy: {load: numbers}
+"""
+    bench.run(text).require()
+    bench.run(text.replace("default: 1", "default: 2")).require()
+
+    assert bench.rows("SELECT * FROM SPACE.copy") == [(0,), (1,)]

@@ -55,7 +55,7 @@ def decode(data: bytes) -> Json:
     Raises BadRequest if it is not a JSON object, or too large when decompressed.
     """
     try:
-        value = msgspec.json.decode(_unpack(data))
+        value = msgspec.json.decode(unpack(data))
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise BadRequest(f"{_HERE} is not valid JSON: {error}") from None
     return as_object(value, _HERE)
@@ -66,16 +66,20 @@ def is_packed(data: bytes) -> bool:
     return data.startswith(_GZIP_MAGIC)
 
 
-def _unpack(data: bytes) -> bytes:
+def unpack(data: bytes, *, bytes_max: int = _UNPACKED_BYTES_MAX) -> bytes:
+    """Return the JSON of a metadata file, gzip-compressed or not.
+
+    Raises BadRequest if it cannot be unpacked, or has more than `bytes_max` bytes then.
+    """
     if not is_packed(data):
         return data
     reader = zlib.decompressobj(wbits=31)
     try:
-        plain = reader.decompress(data, _UNPACKED_BYTES_MAX)
+        plain = reader.decompress(data, bytes_max)
     except zlib.error as error:
         raise BadRequest(f"{_HERE} looks like gzip but cannot be unpacked: {error}") from None
     if not reader.eof:
-        raise BadRequest(f"{_HERE} is a truncated gzip file, or holds more than {_UNPACKED_BYTES_MAX} bytes")
+        raise BadRequest(f"{_HERE} is a truncated gzip file, or holds more than {bytes_max} bytes")
     return plain
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from limnos.model.errors import BadRequest, LimnosError
-from limnos.pipeline.declaration import StorageSource, SystemTableSource
+from limnos.pipeline.declaration import RegistrationSource, StorageSource, SystemTableSource
 from limnos.pipeline.engine.connection import access_of, client_errors, set_lance_access
 from limnos.pipeline.engine.inputs import reads_of
 from limnos.pipeline.engine.loops import read_loop
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _STEPS_AT_ONCE = 4
+_OF_SERVER = (SystemTableSource, StorageSource, RegistrationSource)
+"""The kinds of sources whose tasks ask the server."""
 
 Session: TypeAlias = "SparkSession"
 """The type of a Spark session, for modules that do not import Spark."""
@@ -151,7 +153,7 @@ class SparkEngine:
         RunStopped by `context.check`.
         """
         with self._session(step) as spark, _spark_errors_in_step():
-            if any(isinstance(each.kind, (SystemTableSource, StorageSource)) for each in context.pipeline.sources):
+            if any(isinstance(each.kind, _OF_SERVER) for each in context.pipeline.sources):
                 register_system(spark, self._require_access())
             if context.lance_catalogs and self._classic:
                 set_lance_access(spark, self._require_access())

@@ -92,6 +92,8 @@ class SourceOpener:
             watched=self._watched,
             rereads=self._step.write.mode in (WriteMode.MERGE, WriteMode.HISTORY),
             only=only,
+            published=None if self._context.full else self._step.table,
+            plans=self._context.pipeline.environment is not None,
         )
         read.frame.createOrReplaceTempView(source.name)
         same = before is not None and read.pin.fingerprint is not None and read.pin.fingerprint == before.fingerprint
@@ -110,7 +112,7 @@ class SourceOpener:
             if full in self._context.pins:
                 return self._context.pins[full]
             branch = self._context.done_branches.get(full)
-            if branch is not None and branch.staged is not None:
+            if branch is not None:
                 return branch_pin(branch)
         return self._context.sources.get(source.name)
 

@@ -323,4 +323,7 @@ def _side_table_step(step: StepDeclaration, suffix: str) -> StepDeclaration:
 def _lineage(inputs: StepInputs) -> QueryLineage:
     roots = [each.read.root for each in inputs.opened if each.read.root is not None]
     lineage = lineage_of(inputs.frame, file_roots=roots)
-    return lineage if lineage.inputs else lineage_of_tables(table for table in inputs.pins if len(table) > 1)
+    if lineage.inputs:
+        return lineage
+    tables = [*(table for table in inputs.pins if len(table) > 1), *(pin.table for pin in inputs.pins.values())]
+    return lineage_of_tables(table for table in dict.fromkeys(tables) if table is not None)

@@ -10,14 +10,18 @@ import re
 from collections.abc import Mapping
 
 from limnos.formats.system_tables import OCCURRED_AT, SYSTEM_TABLES
-from limnos.pipeline.compound_schemas import Cases, Record, RecordKey
+from limnos.pipeline.compound_schemas import Cases, ListOf, Record, RecordKey
 from limnos.pipeline.declaration import (
+    HARVEST_FORMATS,
+    REGISTRABLE_FORMATS,
     STORAGE_COLUMNS,
     STORAGE_FINDINGS,
     Files,
+    HarvestSource,
     Jdbc,
     MalformedRowPolicy,
     PythonSource,
+    RegistrationSource,
     SourceKind,
     StorageSource,
     Stream,
@@ -118,6 +122,15 @@ def _storage(values: Values, site: NodeSite) -> StorageSource:
     if values["storage"] == STORAGE_COLUMNS and "footers" in values:
         raise site.bad("'footers' belongs to 'storage: findings': statistics of columns read no data files")
     return StorageSource(content=values["storage"], footers=values.get("footers"))
+
+
+def _harvest(values: Values, site: NodeSite) -> HarvestSource:
+    return HarvestSource(root=values["harvest"], formats=values.get("formats", HARVEST_FORMATS))
+
+
+def _registration(values: Values, site: NodeSite) -> RegistrationSource:
+    formats = values.get("formats", ("iceberg",))
+    return RegistrationSource(table=values["register"], into=values["into"], formats=formats)
 
 
 def _system_table(values: Values, site: NodeSite) -> SystemTableSource:
@@ -263,6 +276,49 @@ SOURCE_CASES: Mapping[str, Record] = {
             "comment": _COMMENT,
         },
         build=_python_source,
+    ),
+    "harvest": Record(
+        name="a harvest of tables",
+        keys={
+            "harvest": RecordKey(
+                value_schema=TEXT,
+                description="A directory with tables, or s3://BUCKET/DIRECTORY: a row for each table at any depth.",
+                example="harvest: s3://lake/warehouse",
+                required=True,
+            ),
+            "formats": RecordKey(
+                value_schema=ListOf(Choice(HARVEST_FORMATS), single=True),
+                description="The formats of the tables that have rows; by default all.",
+                example="formats: [iceberg, lance]",
+            ),
+            "comment": _COMMENT,
+        },
+        build=_harvest,
+    ),
+    "register": Record(
+        name="a registration of harvested tables",
+        keys={
+            "register": RecordKey(
+                value_schema=TableName(),
+                description="The table of a step that loads a harvest. Each run registers what is new in it.",
+                example="register: lake_harvest.tables",
+                required=True,
+            ),
+            "into": RecordKey(
+                value_schema=TableName(word="a catalog or namespace", parts_min=1),
+                description="The catalog to register the tables in, or one of its namespaces.",
+                example="into: main",
+                required=True,
+            ),
+            "formats": RecordKey(
+                value_schema=ListOf(Choice(REGISTRABLE_FORMATS), single=True),
+                description="The formats of the tables to register.",
+                example="formats: lance",
+                default="iceberg",
+            ),
+            "comment": _COMMENT,
+        },
+        build=_registration,
     ),
     "stream": Record(
         name="a source that streams",

@@ -13,9 +13,11 @@ from limnos.model.errors import LimnosError
 from limnos.pipeline.declaration import (
     STORAGE_COLUMNS,
     Files,
+    HarvestSource,
     Jdbc,
     Kafka,
     PythonSource,
+    RegistrationSource,
     StorageSource,
     SystemTableSource,
     TableSource,
@@ -25,6 +27,8 @@ from limnos.pipeline.engine.sources.column_statistics import column_statistics_f
 from limnos.pipeline.engine.sources.databases import database_frame, pin_database
 from limnos.pipeline.engine.sources.files import files_frame, have_files_changed
 from limnos.pipeline.engine.sources.functions import function_frame
+from limnos.pipeline.engine.sources.harvests import harvest_frame
+from limnos.pipeline.engine.sources.registrations import registration_frame
 from limnos.pipeline.engine.sources.storage_findings import storage_findings_frame
 from limnos.pipeline.engine.sources.streams import stream_frame
 from limnos.pipeline.engine.sources.system_tables import system_table_frame
@@ -38,8 +42,11 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from limnos.pipeline.declaration import DeclaredSource, Scalar
+    from limnos.pipeline.declaration import DeclaredSource, Parts, Scalar
     from limnos.pipeline.topic_offsets import TopicLookup
+
+_UNCOMPARED = (Jdbc, PythonSource, SystemTableSource, StorageSource, HarvestSource, RegistrationSource)
+"""The kinds of sources whose content is not compared with that of an earlier read."""
 
 
 def frame_of(
@@ -55,6 +62,8 @@ def frame_of(
     checkpoints: str | None = None,
     rereads: bool = False,
     only: str | None = None,
+    published: Parts | None = None,
+    plans: bool = False,
 ) -> SourceRead:
     """Open a source.
 
@@ -72,6 +81,8 @@ def frame_of(
         checkpoints: URL of a directory for the progress of streams.
         rereads: Whether an increment of files has those that were changed since they were read, beside new ones.
         only: The path of the only file to read.
+        published: The table that the step writes, whose published rows a harvest carries over; None for a full run.
+        plans: Whether nothing is registered, as in an environment.
 
     Raises:
         SourceFailed: With the source's position and advice.
@@ -88,6 +99,8 @@ def frame_of(
         checkpoints=checkpoints,
         rereads=rereads,
         only=only,
+        published=published,
+        plans=plans,
     )
     kind = source.kind
     if isinstance(kind, Files):
@@ -105,17 +118,21 @@ def frame_of(
     if isinstance(kind, StorageSource):
         read = column_statistics_frame if kind.content == STORAGE_COLUMNS else storage_findings_frame
         return read(request, kind)
+    if isinstance(kind, HarvestSource):
+        return harvest_frame(request, kind)
+    if isinstance(kind, RegistrationSource):
+        return registration_frame(request, kind)
     return stream_frame(request, kind)
 
 
 def has_changed(spark: SparkSession, source: DeclaredSource, *, pinned: ReadPin, directory: Path | None) -> bool | None:
-    """Return whether a source's content has changed since a run read it; None for databases, functions and
-    system tables.
+    """Return whether a source's content has changed since a run read it; None for databases, functions, system tables
+    and harvests.
 
     A table is pinned by its snapshot, a topic by its offsets, and a stream has its own progress, so none of them can
     change during a run.
     """
-    if isinstance(source.kind, (Jdbc, PythonSource, SystemTableSource, StorageSource)):
+    if isinstance(source.kind, _UNCOMPARED):
         return None
     if not isinstance(source.kind, Files):
         return False

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from limnos.model.errors import BadRequest
-from limnos.pipeline.declaration import DeclaredSource, Scalar
+from limnos.pipeline.declaration import DeclaredSource, Parts, Scalar
 from limnos.pipeline.outcomes import ExpectationFinding, ReadPin
 
 TEXT_COLUMN, FILE_COLUMN, SOURCE_COLUMN = "_text", "_path", "_source"
@@ -52,6 +52,10 @@ class SourceReadRequest:
     """Whether an increment has the files that were changed since they were read, beside new ones."""
     only: str | None = None
     """The path of the only file to read."""
+    published: Parts | None = None
+    """The table that the step writes, whose published rows a harvest carries over; None for a full run."""
+    plans: bool = False
+    """Whether nothing is registered, as in an environment."""
 
     def declared(self, schema: str) -> StructType:
         """Parse a declared schema, Spark's column list. Raises SourceFailed if it is malformed or has no column."""
