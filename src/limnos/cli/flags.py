@@ -81,6 +81,7 @@ _GUESSED: Final = """
 --read-as, --run-as, --impersonate = --as
 --simulate = --what-if
 --cacert, --ca = --ca-file
+--threads, --parallelism = --at-once
 --member, --role, --to-role, --to-user = --to
 --path, --object, --resource, --securable = --on|--what|--at
 --principal, --assignee, --grantee = --to|--from|--for

@@ -10,6 +10,8 @@ import re
 from typing import Final
 
 _OTHER_COMMANDS: Final = (
+    ("user list", "--role|--roles", "the list has the roles of each user", "'limnos list users'"),
+    ("user list", "--group|--groups|--member-of", "a group has its users", "'limnos show group {value}'"),
     ("whoami", "--groups", "groups and roles are shown with the user", "'limnos show user {0}'"),
     (
         "policy create",

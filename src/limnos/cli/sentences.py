@@ -123,6 +123,19 @@ undrop|restore|recover user NAME = create user NAME | a deleted user is not rest
 undrop|restore|recover group NAME = create group NAME | a deleted group is not restored: {command} creates a new one, without users and roles
 undrop|restore|recover role NAME = create role NAME | a deleted role is not restored: {command} creates a new one, without privileges
 deny|forbid|block WORD = grant WORD --on PATH --to ROLE --deny | a denial is held by a role, which users and groups are given by 'limnos grant role ROLE --to NAME'
+edit|update|modify|change role NAME = show role NAME | a role has privileges, and no attributes: 'limnos grant PRIVILEGE --on PATH --to NAME' adds one, and 'limnos revoke' takes it; {command} shows them
+set|edit|update|modify|change user NAME = show user NAME | of a user the state and the password change: 'limnos user disable NAME', 'limnos user enable NAME', 'limnos set password NAME'; roles are granted: 'limnos grant role ROLE --to NAME'
+set row filter|policy PATH, set row-filter|row-policy|filter|rls PATH = create restriction NAME PATH --filter CONDITION | rows are filtered by a restriction
+create masking|mask|column-mask|column-masking policy NAME = create restriction NAME PATH --mask COLUMN=ACTION | values are masked by a restriction
+create row access|filter|security policy NAME, create row-access|row-filter|row-access-policy|rls policy NAME = create restriction NAME PATH --filter CONDITION | rows are filtered by a restriction
+apply|attach|set masking|mask|column-mask policy NAME [to|on] PATH = create restriction NAME PATH --mask COLUMN=ACTION | values are masked by a restriction, of a table or of all tables of a namespace
+revoke|detach|unset|unapply policy NAME [from|on] PATH = policy remove NAME PATH
+set protection PATH off|false|no|none, protection off PATH, set protection off PATH = unprotect PATH
+set protection PATH on|true|yes, protection on PATH, set protection on PATH = protect PATH
+ranger [TEXT...] = access who PATH | policies of Ranger are grants and restrictions here: 'limnos grant', 'limnos create restriction'; {command} has who may do what on an object
+auth can-i = access reach | {command} has all that you may do
+diff packages|models|environments|env [TEXT...] = pipeline plan FILE --env ENVIRONMENT | {command} shows what a run in an environment would change; 'limnos pipeline diff RUN' compares the rows of a run
+sudo TEXT... = list --as USER | --as USER runs any command as that user
 set role none|all|default = whoami | all roles of a user are active, and none is chosen: {command} shows yours; 'limnos list --as USER' acts as another user
 set role NAME = whoami | all roles of a user are active, and none is chosen: {command} shows yours; 'limnos list --as USER' acts as another user
 use|switch metalake NAME = list --metalake NAME | there is no current metalake: it is chosen by --metalake or LIMNOS_METALAKE
@@ -350,7 +363,7 @@ download|fetch|pull|get|cat PATH FILE = head PATH --file FILE | files of a files
 download|fetch|pull PATH = show PATH | rows of a table are written by 'limnos head PATH --output csv', files of a fileset listed by 'limnos files PATH'; a version of a model has the address of its files
 put|upload|push FILE PATH, upload|put FILE to PATH = files PATH | files of a fileset, such as FILE, are written by its clients (gvfs, S3); {command} lists them
 cp|copy|mv|put|upload LOCAL FOLDER = files FOLDER | files of a fileset, such as LOCAL, are written by its clients (gvfs, S3) to FOLDER_TYPED; {command} lists them
-cp|copy|mv|load|import LOCAL PATH = show PATH | files of a fileset are written by its clients (gvfs, S3), rows of a table, such as those of LOCAL, by engines; {command} shows PATH
+cp|copy|mv|load|import LOCAL PATH = show PATH | files of a fileset are written by its clients (gvfs, S3), rows of a table, such as those of LOCAL, by engines, or by a step with 'load' of a pipeline ('limnos create pipeline FILE.yaml' writes one); {command} shows PATH
 lance OBJECT, lance get|head OBJECT = show OBJECT | 'limnos lance' reads directories, and OBJECT is no directory's path: ./OBJECT is; {command} shows the object of the lake
 list|get maintenance [of|for] PATH, maintenance list PATH = show maintenance PATH
 create|link|register|add version|versions|model-version|modelversion|model_version [of|for] PATH [URI], create|link|register|add model version [of|for] PATH [URI], link|link-version PATH [URI] = show PATH | versions of a model are linked by limnos.client (models.link) and Gravitino's clients (link_model_version); {command} shows the model and its versions
@@ -394,13 +407,15 @@ clone|cp|copy PATH TARGET, clone|cp|copy table PATH [to] TARGET = show PATH | ta
 stats|statistics PATH = show PATH | rows, size and snapshots of a table are in {command}
 du|size|disk|count|wc|nrows OBJECT = show OBJECT | rows, size and snapshots of a table are in {command}; 'limnos list -l' has those of all in a namespace
 list|show branches|branch|aliases|alias [of|for|on] PATH = show PATH | branches of tables and aliases of models are on the console's page of the object; {command} shows it
-connect PATH = console | the console's page Connect has the settings for each client, and the page of PATH those for it
+connect PATH = console | the page of PATH in the console has the settings for each client, on its tab Connect; the documentation's page Clients and engines has more
 promote PATH [TEXT...] = show PATH | aliases of a model's versions are set by limnos.client (models.set_aliases) and Gravitino's clients; a run of a pipeline is published by 'limnos pipeline publish RUN'
 query = sql | {command} is the shell of SQL++; 'limnos ask' queries the tables about the lake
 use [catalog|schema|database] NAME = list NAME | there is no current catalog: paths are whole, as main.raw.nyc; another metalake is chosen by --metalake or LIMNOS_METALAKE
 cd = list | there is no current directory: paths begin with a catalog
 explain ACTION PATH = access explain ACTION PATH
 comment on table|view|schema|namespace|database PATH is TEXT = set PATH --comment TEXT
+permission|permissions|grants update|set|edit|change [catalog|schema|table|view|volume] NAME = grant PRIVILEGE --on NAME --to ROLE | privileges are granted one by one: {command}, and 'limnos revoke' takes one
+[auth] can-i get|list|watch|create|update|delete|patch NAME = access explain ACTION PATH | {command} explains one action, such as table_read; 'limnos access explain --actions' lists them, and 'limnos access what USER' has all that a user may do
 """
 _FORMS: Final = {
     "PATH": re.compile(r".*[.`].*"),

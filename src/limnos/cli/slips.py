@@ -67,6 +67,9 @@ def _too_many(extra: str, command: CalledCommand) -> UsageError:
     for phrase in (command.tokens, words):
         if (guess := command_for(phrase, least=2)) is not None:
             return answers.guess_error(" ".join(phrase[:2]), guess, flags=())
+    if (flag := _flag_of_list(extra, command)) is not None:
+        text = f"{flag} takes one value, and is repeated for others, such as '{extra}'"
+        return UsageError(text, hint=answers.propose(_with_repeated_flag(flag, command)))
     at = command.tokens.index(extra) if extra in command.tokens else 0
     before = command.tokens[at - 1] if at else ""
     if command.words[0] in {"protect", "unprotect", "undrop"} and words and words[0].lower() in _PRINCIPALS:
@@ -108,6 +111,26 @@ def _too_many(extra: str, command: CalledCommand) -> UsageError:
     if command.words[0] in {"show", "list", "delete", "set", "tree", "head", "protect"} and len(words) > 1:
         return _of_path(message, command, words=words, flags=flags)
     return UsageError(message, hint=f"'{command.usage}'")
+
+
+def _flag_of_list(extra: str, command: CalledCommand) -> str | None:
+    """Return the flag after whose value an argument too many stands, if the flag may be repeated; None otherwise."""
+    before = command.rest[: command.rest.index(extra)] if extra in command.rest else []
+    at = max((at for at, token in enumerate(before) if token.startswith("--")), default=-1)
+    flag = before[at] if 0 <= at < len(before) - 1 else ""
+    lists = (argument for argument in command.arguments if flag in argument.names)
+    is_list = any({*map(get_origin, (each.hint, *get_args(each.hint)))} & {list, tuple} for each in lists)
+    return flag if is_list else None
+
+
+def _with_repeated_flag(flag: str, command: CalledCommand) -> list[str]:
+    """Return the command line with a flag before each of the values that follow it."""
+    result: list[str] = []
+    is_after = False
+    for token in command.typed_tokens:
+        is_after = token == flag or (is_after and not token.startswith("-"))
+        result += [flag, token] if is_after and token != flag else [] if is_after else [token]
+    return result
 
 
 def _of_path(message: str, command: CalledCommand, *, words: Sequence[str], flags: Sequence[str]) -> UsageError:

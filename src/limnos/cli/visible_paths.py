@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from limnos.cli.hints.failed_calls import hint_for
-from limnos.cli.hints.missing_objects import exchanged_arguments
+from limnos.cli.hints.missing_objects import NO_COLUMN, exchanged_arguments
 from limnos.cli.hints.typed_command import TypedCommand, path_parts
 from limnos.cli.lookups import KnownPath, close_path, known_path, metalake_names, path_below_a_catalog
 from limnos.cli.output import flag_values
@@ -46,6 +46,8 @@ def path_answer(error: ClientError, typed: TypedCommand) -> PathAnswer | None:
     """
     is_missing = isinstance(error, NotFoundError) or "does not exist" in error.message
     path = typed.path
+    if NO_COLUMN in error.message:  # the table is known
+        return None
     is_target = typed.words[0] in _TARGETS and _MISSING.match(error.message) is None
     if not path or is_target or not (is_missing or isinstance(error, DeniedError)):
         return None

@@ -123,7 +123,8 @@ def _with_host(tokens: Sequence[str]) -> OtherForm | None:
     words, _ = take_words(rest)
     if words[:1] in _CLIENTS:
         return OtherForm(
-            "'limnos sql' is a shell for SQL++; the console's page Connect has the settings of other clients", ("sql",)
+            "'limnos sql' is a shell for SQL++; the documentation's page Clients and engines has settings of others",
+            ("sql",),
         )
     address = f"{host}:{port if port.isdigit() else PORT}"
     if words[:1] == ["server"]:

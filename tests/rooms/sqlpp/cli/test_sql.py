@@ -334,3 +334,22 @@ def test_canonical_dataverse_names_are_decoded() -> None:
     rows = tuple(json.dumps(row).encode() for row in (["a@.b.c", "t"], ["a@", "t"], ["d", ""]))
 
     assert list(names_of(rows)) == [(("a.b", "c"), "t"), (("d",), "")]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "text, line",
+    [
+        ("copy t to localfs path('/tmp/x') with {'format': 'json'};", "done: COPY succeeded, without rows to show"),
+        ("use d; insert into t ({'a': 1}); drop dataset u;", "done: INSERT, DROP succeeded, without rows to show"),
+        ("use d;", "done: the statement succeeded, without rows to show"),
+    ],
+)
+def test_statement_without_rows_has_a_line_for_people(fake: FakeServer, run: Run, text: str, line: str) -> None:
+    """A successful statement that returns no rows is not silent on a terminal, and prints nothing for programs."""
+    fake.on("POST", "/query/service", {"status": "success", "metrics": {}})
+
+    for_people = run("sql", "--uri", fake.uri, "--output", "table", "-c", text)
+    for_programs = run("sql", "--uri", fake.uri, "-c", text)
+
+    assert (for_people.code, for_people.out, for_people.err.strip()) == (0, "", line)
+    assert (for_programs.code, for_programs.out, for_programs.err) == (0, "", "")

@@ -7,6 +7,7 @@ request.
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 import time
@@ -112,6 +113,8 @@ class SqlSession:
         if failure is not None:
             self._print_failure(failure, text)
             return failure.exit_code
+        if answer is not None and answer.results is None and text.strip():
+            self._print_success(text)
         self.dataverse = active_dataverse(text, self.dataverse)
         self.names_changed = self.names_changed or changes_names(text)
         if timed and answer is not None:
@@ -230,6 +233,16 @@ class SqlSession:
             show(results, output_format=self.output_format)
         else:
             show_texts(results)
+
+    def _print_success(self, text: str) -> None:
+        """Say that statements succeeded that return no rows, such as COPY TO; programs get no such line."""
+        if self.output_format != "table":
+            return
+        names = re.findall(
+            r"(?:^|;)\s*(copy|load|insert|upsert|delete|update|create|drop|alter)\b", text, re.IGNORECASE
+        )
+        done = ", ".join(dict.fromkeys(name.upper() for name in names))
+        print(f"done: {done or 'the statement'} succeeded, without rows to show", file=sys.stderr)
 
     def _print_failure(self, statement_failure: StatementFailure, text: str) -> None:
         """Print an error with its position in the text."""
