@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from limnos.cli import output
 from tests.cli.conftest import Run
 from tests.client.fake import FakeServer
 
@@ -88,3 +89,24 @@ def test_values_of_another_form_are_left_out(fake: FakeServer, limnos: Run, snap
 
     assert done.code == 0, done.err
     assert all((row["at"], row["rows"], row["refs"]) == (None, None, "") for row in done.result)
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def test_table_of_many_snapshots_fits_the_terminal(
+    fake: FakeServer, run: Run, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    """Of 5,000 snapshots the newest 50 are listed, with a note, and no line is wider than the terminal."""
+    monkeypatch.setattr(output, "terminal_width", lambda: width)
+    summary = {"operation": "append", "added-records": "1000000", "total-records": "5000000000"}
+    snapshots = [
+        {"snapshot-id": 6_000_000_000_000_000_000 + number, "timestamp-ms": 1_790_000_000_000, "summary": summary}
+        for number in range(5_000)
+    ]
+    with_table(fake, snapshots=snapshots, refs={"main": {"snapshot-id": 6_000_000_000_000_004_999}})
+
+    done = run("list", "snapshots", "main.raw.t", "--uri", fake.uri, "--user", "ana", "--output", "table")
+
+    assert done.code == 0, done.err
+    assert "the newest 50 of 5000 snapshots" in done.err
+    assert done.out.count("6000000000000004") == 50
+    assert max(map(len, done.out.splitlines())) <= width
