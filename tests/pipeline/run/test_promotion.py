@@ -206,7 +206,7 @@ def test_dry_run_names_the_tables_that_it_would_copy(rig: PipelineRig) -> None:
     assert heads_of(rig.client, rig.table("a")) is None
 
 
-def test_dry_run_says_that_a_table_must_be_empty(rig: PipelineRig) -> None:
+def test_dry_run_names_a_table_that_must_be_empty(rig: PipelineRig) -> None:
     """Rows of a step that adds to its table are copied only into an empty table, which the dry run says."""
     pipeline = _with_step(_shop(rig, a=""), "a", write=WriteDeclaration(mode=WriteMode.APPEND))
     rig.run(in_environment(pipeline, "dev"))
