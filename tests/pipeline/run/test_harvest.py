@@ -112,21 +112,24 @@ def lake(spark: SparkSession, server: LiveServer, tmp_path: Path, request: pytes
 
 def test_second_run_reads_and_registers_only_what_changed(lake: Lake) -> None:
     """A first run registers all tables, with their rows; a second one brings forward the one that has commits, keeps
-    the rows of the others as they were, and says which has vanished.
+    the rows of the others as they were, and says which has vanished, and which is below a directory that is not listed.
     """
     for name in ("a", "b", "c"):
         lake.add("sales", name)
+    moved = lake.add("links", "e").parent
     lake.run()
     first, outcomes = lake.states(), lake.outcomes()
     before = lake.row("sales/a")
     lake.commit("sales", "b")
     shutil.rmtree(lake.root / "sales" / "c")
+    moved.rename(lake.root.parent / "moved")
+    moved.symlink_to(lake.root.parent / "moved")
     lake.add("sales.de", "d")
     lake.run()
     after = lake.row("sales/a")
 
-    assert first == {f"sales/{name}": "new" for name in ("a", "b", "c")}
-    assert outcomes == {f"sales.{name}": "registered" for name in ("a", "b", "c")}
+    assert first == {**{f"sales/{name}": "new" for name in ("a", "b", "c")}, "links/e": "new"}
+    assert outcomes == {**{f"sales.{name}": "registered" for name in ("a", "b", "c")}, "links.e": "registered"}
     assert (before.format, before.version, before.row_count, before.problem) == ("iceberg", 1, 3, None)
     assert [each["name"] for each in json.loads(before.columns)["fields"]] == ["id"]
     assert lake.states() == {
@@ -134,12 +137,15 @@ def test_second_run_reads_and_registers_only_what_changed(lake: Lake) -> None:
         "sales/b": "changed",
         "sales/c": "vanished",
         "sales.de/d": "new",
+        "links": "unreadable",
+        "links/e": "unlisted",
     }
     assert lake.outcomes() == {
         "sales.a": "unchanged",
         "sales.b": "brought-forward",
         "sales.c": "vanished",
         "`sales.de`.d": "registered",
+        "links.e": "unchanged",
     }
     assert (after.read_at, after.seen_at > before.seen_at) == (before.read_at, True)
     table = lake.client.tables.load(f"{lake.into}.sales.b")

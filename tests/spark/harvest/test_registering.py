@@ -138,6 +138,9 @@ def test_run_names_the_jobs() -> None:
         ({"format": "lance"}, "left-out"),
         ({"former_outcome": "registered", "former_location": "file:///wh/a/v1"}, "unchanged"),
         ({"former_outcome": "ahead", "former_location": "file:///wh/a/v1"}, "ahead"),
+        ({"state": "unlisted", "former_outcome": "registered", "former_location": "file:///wh/a/v1"}, "unchanged"),
+        ({"state": "unlisted", "former_outcome": "registered", "former_location": "file:///wh/a/v0"}, "unlisted"),
+        ({"state": "unlisted"}, "unlisted"),
     ],
 )
 def test_table_without_news_is_not_sent(values: Mapping[str, object], word: str) -> None:
@@ -155,7 +158,6 @@ def test_table_without_news_is_not_sent(values: Mapping[str, object], word: str)
         {"former_outcome": "registered", "former_location": "file:///wh/a/v0", "former_path": "main.s.a"},
         {"former_outcome": "registered", "former_location": "file:///wh/a/v1", "former_path": "other.s.a"},
         {"former_outcome": "planned", "former_location": "file:///wh/a/v1", "former_path": "main.s.a"},
-        {"state": "unlisted"},
     ],
 )
 def test_table_with_news_is_sent(values: Mapping[str, object]) -> None:

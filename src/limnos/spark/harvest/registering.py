@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from limnos.client.values import BulkOutcome
     from limnos.spark.lance.server_access import ServerAccess
 
-VANISHED: Final = "vanished"
+VANISHED, UNLISTED = "vanished", "unlisted"
 REGISTERED, FORWARD, UNCHANGED, AHEAD = "registered", "brought-forward", "unchanged", "ahead"
 SETTLED: Final = (REGISTERED, FORWARD, UNCHANGED, AHEAD)
 """Outcomes after which a table is sent again only if its directory has changed."""
@@ -59,6 +59,7 @@ SCHEMA: Final = pa.schema(
 """The columns of rows, one for each table."""
 _TEXTS: Final = {
     AHEAD: "the table here took commits, the directory did not",
+    UNLISTED: "a directory above it could not be listed",
     "diverged": "both took commits, or the directory too many to tell: compare them, and choose one by hand",
     "other": "the catalog has another table of this name",
 }
@@ -154,7 +155,8 @@ class TableRegistrar:
         is_same = table["format"] == LANCE or table["former_location"] == table["metadata_location"]
         is_same = is_same and table["former_path"] == display.render(self._task.path(table))
         if former not in SETTLED or not is_same:
-            return None
+            # Its row is one of an earlier run, and this run has not seen its directory.
+            return TableOutcome(UNLISTED, _TEXTS[UNLISTED]) if table["state"] == UNLISTED else None
         return TableOutcome(AHEAD, _TEXTS[AHEAD]) if former == AHEAD else TableOutcome(UNCHANGED)
 
     def _create_namespaces(self, tables: Iterable[Mapping[str, Any]]) -> None:
