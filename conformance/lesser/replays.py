@@ -47,7 +47,7 @@ class Replays:
         self.planter, self.wanted = planter, numbers
         self._recorder = recorder
         self._plain = DriverNode._ask
-        self._submitted = Context._submitted
+        self._await_write = Context._await_write
         self._replaying = False
         self._test = ""
         self._shapes: set[tuple[int, str, str]] = set()
@@ -64,18 +64,18 @@ class Replays:
         async def ask(node: DriverNode, *request: object, **options: object) -> DriverAnswer:
             return await outer.asked(node, *request, **options)
 
-        async def submitted(ctx: Context, writing: Awaitable[object], *, is_told: bool) -> object:
+        async def await_write(ctx: Context, writing: Awaitable[object], *, is_told: bool) -> object:
             if outer._replaying:
                 writing.close()  # type: ignore[attr-defined]
                 raise ServiceUnavailable("Nothing is committed by a request that is sent again")
-            return await outer._submitted(ctx, writing, is_told=is_told)
+            return await outer._await_write(ctx, writing, is_told=is_told)
 
         # Decisions are not cached, because cached ones would hide later uses.
         RequestView.decide = lambda request_view, action, chain: request_view.decide_for(
             request_view.user, action, chain
         )  # type: ignore[method-assign]
         DriverNode._ask = ask  # type: ignore[method-assign, assignment]
-        Context._submitted = submitted  # type: ignore[method-assign, assignment]
+        Context._await_write = await_write  # type: ignore[method-assign, assignment]
         application.key_of = lambda *_: None  # type: ignore[assignment]  # no answer is kept: the next may be of a lowered use
 
     @pytest.hookimpl(tryfirst=True)

@@ -45,7 +45,7 @@ def test_inactive_roles_keep_denials_and_holdings() -> None:
     """Inactive roles no longer allow anything. Their denials still apply, and the user still holds them."""
     subject = member(role([USE], id=1, name="a"), role([SELECT], [USE], id=2, name="b"))
 
-    narrow = subject.narrowed(frozenset({"a"}))
+    narrow = subject.narrow_to_roles(frozenset({"a"}))
 
     assert narrow.allow == {USE}
     assert narrow.deny == {USE}
@@ -55,7 +55,7 @@ def test_inactive_roles_keep_denials_and_holdings() -> None:
 def test_activating_an_unheld_role_is_refused() -> None:
     """A role that the user does not hold cannot be activated."""
     with pytest.raises(PermissionDenied, match="does not hold the role z"):
-        member(role(name="a")).narrowed(frozenset({"a", "z"}))
+        member(role(name="a")).narrow_to_roles(frozenset({"a", "z"}))
 
 
 def test_subjects_compare_and_hash_by_content() -> None:

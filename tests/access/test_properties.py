@@ -278,7 +278,7 @@ def test_missing_object_is_decided_like_one_without_grants(question: Question) -
 def test_active_roles_never_allow_more_than_all_roles(question: Question, names: set[str]) -> None:
     """With only some of the held roles active, nothing is allowed that all of them together do not allow."""
     subject = question.subject
-    narrow = subject.narrowed(frozenset(names & {role.rules.name for role in subject.roles}))
+    narrow = subject.narrow_to_roles(frozenset(names & {role.rules.name for role in subject.roles}))
 
     after = decide(narrow, question.action, question.chain, owned_by(question.owned)).allowed
 

@@ -154,7 +154,7 @@ REPEATS: Final = {
     "rooms/jobs/app/scheduled_pipelines.py:_extend": "survives every error, and lives as long as one job",
     "app/serving.py:_announce": "waits for a flag of uvicorn, and writes to a pipe",
     "app/slow_start.py:run_patiently": "a step of the start, with a deadline; its error ends the process",
-    "rooms/maintenance/services/assessing.py:_whole": "a step of a task, between two pages of tables",
+    "rooms/maintenance/services/assessing.py:_assess_all": "a step of a task, between two pages of tables",
     "services/iceberg/reports.py:_write_soon": "ends when the queue is empty; survives every error",
     "services/request/audit_lines.py:_write_soon": "ends when the queue is empty; survives every error",
     "services/request/concurrency/commit_watcher.py:_look_on": "gives every error to the waiting requests",

@@ -322,7 +322,8 @@ def test_node_with_expired_lease_cannot_move_position_back(desk: ServiceDesk, re
         first = webhooks.lease("one", limit=9, lease_ms=-1)
         second = webhooks.lease("two", limit=9, lease_ms=1000)
         moves = [
-            webhooks.reached(webhook_id, who, position=before, lease_ms=1, delivered=False) for who in ("one", "two")
+            webhooks.store_position(webhook_id, who, position=before, lease_ms=1, delivered=False)
+            for who in ("one", "two")
         ]
         return [len(first) == 1, len(second) == 1, *moves]
 

@@ -10,7 +10,7 @@ from unittest import mock
 import pytest
 
 from limnos.app.bootstrap import bootstrap
-from limnos.app.node_builder import allowed_of, build
+from limnos.app.node_builder import allowed_storage_of, build
 from limnos.app.request_defaults import warehouse_of
 from limnos.config.server import ServerSection
 from limnos.config.settings import Settings
@@ -30,7 +30,7 @@ def test_catalogs_cannot_access_the_servers_own_files(tmp_path: Path, warehouse:
         server=ServerSection(data=str(tmp_path)), storage=StorageSection(warehouse=warehouse_path, allowed_roots=("/",))
     )
 
-    allowed = allowed_of(settings)
+    allowed = allowed_storage_of(settings)
 
     assert not allowed.covers(f"{tmp_path}/limnos.db")
     assert not allowed.covers(str(tmp_path))
@@ -43,7 +43,7 @@ def test_default_warehouse_stays_accessible_after_a_change(tmp_path: Path, wareh
     """If the warehouse is changed, older tables in the default one stay accessible, and no other directory is."""
     settings = Settings(server=ServerSection(data=str(tmp_path)), storage=StorageSection(warehouse=warehouse))
 
-    allowed = allowed_of(settings)
+    allowed = allowed_storage_of(settings)
 
     assert allowed.covers(f"{warehouse}/t")
     assert allowed.covers(f"{tmp_path}/warehouse/main/t")

@@ -13,7 +13,7 @@ import pytest
 
 from limnos import __version__
 from limnos.cli import operations
-from limnos.cli.grammar.spelling import spelled
+from limnos.cli.grammar.spelling import spell_operation
 from limnos.cli.operations import OPERATIONS, VERBS
 from limnos.cli.output import format_of
 from limnos.client.flow import OWN
@@ -356,7 +356,9 @@ def test_help_of_a_verb_names_every_kind(run: Run, verb: str) -> None:
     """The help of each verb lists all operations of it, those of users, roles, groups and tokens among them."""
     page = run(verb, "--help").out
 
-    assert [spelled(each) for each in OPERATIONS if each.verb == verb and spelled(each) not in page] == []
+    assert [
+        spell_operation(each) for each in OPERATIONS if each.verb == verb and spell_operation(each) not in page
+    ] == []
 
 
 def test_command_help_has_arguments_and_example(run: Run) -> None:

@@ -30,7 +30,7 @@ def environ(tmp_path: Path) -> dict[str, str]:
     return {"LIMNOS_PROFILES": str(tmp_path / "limnos" / "profiles.json")}
 
 
-@pytest.mark.parametrize("change", [lambda one: one.renewed("a", ANA), lambda one: one.selected("a")])
+@pytest.mark.parametrize("change", [lambda one: one.with_refreshed("a", ANA), lambda one: one.with_current("a")])
 def test_logged_out_profile_is_not_stored_again(change: Callable[[Profiles], Profiles]) -> None:
     """A refresh and a selection that finish after a logout leave the profile removed."""
     assert change(KNOWN.without("a")) == Profiles(None, {})
@@ -40,8 +40,8 @@ def test_refreshed_profile_replaces_the_stored_one() -> None:
     """A refresh of a stored profile stores the new token and keeps the current profile."""
     fresh = Profile(uri="http://a", user="ana", token="lim_3_c", ends_at=200.0, refresh_token="lim_2_b")
 
-    assert KNOWN.renewed("a", fresh) == Profiles("a", {"a": fresh})
-    assert KNOWN.selected("a") == KNOWN
+    assert KNOWN.with_refreshed("a", fresh) == Profiles("a", {"a": fresh})
+    assert KNOWN.with_current("a") == KNOWN
 
 
 def test_update_changes_what_is_stored_at_its_turn(environ: dict[str, str]) -> None:
@@ -52,7 +52,7 @@ def test_update_changes_what_is_stored_at_its_turn(environ: dict[str, str]) -> N
 
     def select() -> None:
         waits.set()
-        done.append(profiles.update(environ, lambda known: known.selected("a")))
+        done.append(profiles.update(environ, lambda known: known.with_current("a")))
 
     with profiles.lock_profiles(environ):
         other = threading.Thread(target=select)

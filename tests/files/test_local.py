@@ -351,12 +351,12 @@ def test_selection_is_made_from_file_names(files: FileStore, tmp_path: Path, loo
         return ["b", "gone"]
 
     looked.clear()
-    entries = files.chosen(f"{tmp_path}/d", choose)
+    entries = files.list_selected(f"{tmp_path}/d", choose)
 
     assert seen == ["a", "b", "c"]
     assert [(each.name, each.size, each.modified_ms > 0) for each in entries] == [("b", 3, True)]
     assert looked == [f"{tmp_path}/d/b", f"{tmp_path}/d/gone"]
-    assert files.chosen(f"{tmp_path}/none", lambda names: names) == []
+    assert files.list_selected(f"{tmp_path}/none", lambda names: names) == []
 
 
 def test_check_for_files_stops_at_first_file(files: FileStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -373,12 +373,12 @@ def quiet_disabling(patch: Patch) -> None:
 
 
 def _quiet(patch: Patch, operation: str) -> None:
-    real = tx.Tx.changed
+    real = tx.Tx.add_change
 
-    def changed(self: tx.Tx, draft: ChangeDraft) -> None:
+    def add_change(self: tx.Tx, draft: ChangeDraft) -> None:
         real(self, msgspec.structs.replace(draft, moves_access=False) if draft.operation == operation else draft)
 
-    patch.setattr(tx.Tx, "changed", changed)
+    patch.setattr(tx.Tx, "add_change", add_change)
 
 
 @plant

@@ -366,7 +366,7 @@ async def batch_takes_a_right_away(stage: Stage) -> str | None:
     )
     quiet = ChangeDraft(operation="alter", kind=Kind.TABLE, node_id=permit.command.id, name_space="table")
     outcomes = await asyncio.gather(
-        *(stage.store.submit(permit, lambda tx, draft=draft: tx.changed(draft)) for draft in (moving, quiet)),
+        *(stage.store.submit(permit, lambda tx, draft=draft: tx.add_change(draft)) for draft in (moving, quiet)),
         return_exceptions=True,
     )
     return None if isinstance(outcomes[1], StalePermit) else "the second used a right that the first had taken"
@@ -379,7 +379,7 @@ async def store_is_restored(stage: Stage) -> str | None:
     await stage.grant("main.a.t")
     await stage.may_load()
     renew_epoch(stage.database.address)
-    zone = stage.node.view.known(await stage.ana.read(SIDE, lambda request_view: request_view.settled.zones))
+    zone = stage.node.view.known_revisions(await stage.ana.read(SIDE, lambda request_view: request_view.settled.zones))
     renew_epoch(stage.database.address)
     stage.database.sql("UPDATE node SET name = 'restored' WHERE name = 't' AND kind = 4")
     load_outcome = await stage.may_load()

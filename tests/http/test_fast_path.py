@@ -104,7 +104,7 @@ class Application:
         """Return the scripted answer, like the real application."""
         return self._at_once
 
-    def continued(
+    def resume_response(
         self, work: Coroutine[Any, Any, Answer], waits_for: object, **_: object
     ) -> tuple[Awaitable[Answer], None]:
         """Return what is left of the answer, and no time limit, like the real application."""

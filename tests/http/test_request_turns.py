@@ -88,7 +88,7 @@ def respond_at_once(node: DriverNode, path: str) -> tuple[int, bool]:
             waits_for = work.send(None)
         except StopIteration as ended:
             return ended.value[0], False
-        rest, _ = application.continued(work, waits_for, method="GET", raw=path.encode())
+        rest, _ = application.resume_response(work, waits_for, method="GET", raw=path.encode())
         return (await rest)[0], True
 
     return node.runner.run(serve())

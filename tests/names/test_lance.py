@@ -98,10 +98,10 @@ def test_path_accepts_escaped_and_bare_delimiter(raw: bytes, delimiter: str, nam
 
 def test_plus_in_path_matches_space_in_body() -> None:
     """A path matches the identifier in the body if they are equal, also with `+` read as space."""
-    assert lance.same(("a+b",), ("a b",))
-    assert lance.same(("a+b",), ("a+b",))
-    assert not lance.same(("a b",), ("a+b",))
-    assert not lance.same(("a",), ("a", "b"))
+    assert lance.is_same_path(("a+b",), ("a b",))
+    assert lance.is_same_path(("a+b",), ("a+b",))
+    assert not lance.is_same_path(("a b",), ("a+b",))
+    assert not lance.is_same_path(("a",), ("a", "b"))
 
 
 @given(levels(), delimiters)

@@ -55,7 +55,7 @@ async def _take(address: str) -> tuple[int, str]:
     """Wait for the lock, write under it, and release it."""
     locks = open_locks(address)
     try:
-        async with locks.held([WISH], LONG_S) as lock:
+        async with locks.hold([WISH], LONG_S) as lock:
             return lock.token, await write(locks, lock.token)
     finally:
         await locks.close()

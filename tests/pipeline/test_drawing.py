@@ -28,7 +28,7 @@ from limnos.pipeline.declaration import (
 from limnos.pipeline.drawing import NODES_MAX, svg
 from limnos.pipeline.drawn_graph import PipelineGraph, describe_source, graph_of
 from limnos.pipeline.graph_pages import html_graph
-from limnos.pipeline.markup import escaped
+from limnos.pipeline.markup import escape
 from limnos.pipeline.reads import StepReads
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"
@@ -150,7 +150,7 @@ def test_hostile_names_stay_text() -> None:
 )
 def test_texts_are_escaped(text: str, expected: str) -> None:
     """Markup and both quotes are escaped; characters that a file cannot have are replaced."""
-    assert escaped(text) == expected
+    assert escape(text) == expected
 
 
 def test_large_graphs_are_listed_and_not_drawn() -> None:

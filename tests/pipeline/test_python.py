@@ -13,7 +13,7 @@ import pytest
 from limnos.pipeline import InvalidPipeline, load, pipeline, step
 from limnos.pipeline.declaration import Pipeline, PythonSource, PythonStep, Sql
 from limnos.pipeline.file import read
-from limnos.pipeline.python import bound
+from limnos.pipeline.python import bind_functions
 
 HEAD = "from limnos.pipeline import pipeline, step\n"
 
@@ -37,7 +37,7 @@ def _written(directory: Path, name: str, text: str) -> Path:
 
 def _problems(path: Path) -> list[str]:
     with pytest.raises(InvalidPipeline) as refused:
-        load(path).bound()
+        load(path).bind_functions()
     return [str(problem).replace(str(path.parent) + "/", "") for problem in refused.value.problems]
 
 
@@ -142,7 +142,7 @@ trips = pipeline("trips", catalog="main", sources={"more": rows}, steps=[metric]
     assert body.callable is not None
     assert (body.callable([2]), kind.function) == ([3218], "trips:rows")
     assert project.declaration.python_files == ("trips.py",)
-    assert project.bound() == project.declaration
+    assert project.bind_functions() == project.declaration
 
 
 WRONG = {
@@ -198,7 +198,7 @@ def test_named_functions_are_checked_without_running_code(tmp_path: Path, keys: 
     _written(tmp_path, "steps.py", FUNCTIONS)
     path = _file_of(tmp_path, keys)
 
-    assert (_problems(path) if NAMED[keys] else load(path).bound().steps[0].name) == (NAMED[keys] or "a.t")
+    assert (_problems(path) if NAMED[keys] else load(path).bind_functions().steps[0].name) == (NAMED[keys] or "a.t")
 
 
 def test_syntax_error_in_module_is_reported_without_running_it(tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ def test_modules_are_imported_by_binding_not_by_loading(tmp_path: Path) -> None:
 
     assert not marker.exists()
     with pytest.raises(InvalidPipeline, match="steps can't be imported: RuntimeError: no"):
-        project.bound()
+        project.bind_functions()
     assert marker.exists()
 
 
@@ -227,7 +227,7 @@ def test_modules_of_same_name_load_from_own_directory(tmp_path: Path) -> None:
     for number in (1, 2, 1):
         directory = tmp_path / str(number)
         _written(directory, "steps.py", f"def make(): return {number}")
-        body = load(_file_of(directory, "python: 'steps:make'")).bound().steps[0].body
+        body = load(_file_of(directory, "python: 'steps:make'")).bind_functions().steps[0].body
         assert isinstance(body, PythonStep)
         assert body.callable is not None
         results.append(body.callable())
@@ -239,5 +239,5 @@ def test_binding_queries_imports_nothing() -> None:
     """Binding a pipeline of queries imports nothing."""
     queries: Pipeline = pipeline("p", catalog="m", steps=[step("a.t", sql="SELECT 1")])
 
-    assert bound(queries, Path()) is not None
-    assert bound(queries, Path()).steps[0].body == Sql(text="SELECT 1")
+    assert bind_functions(queries, Path()) is not None
+    assert bind_functions(queries, Path()).steps[0].body == Sql(text="SELECT 1")

@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 
 import limnos.store
-from limnos.store.activity.audit import _FILTERS, _SCANNED, _end, _page, _timed
+from limnos.store.activity.audit import _FILTERS, _SCANNED, _end, _page, _select_period
 from limnos.store.activity.feed import CHANGE_FILTERS, change_page
 from limnos.store.objects.node_reads import _path_statement
 from limnos.store.sql import Sql
@@ -22,11 +22,15 @@ BUILT_LATER = {
         for name in _FILTERS
     },
     "activity.audit:_page(grant)": _page(("metalake_id", "action", "after", "last"), family="grant"),
-    "activity.audit:_timed": _timed(("metalake_id", "action")),
-    "activity.audit:_timed(few)": _timed(("metalake_id", "user"), is_few=True),
-    "activity.audit:_timed(since)": _timed(("metalake_id", "since", "until", "action"), has_rights=False),
+    "activity.audit:_select_period": _select_period(("metalake_id", "action")),
+    "activity.audit:_select_period(few)": _select_period(("metalake_id", "user"), is_few=True),
+    "activity.audit:_select_period(since)": _select_period(
+        ("metalake_id", "since", "until", "action"), has_rights=False
+    ),
     **{
-        f"activity.audit:_timed(few {name})": _timed(("metalake_id", name, "since", "until"), is_few=True)
+        f"activity.audit:_select_period(few {name})": _select_period(
+            ("metalake_id", name, "since", "until"), is_few=True
+        )
         for name in ("object_id", "path", "request_id")
     },
     "activity.feed:change_page": change_page(()),

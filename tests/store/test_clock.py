@@ -20,13 +20,13 @@ from tests.store.world import StoreWorld, add_namespace
 
 def touch(tx: Tx) -> int:
     """Record a change that alters nothing. Returns its revision."""
-    tx.changed(ChangeDraft(operation="alter", kind=Kind.NAMESPACE, node_id=1))
+    tx.add_change(ChangeDraft(operation="alter", kind=Kind.NAMESPACE, node_id=1))
     return tx.revision
 
 
 def move_access(tx: Tx) -> int:
     """Record a change that may alter a decision."""
-    tx.changed(ChangeDraft(operation="alter", kind=Kind.NAMESPACE, node_id=1, moves_access=True))
+    tx.add_change(ChangeDraft(operation="alter", kind=Kind.NAMESPACE, node_id=1, moves_access=True))
     return tx.revision
 
 
@@ -60,7 +60,7 @@ def test_leaf_creates_and_renames_do_not_move_access(lab: StoreLab, world: Store
     """Creates, alters and renames of leaf objects do not move the access revision. Drops and explicit requests do."""
     node = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id)
     lab.write(lambda tx: tx.nodes.write_record(node, node.record), zone=world.main.id)
-    lab.write(lambda tx: tx.nodes.committed(node), zone=world.main.id)
+    lab.write(lambda tx: tx.nodes.add_commit_change(node), zone=world.main.id)
     quiet = lab.clock(world.main.id)[1]
 
     lab.write(lambda tx: tx.nodes.drop(node), zone=world.main.id)

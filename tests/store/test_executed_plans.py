@@ -68,10 +68,10 @@ ACCEPTED: Final[Mapping[str, str]] = {
     r"exchange\.system_tables:AUDIT_RANGES": (
         "reads the times of a metalake's records, to divide a system table into parts"
     ),
-    r"activity\.audit:_timed\(since\)|activity\.feed:change_page\(all\)": (
+    r"activity\.audit:_select_period\(since\)|activity\.feed:change_page\(all\)": (
         "reads a window of at most some thousand keys"
     ),
-    r"activity\.audit:_timed\(few\)": "runs for a filter that fewer than 2,000 records pass, which was counted before",
+    r"activity\.audit:_select_period\(few\)": "runs for a filter that fewer than 2,000 records pass, which was counted before",
     r"activity\.maintenance:FINDINGS_OF_KIND": (
         "reads the findings of tables in the order of ids until the page is full"
     ),

@@ -453,6 +453,6 @@ def test_no_chain_is_partly_known_after_a_pruned_feed() -> None:
             if not gate.view.is_paired(zones):
                 await gate.refresh(zones, "unpaired")
             assert gate.view.is_paired(zones)
-            assert all(revision != UNKNOWN for _, revision in gate.view.known(zones))
+            assert all(revision != UNKNOWN for _, revision in gate.view.known_revisions(zones))
 
     run(story)

@@ -80,7 +80,7 @@ def test_name_is_looked_up_in_the_block_of_its_range() -> None:
     for ends in (("m", ""), ("", "c"), ("c", "f")):
         assert index.add(block_key(SPACE, *ends)) == []
 
-    assert [index.holding(SPACE, name) for name in ("a", "c", "cc", "g", "m", "n")] == [
+    assert [index.find_block(SPACE, name) for name in ("a", "c", "cc", "g", "m", "n")] == [
         block_key(SPACE, *ends) if ends else None for ends in [("", "c"), ("", "c"), ("c", "f"), None, None, ("m", "")]
     ]
     assert [index.following(SPACE, name) for name in ("", "c", "f", "m")] == [

@@ -76,7 +76,7 @@ def put(view: StoreView, key: Key, value: object, *, zone: int = MAIN, at: int |
 def step(view: StoreView, zone: int, revision: int, *rows: ChangeRow, access: int = 0) -> None:
     """Advance one zone by a gate result for it and the zones above it."""
     chain = CHAIN[: CHAIN.index(zone) + 1] if zone in CHAIN else NEIGHBOUR
-    view.advance(moved((zone, revision, access), rows=rows), view.known(chain))
+    view.advance(moved((zone, revision, access), rows=rows), view.known_revisions(chain))
 
 
 # ------------------------------------------------------------------------------------------------ facts
@@ -231,12 +231,14 @@ def test_moved_metalake_unpairs_other_catalogs(view: StoreView) -> None:
     """If a gate read for another catalog finds that the metalake has moved, this catalog is unpaired until its next
     gate read.
     """
-    view.advance(moved((LAKE, 2), (SIDE, 1), rows=(alter(LAKE, 2),)), (*view.known(CHAIN[:2]), (SIDE, UNKNOWN)))
+    view.advance(
+        moved((LAKE, 2), (SIDE, 1), rows=(alter(LAKE, 2),)), (*view.known_revisions(CHAIN[:2]), (SIDE, UNKNOWN))
+    )
 
     assert view.is_paired(NEIGHBOUR)
     assert not view.is_paired(CHAIN)
 
-    view.advance(NO_CHANGES, view.known(CHAIN))
+    view.advance(NO_CHANGES, view.known_revisions(CHAIN))
     assert view.is_paired(CHAIN)
 
 
@@ -266,7 +268,7 @@ def test_new_epoch_drops_all_facts(view: StoreView) -> None:
     view.scopes["x"] = 1
     generation = view.generation
 
-    view.advance(GateResult(EPOCH + 1, (ClockRow(MAIN, 1, 0, 0),), ()), view.known((ROOT, LAKE, MAIN)))
+    view.advance(GateResult(EPOCH + 1, (ClockRow(MAIN, 1, 0, 0),), ()), view.known_revisions((ROOT, LAKE, MAIN)))
 
     assert view.get(node_key(50)) is ABSENT
     assert (view.scopes, len(view), view.epoch) == ({}, 0, EPOCH + 1)
@@ -279,7 +281,7 @@ def test_view_older_than_pruned_revision_is_reset(view: StoreView) -> None:
     put(view, node_key(50), "before")
     put(view, node_key(60), "of another zone", zone=LAKE)
 
-    view.advance(moved((MAIN, 9, 4, 5), rows=tuple(alter(MAIN, i) for i in range(6, 10))), view.known(CHAIN))
+    view.advance(moved((MAIN, 9, 4, 5), rows=tuple(alter(MAIN, i) for i in range(6, 10))), view.known_revisions(CHAIN))
 
     assert len(view) == 0
     assert (view.zones[MAIN].revision, view.zones[MAIN].access_revision) == (9, 4)
@@ -290,7 +292,7 @@ def test_view_that_knows_the_pruned_revision_is_not_reset(view: StoreView) -> No
     """A view that knows the last pruned revision has missed no change, and is not reset."""
     put(view, node_key(99), "kept")
 
-    view.advance(moved((MAIN, 2, 0, 1), rows=(alter(MAIN, 2),)), view.known(CHAIN))
+    view.advance(moved((MAIN, 2, 0, 1), rows=(alter(MAIN, 2),)), view.known_revisions(CHAIN))
 
     assert view.get(node_key(99)) == "kept"
     assert view.zones[MAIN].revision == 2

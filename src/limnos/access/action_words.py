@@ -54,9 +54,9 @@ def parse_action(text: str) -> Action:
     except ValueError:
         pass
     if word.upper() in Privilege.__members__:
-        named = ", ".join(action.word for action in actions_of(Privilege[word.upper()]))
+        action_names = ", ".join(action.word for action in actions_of(Privilege[word.upper()]))
         raise BadRequest(
-            f"'{word}' is a privilege, not an action: name an action that needs it, for example {named}"
+            f"'{word}' is a privilege, not an action: name an action that needs it, for example {action_names}"
         ) from None
     if word in _MEANINGS:
         raise _unknown_action(text, _MEANINGS[word].word)
@@ -66,8 +66,8 @@ def parse_action(text: str) -> Action:
     noun, _, verb = word.rpartition("_")
     if verb in _READING and f"{noun}_load" in words:  # model_read
         raise _unknown_action(text, f"{noun}_load")
-    near = get_close_matches(word, words, n=4, cutoff=0.65) or ["table_load", "namespace_create"]
-    raise _unknown_action(text, ", ".join(near)) from None
+    similar_words = get_close_matches(word, words, n=4, cutoff=0.65) or ["table_load", "namespace_create"]
+    raise _unknown_action(text, ", ".join(similar_words)) from None
 
 
 def _unknown_action(text: str, near: str) -> BadRequest:

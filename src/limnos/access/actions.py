@@ -224,8 +224,8 @@ def actions_named(verb: str, *kinds: Kind) -> dict[Kind, Action]:
     A kind without such an action is omitted: no rule covers it, so every such request is refused. The house test lists
     these kinds.
     """
-    known = Action.__members__
-    return {kind: known[f"{kind.name}_{verb.upper()}"] for kind in kinds if f"{kind.name}_{verb.upper()}" in known}
+    members = Action.__members__
+    return {kind: members[f"{kind.name}_{verb.upper()}"] for kind in kinds if f"{kind.name}_{verb.upper()}" in members}
 
 
 def kind_action(kind: Kind, verb: str) -> Action:

@@ -81,7 +81,7 @@ def browse_paths(view: StoreView, subject: Subject, *, outer: SecurableChain, na
     if not subject.member or outer[0].id <= 0 or any(link.id in denied for link in outer):
         return NO_PATHS
     catalog_id, metalake_id = outer[0].id, outer[-1].id
-    derived = view.derived(catalog_id)
+    derived = view.derived_values(catalog_id)
     key = ("paths", subject.user_id, narrowed)
     builder: _BrowsePathBuilder | None = derived.get(key)
     if builder is None or not builder.holds(view.zones[catalog_id], subject):
@@ -108,7 +108,7 @@ def require_containers(view: StoreView, subject: Subject, *, metalake_id: int, n
 
 def _rule_objects(view: StoreView, subject: Subject, *, metalake_id: int, narrowed: bool) -> _RuleObjects:
     """Return the objects on which a subject's roles allow a privilege, as far as they are assigned to zones."""
-    derived = view.derived(metalake_id)
+    derived = view.derived_values(metalake_id)
     key = ("objects of rules", subject.user_id, narrowed)
     objects: _RuleObjects | None = derived.get(key)
     if objects is None or objects.merged is not subject.merged:
@@ -121,7 +121,7 @@ def _objects_in(view: StoreView, subject: Subject, *, metalake_id: int, narrowed
 
     Raises CacheMiss for one part of the objects at a time.
     """
-    derived = view.derived(metalake_id)
+    derived = view.derived_values(metalake_id)
     objects = _rule_objects(view, subject, metalake_id=metalake_id, narrowed=narrowed)
     zones: dict[int, int] = derived.setdefault("zones of objects", {})
     if len(zones) > ZONES_MAX:
@@ -189,7 +189,7 @@ class _BrowsePathBuilder:
         self._entries: set[int] = set()
         self._above: dict[int, int] = {}
         self._barring = tuple([each for each in SHOWING if each in subject.deny_ids])
-        own = self._denied_on([link.id for link in outer], _NONE)
+        own = self._denials_on([link.id for link in outer], _NONE)
         self._denied: dict[int, frozenset[Privilege] | None] = {self.catalog_id: own}
         """For each namespace: the privileges denied on it or above it; None if the namespace does not exist."""
 
@@ -281,7 +281,7 @@ class _BrowsePathBuilder:
         if node is None:
             return
         entry = object_id if node.kind is Kind.NAMESPACE else node.parent_id
-        denied = self._denied_at(view, entry)
+        denied = self._denials_at(view, entry)
         if denied is None or Privilege.USE_SCHEMA in denied:
             return
         allow, deny = self.subject.allow_ids, self.subject.deny_ids
@@ -293,14 +293,14 @@ class _BrowsePathBuilder:
             self._entries.add(entry)
 
     def _add_owned(self, view: StoreView) -> None:
-        owned = sorted(self.namespaces.union(self.parents or ()) - {self.catalog_id})
-        for begin in range(0, len(owned), READ_MAX):
-            self._gather(view, owned[begin : begin + READ_MAX], goes_on=begin + READ_MAX < len(owned))
+        namespace_ids = sorted(self.namespaces.union(self.parents or ()) - {self.catalog_id})
+        for begin in range(0, len(namespace_ids), READ_MAX):
+            self._gather(view, namespace_ids[begin : begin + READ_MAX], goes_on=begin + READ_MAX < len(namespace_ids))
         for namespace_id in self.namespaces:
-            if self._denied_at(view, namespace_id) is not None:
+            if self._denials_at(view, namespace_id) is not None:
                 self._entries.add(namespace_id)
         for parent_id in self.parents or ():
-            denied = self._denied_at(view, parent_id)
+            denied = self._denials_at(view, parent_id)
             if denied is not None and Privilege.USE_SCHEMA not in denied:
                 self._entries.add(parent_id)
 
@@ -309,7 +309,7 @@ class _BrowsePathBuilder:
         if lacking:
             raise CacheMiss({nodes_key(self.catalog_id, tuple(lacking)): self.catalog_id}, goes_on=goes_on)
 
-    def _denied_at(self, view: StoreView, namespace_id: int) -> frozenset[Privilege] | None:
+    def _denials_at(self, view: StoreView, namespace_id: int) -> frozenset[Privilege] | None:
         """Return the privileges denied on a namespace or its ancestors; None if the namespace does not exist.
 
         Raises CacheMiss if an ancestor is not cached.
@@ -328,10 +328,10 @@ class _BrowsePathBuilder:
             at = node.parent_id
         denied = self._denied[at]
         for step in reversed(steps):
-            self._denied[step] = denied = None if denied is None else self._denied_on((step,), denied)
+            self._denied[step] = denied = None if denied is None else self._denials_on((step,), denied)
         return denied
 
-    def _denied_on(self, ids: Iterable[int], denied: frozenset[Privilege]) -> frozenset[Privilege]:
+    def _denials_on(self, ids: Iterable[int], denied: frozenset[Privilege]) -> frozenset[Privilege]:
         if not self._barring:
             return denied
         deny = self.subject.deny_ids

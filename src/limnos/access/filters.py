@@ -44,11 +44,11 @@ class ListFilter:
             return list(range(len(ids)))
         if self.nothing:
             return []
-        owned = not self.principals.isdisjoint(owners)
+        is_owner = not self.principals.isdisjoint(owners)
         if self.hidden is not None:
-            return self._all_but(self.hidden.intersection(ids) - self.visible_ids, ids, owners if owned else ())
+            return self._all_but(self.hidden.intersection(ids) - self.visible_ids, ids, owners if is_owner else ())
         seen: Iterable[bool] = map(self.visible_ids.__contains__, ids)
-        if owned:
+        if is_owner:
             seen = map(or_, seen, map(self.principals.__contains__, owners))
         return list(compress(range(len(ids)), seen))
 
@@ -136,13 +136,13 @@ def _union_of_filters(parts: list[ListFilter]) -> ListFilter:
     if any(part.everything for part in live):
         return EVERYTHING
     covers = [part.hidden for part in live if part.hidden is not None]
-    hidden = covers[0].intersection(*covers[1:]) if covers else None
-    if hidden is not None and not hidden:
+    hidden_ids = covers[0].intersection(*covers[1:]) if covers else None
+    if hidden_ids is not None and not hidden_ids:
         return EVERYTHING
     return ListFilter(
         everything=False,
         nothing=False,
-        hidden=hidden,
+        hidden=hidden_ids,
         visible_ids=_union([part.visible_ids for part in live if part.visible_ids]),
         principals=_union([part.principals for part in live if part.principals]),
     )

@@ -60,11 +60,11 @@ def keys_of(document: object) -> Keys:
     Malformed keys, key types other than RSA and EC, and keys that are not for signatures are omitted. Raises ValueError
     for a document that is not a JWK set of at most `KEYS_MAX` keys.
     """
-    listed = document.get("keys") if isinstance(document, dict) else None
-    if not isinstance(listed, list) or len(listed) > KEYS_MAX:
+    key_list = document.get("keys") if isinstance(document, dict) else None
+    if not isinstance(key_list, list) or len(key_list) > KEYS_MAX:
         raise ValueError(f"it is not a JWK set of at most {KEYS_MAX} keys")
     results: Keys = {}
-    for each in listed:
+    for each in key_list:
         if not isinstance(each, dict) or each.get("kty") not in ("RSA", "EC") or each.get("use", "sig") != "sig":
             continue
         try:
@@ -171,8 +171,8 @@ def _check_own_sign_in(claims: Mapping[str, object], rules: IssuerRules, *, nonc
     if claims.get("nonce") != nonce:
         raise _invalid_token("belongs to another sign-in: sign in again")
     party = claims.get("azp")
-    listed = claims.get("aud")
-    if (party is not None or (isinstance(listed, list) and len(listed) > 1)) and party not in rules.audiences:
+    audiences = claims.get("aud")
+    if (party is not None or (isinstance(audiences, list) and len(audiences) > 1)) and party not in rules.audiences:
         raise _invalid_token("was issued to another client of the issuer: sign in again")
 
 
@@ -202,10 +202,14 @@ def _groups(claims: Mapping[str, object], rules: IssuerRules) -> tuple[str, ...]
     if rules.groups_claim is None:
         return None
     claim = claims.get(rules.groups_claim, [])
-    listed = [claim] if isinstance(claim, str) else claim
-    if not isinstance(listed, list) or len(listed) > GROUPS_MAX or not all(isinstance(each, str) for each in listed):
+    group_list = [claim] if isinstance(claim, str) else claim
+    if (
+        not isinstance(group_list, list)
+        or len(group_list) > GROUPS_MAX
+        or not all(isinstance(each, str) for each in group_list)
+    ):
         raise _invalid_token(f"has no list of at most {GROUPS_MAX} group names in its claim '{rules.groups_claim}'")
-    return tuple(sorted({each for each in listed if is_name(each)}))
+    return tuple(sorted({each for each in group_list if is_name(each)}))
 
 
 def _invalid_token(what: str) -> AuthenticationFailed:

@@ -29,11 +29,11 @@ _CREATES: Final = tuple(
 )
 
 
-def _named(verb: str) -> dict[Kind, tuple[Action, ...]]:
+def _actions_by_kind(verb: str) -> dict[Kind, tuple[Action, ...]]:
     return {kind: (action,) for kind, action in actions_named(verb, *_KINDS).items()}
 
 
-_READ: Final = _named("load") | {
+_READ: Final = _actions_by_kind("load") | {
     Kind.METALAKE: (Action.METALAKE_LOAD,),
     Kind.CATALOG: (Action.CATALOG_LOAD,),
     Kind.NAMESPACE: (Action.NAMESPACE_LOAD,),
@@ -41,7 +41,7 @@ _READ: Final = _named("load") | {
     Kind.TABLE: (Action.TABLE_SCAN,),
     Kind.FILESET: (Action.FILESET_READ,),
 }
-_WRITE: Final = _named("alter") | {
+_WRITE: Final = _actions_by_kind("alter") | {
     Kind.METALAKE: (Action.METALAKE_ALTER,),
     Kind.CATALOG: (Action.CATALOG_ALTER,),
     Kind.NAMESPACE: (Action.NAMESPACE_ALTER,),
@@ -52,7 +52,7 @@ _CREATE: Final = {
     Kind.CATALOG: (Action.NAMESPACE_CREATE,),
     Kind.NAMESPACE: _CREATES,
 }
-_DROP: Final = _named("drop") | {
+_DROP: Final = _actions_by_kind("drop") | {
     Kind.METALAKE: (Action.METALAKE_DROP,),
     Kind.CATALOG: (Action.CATALOG_DROP,),
     Kind.NAMESPACE: (Action.NAMESPACE_DROP,),
@@ -84,7 +84,9 @@ def actions_on(kind: Kind) -> tuple[Action, ...]:
 
 def levels_in(actions: Collection[Action], kind: Kind) -> tuple[str, ...]:
     """Return the access levels that a user has who may take these actions, in the order of `LEVELS`."""
-    return tuple(level for level, needed in levels_of(kind).items() if any(each in actions for each in needed))
+    return tuple(
+        level for level, needed_actions in levels_of(kind).items() if any(each in actions for each in needed_actions)
+    )
 
 
 def deciding_privileges(actions: Iterable[Action], kind: Kind) -> frozenset[Privilege] | None:

@@ -68,7 +68,7 @@ def _namespace_load(*enough: Rule) -> Rule:
     return AnyOf(AllOf(_USE_CATALOG, AnyOf(*enough, _NAMESPACE)), _ABOVE)
 
 
-def _listed_item(kind: Kind, *privileges: Privilege) -> Rule:
+def _list_item_rule(kind: Kind, *privileges: Privilege) -> Rule:
     """Build the rule for an item of a list whose parent the caller may list. It does not require USE privileges
     again.
     """
@@ -80,7 +80,7 @@ def _metalake_object(privilege: Privilege) -> Rule:
     return AnyOf(PrivilegeRule(privilege), _METALAKE)
 
 
-def _own(kind: Kind) -> Rule:
+def _owner_rule(kind: Kind) -> Rule:
     """Build the rule for metalake objects that have owners: ownership of the object or of the metalake."""
     return owns(kind, Kind.METALAKE)
 
@@ -89,7 +89,7 @@ def _usable(kind: Kind, privilege: Privilege) -> Rule:
     """Build the rule for metalake objects that can be used by others: a privilege on the object, or the rule of
     `_own`.
     """
-    return AnyOf(PrivilegeRule(privilege), _own(kind))
+    return AnyOf(PrivilegeRule(privilege), _owner_rule(kind))
 
 
 _CATALOG_LOAD: Final = AnyOf(_USE_CATALOG, _ABOVE)
@@ -122,7 +122,7 @@ def _namespace_object(
     own = owns(kind)
     rules = {
         kind_action(kind, "list"): _NAMESPACE_LOAD,
-        kind_action(kind, "see"): _listed_item(kind, *see),
+        kind_action(kind, "see"): _list_item_rule(kind, *see),
         kind_action(kind, "create"): inside(PrivilegeRule(create)),
         kind_action(kind, "load"): load or inside(*map(PrivilegeRule, see), own),
         kind_action(kind, "drop"): inside(own),
@@ -150,7 +150,7 @@ _TREE: Final[dict[Action, Rule]] = {
     Action.CATALOG_ALTER: _CATALOG_OWNED,
     Action.CATALOG_DROP: _CATALOG_OWNED,
     Action.NAMESPACE_LIST: _CATALOG_LOAD,  # at every depth; the items are filtered
-    Action.NAMESPACE_SEE: _listed_item(Kind.NAMESPACE, Privilege.USE_SCHEMA),
+    Action.NAMESPACE_SEE: _list_item_rule(Kind.NAMESPACE, Privilege.USE_SCHEMA),
     # On the nearest existing scope; the owner of that scope needs no USE_CATALOG.
     Action.NAMESPACE_CREATE: AnyOf(
         AllOf(_USE_CATALOG, PrivilegeRule(Privilege.CREATE_SCHEMA)), owns(Kind.METALAKE, Kind.CATALOG, Kind.NAMESPACE)
@@ -164,7 +164,7 @@ _TREE: Final[dict[Action, Rule]] = {
 
 _LEAF: Final[dict[Action, Rule]] = {
     Action.TABLE_LIST: _NAMESPACE_LOAD,
-    Action.TABLE_SEE: _listed_item(Kind.TABLE, Privilege.SELECT_TABLE, Privilege.MODIFY_TABLE),
+    Action.TABLE_SEE: _list_item_rule(Kind.TABLE, Privilege.SELECT_TABLE, Privilege.MODIFY_TABLE),
     Action.TABLE_CREATE: inside(_CREATE_TABLE),
     Action.TABLE_REGISTER: inside(_CREATE_TABLE),
     Action.TABLE_LOAD: inside(_SELECT, _MODIFY, _TABLE),
@@ -186,7 +186,7 @@ _LEAF: Final[dict[Action, Rule]] = {
     Action.TABLE_RENAME: inside(_MODIFY, _TABLE),  # within its namespace
     Action.TABLE_MOVE: inside(_TABLE),  # and TABLE_CREATE on the new namespace
     Action.VIEW_LIST: _NAMESPACE_LOAD,
-    Action.VIEW_SEE: _listed_item(Kind.VIEW, Privilege.SELECT_VIEW),
+    Action.VIEW_SEE: _list_item_rule(Kind.VIEW, Privilege.SELECT_VIEW),
     Action.VIEW_CREATE: inside(_CREATE_VIEW),
     Action.VIEW_LOAD: inside(_SELECT_VIEW, _VIEW),
     Action.VIEW_EXISTS: inside(_SELECT_VIEW, _CREATE_VIEW, _VIEW),
@@ -239,7 +239,7 @@ _LEAF: Final[dict[Action, Rule]] = {
     },
 }
 
-_ROLE_LOAD: Final = AnyOf(PrivilegeRule(Privilege.MANAGE_GRANTS), _own(Kind.ROLE), HoldsRoleRule())
+_ROLE_LOAD: Final = AnyOf(PrivilegeRule(Privilege.MANAGE_GRANTS), _owner_rule(Kind.ROLE), HoldsRoleRule())
 _JOB_OWNED: Final = owns(Kind.JOB, Kind.JOB_TEMPLATE, Kind.METALAKE)  # a pipeline's owner is responsible for its runs
 
 _APART_RULES: Final[dict[Action, Rule]] = {
@@ -257,22 +257,22 @@ _APART_RULES: Final[dict[Action, Rule]] = {
     Action.GROUP_LOAD: AnyOf(PrivilegeRule(Privilege.MANAGE_GROUPS), _METALAKE, SelfRule()),
     Action.ROLE_CREATE: _metalake_object(Privilege.CREATE_ROLE),
     Action.ROLE_LOAD: _ROLE_LOAD,
-    Action.ROLE_DROP: _own(Kind.ROLE),
+    Action.ROLE_DROP: _owner_rule(Kind.ROLE),
     Action.ROLE_ASSIGN: _metalake_object(Privilege.MANAGE_GRANTS),  # to users and groups; replacing a role's grants too
     Action.TAG_CREATE: _metalake_object(Privilege.CREATE_TAG),
     Action.TAG_LOAD: _usable(Kind.TAG, Privilege.APPLY_TAG),
     Action.TAG_APPLY: _usable(Kind.TAG, Privilege.APPLY_TAG),  # and METADATA_LOAD on the target object
-    Action.TAG_ALTER: _own(Kind.TAG),
-    Action.TAG_DROP: _own(Kind.TAG),
+    Action.TAG_ALTER: _owner_rule(Kind.TAG),
+    Action.TAG_DROP: _owner_rule(Kind.TAG),
     Action.POLICY_CREATE: _metalake_object(Privilege.CREATE_POLICY),
     Action.POLICY_LOAD: _usable(Kind.POLICY, Privilege.APPLY_POLICY),
     Action.POLICY_APPLY: _usable(Kind.POLICY, Privilege.APPLY_POLICY),  # and METADATA_LOAD on the target object
-    Action.POLICY_ALTER: _own(Kind.POLICY),
-    Action.POLICY_DROP: _own(Kind.POLICY),
+    Action.POLICY_ALTER: _owner_rule(Kind.POLICY),
+    Action.POLICY_DROP: _owner_rule(Kind.POLICY),
     Action.JOB_TEMPLATE_CREATE: _metalake_object(Privilege.REGISTER_JOB_TEMPLATE),
     Action.JOB_TEMPLATE_LOAD: _usable(Kind.JOB_TEMPLATE, Privilege.USE_JOB_TEMPLATE),
-    Action.JOB_TEMPLATE_ALTER: _own(Kind.JOB_TEMPLATE),
-    Action.JOB_TEMPLATE_DROP: _own(Kind.JOB_TEMPLATE),
+    Action.JOB_TEMPLATE_ALTER: _owner_rule(Kind.JOB_TEMPLATE),
+    Action.JOB_TEMPLATE_DROP: _owner_rule(Kind.JOB_TEMPLATE),
     Action.JOB_RUN: AnyOf(
         AllOf(
             PrivilegeRule(Privilege.RUN_JOB), AnyOf(PrivilegeRule(Privilege.USE_JOB_TEMPLATE), owns(Kind.JOB_TEMPLATE))

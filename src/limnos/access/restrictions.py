@@ -108,11 +108,11 @@ def _test_of(subject: Subject, active: frozenset[str] | None) -> Callable[[Restr
     excepting = {
         role.rules.id for role in subject.roles if active is None or role.rules.name in active
     } | subject.principal_ids
-    named = subject.role_ids | subject.principal_ids
+    restricted_ids = subject.role_ids | subject.principal_ids
     return lambda each: (
         not each.terms.denies
         and excepting.isdisjoint(each.terms.unless)
-        and (not each.terms.to or not named.isdisjoint(each.terms.to))
+        and (not each.terms.to or not restricted_ids.isdisjoint(each.terms.to))
     )
 
 
@@ -167,7 +167,7 @@ def refuse_leaving(
     return msgspec.structs.replace(refused, factors=(*lacking.factors, *refused.factors))
 
 
-def taken_over_denial(factor: DecisionFactor, restrictions: Mapping[int, tuple[Restriction, ...]]) -> str | None:
+def find_inherited_denial(factor: DecisionFactor, restrictions: Mapping[int, tuple[Restriction, ...]]) -> str | None:
     """Return the name of the restriction by which an object took a denial over from a former object of its path; None
     for a denial that is a grant of the role. Such a denial ends with the restriction.
     """
@@ -188,7 +188,7 @@ def deny_inherited(subject: Subject, denying: Iterable[Restriction]) -> Subject:
     """Return the subject with the denials of restrictions that deny privileges to one of its roles."""
     names = {role.rules.id: role.rules.name for role in subject.roles}
     roles = [
-        HeldRole(RoleRules.of(role_id, names[role_id], deny=_denied(each)), None)
+        HeldRole(RoleRules.of(role_id, names[role_id], deny=_denied_rules(each)), None)
         for each in denying
         for role_id in each.terms.to
         if role_id in names
@@ -204,5 +204,5 @@ def deny_inherited_on(
     return deny_inherited(subject, denying) if denying else subject
 
 
-def _denied(restriction: Restriction) -> list[Rule]:
+def _denied_rules(restriction: Restriction) -> list[Rule]:
     return [(Privilege(each), restriction.object_id) for each in restriction.terms.denies]

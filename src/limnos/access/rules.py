@@ -419,21 +419,21 @@ class ByKind(Rule):
     rules: Mapping[Kind, Rule]
 
     def is_met(self, case: DecisionCase) -> bool:
-        rule = self._chosen(case)
+        rule = self._choose_rule(case)
         return rule is not None and rule.is_met(case)
 
     def evaluate(self, case: DecisionCase) -> Proof | None:
-        rule = self._chosen(case)
+        rule = self._choose_rule(case)
         return None if rule is None else rule.evaluate(case)
 
     def wants(self, case: DecisionCase) -> Clauses | None:
-        rule = self._chosen(case)
+        rule = self._choose_rule(case)
         return None if rule is None else rule.wants(case)
 
     def leaves(self, kind: Kind | None = None) -> Iterator[Rule]:
-        chosen = self.rules.values() if kind is None else [self.rules[kind]] if kind in self.rules else []
-        for rule in chosen:
+        rules = self.rules.values() if kind is None else [self.rules[kind]] if kind in self.rules else []
+        for rule in rules:
             yield from rule.leaves(kind)
 
-    def _chosen(self, case: DecisionCase) -> Rule | None:
+    def _choose_rule(self, case: DecisionCase) -> Rule | None:
         return None if case.target_kind is None else self.rules.get(case.target_kind)

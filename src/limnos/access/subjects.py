@@ -96,7 +96,7 @@ def _held_roles(view: StoreView, metalake_id: int, holders: list[tuple[int, str 
     ids = require_facts(view, [roles_key(principal_id) for principal_id, _ in holders], zone=metalake_id)
     facts = _facts_of(view, metalake_id, role_ids=list(chain.from_iterable(ids)), user_id=holders[0][0])
     vias = [via for (_, via), role_ids in zip(holders, ids, strict=True) for _ in role_ids]
-    derived = view.derived(metalake_id)
+    derived = view.derived_values(metalake_id)
     key = ("held", holders[0][0])
     held_roles: HeldRoles | None = derived.get(key)
     if held_roles is None or not held_roles.rests_on(facts, vias):
@@ -113,7 +113,7 @@ def _facts_of(view: StoreView, metalake_id: int, *, role_ids: list[int], user_id
     Raises CacheMiss for one part of the roles at a time; the `RoleRules` of a part are built when it is cached. The
     number of roles read so far is stored, so that the retry does not check the earlier parts again.
     """
-    derived, progress = view.derived(metalake_id), ("roles read", user_id)
+    derived, progress = view.derived_values(metalake_id), ("roles read", user_id)
     start = derived.get(progress)
     if start is None:
         try:
@@ -154,13 +154,13 @@ def _shared_rules(view: StoreView, metalake_id: int, fact: RoleFact) -> RoleRule
     """Return the grants of a role as one value that all users with the role share while its fact is unchanged."""
     if fact is None:
         return None
-    derived = view.derived(metalake_id)
+    derived = view.derived_values(metalake_id)
     role, grants = fact
     key = ("rules", role.id)
     result: tuple[RoleFact, RoleRules] | None = derived.get(key)
     if result is None or result[0] is not fact:
         rules = _rules_in_parts(view, role) if grants is None else rules_of((role, grants))
-        view.derived(metalake_id)[key] = result = (fact, rules)
+        view.derived_values(metalake_id)[key] = result = (fact, rules)
     return result[1]
 
 
@@ -178,7 +178,7 @@ def _rules_in_parts(view: StoreView, role: RoleEntity) -> RoleRules:
     """
     ids = []
     for after, part in _parts(view, role):
-        derived = view.derived(role.metalake_id)
+        derived = view.derived_values(role.metalake_id)
         key = ("rules part", role.id, after)
         rule_ids: tuple[tuple[Grant, ...], RuleIds] | None = derived.get(key)
         if rule_ids is None or rule_ids[0] is not part:

@@ -15,16 +15,16 @@ from limnos.store.backends.sealed_keys import sealed_keys
 def backup(settings: Settings, target: Path) -> str:
     """Copy an SQLite store to the file `target`. Returns a report. Raises BadBackup, also for a store on PostgreSQL."""
     size = backup_write(_file_of(settings, "pg_dump --format=custom"), target)
-    done = f"{target}: {size} bytes, complete, mode 600"
+    summary = f"{target}: {size} bytes, complete, mode 600"
     uses = sealed_keys(str(target))
     if not uses:
-        return done
+        return summary
     origin, lacking = keys_origin(settings), missing_keys(settings, str(target))
-    done += (
+    summary += (
         f"\nSecrets in it are sealed. Keep a copy of the keys in {origin}, apart from the backup: without them the"
         f" secrets are lost. Keys: {', '.join(uses)}"
     )
-    return f"{done}\nKeys that this server does not have either: {keys_text(lacking)}" if lacking else done
+    return f"{summary}\nKeys that this server does not have either: {keys_text(lacking)}" if lacking else summary
 
 
 def restore(settings: Settings, source: Path, *, keeps_tokens: bool, vouched: bool, without_keys: bool = False) -> str:

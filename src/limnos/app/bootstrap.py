@@ -59,9 +59,9 @@ async def bootstrap(services: NodeServices, settings: Settings) -> None:
 
 async def _log_other_names(ctx: Context, settings: Settings) -> None:
     """Log a warning for each metalake of the settings that is not the metalake of that name now."""
-    listed = metalakes_named(settings)
+    metalake_names = metalakes_named(settings)
     for name, (_, current) in (await ctx.look_up(setting_names_read)).items():
-        if name in listed and name != current:
+        if name in metalake_names and name != current:
             log.warning(
                 "settings know a metalake by the name that it was created with: another one of that name is not meant",
                 name=name,
@@ -129,7 +129,7 @@ async def _is_untouched(ctx: Context, metalake: str, *, catalog_count: int) -> b
 
     def read(request_view: RequestView) -> bool:
         comment = cast("MetalakeRecord", request_view.metalake.record).comment
-        ((_, revision),) = request_view.view.known((request_view.metalake.id,))
+        ((_, revision),) = request_view.view.known_revisions((request_view.metalake.id,))
         return comment == COMMENT and revision == catalog_count
 
     try:

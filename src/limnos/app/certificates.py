@@ -58,7 +58,7 @@ def pair_read(certificate: Path, key: Path) -> CertificatePair:
     except (OSError, ValueError) as error:  # OpenSSL's errors are OSErrors, too
         raise NoCertificate(
             f"The certificate {certificate} with the key {key} cannot be used",
-            why=_why(error),
+            why=_failure_reason(error),
             advice=(
                 "give a certificate and its private key as PEM files, the key without a password, both readable by the"
                 " server's user"
@@ -71,7 +71,7 @@ def _no_password() -> str:
     raise ValueError("the key is encrypted: use a key without a password")
 
 
-def _why(error: Exception) -> str:
+def _failure_reason(error: Exception) -> str:
     if isinstance(error, ssl.SSLError):
         text = (error.reason or "OpenSSL rejects them").lower().replace("_", " ")
         return f"{text}: the key may belong to another certificate"
@@ -100,7 +100,7 @@ class CertificateReloader:
         self._files = (certificate, key)
         self._seen = _stamp(self._files)
         self._pair = pair_read(certificate, key)
-        if self._pair.ends <= _now():
+        if self._pair.ends <= _utc_now():
             raise NoCertificate(
                 f"The certificate {certificate} has expired",
                 why=f"it ended at {self._pair.ends:%Y-%m-%d %H:%M} UTC; clients reject it",
@@ -109,7 +109,7 @@ class CertificateReloader:
                     " restart"
                 ),
             )
-        if self._pair.starts > _now():
+        if self._pair.starts > _utc_now():
             log.warning("the certificate is not valid yet", starts=str(self._pair.starts))
         self.context = self._pair.context
 
@@ -155,13 +155,13 @@ class CertificateReloader:
 
     async def _check(self) -> None:
         await asyncio.to_thread(self.reload_if_changed)
-        if self._pair.ends <= _now() and not self._expiry_logged:
+        if self._pair.ends <= _utc_now() and not self._expiry_logged:
             self._expiry_logged = True
             log.error("the certificate has expired: clients reject it", ended=str(self._pair.ends))
 
 
 def _require_current(pair: CertificatePair) -> None:
-    if not pair.starts <= _now() < pair.ends:
+    if not pair.starts <= _utc_now() < pair.ends:
         raise NoCertificate(
             "The new certificate is not valid at present",
             why=f"it is valid from {pair.starts} to {pair.ends}",
@@ -169,7 +169,7 @@ def _require_current(pair: CertificatePair) -> None:
         )
 
 
-def _now() -> dt.datetime:
+def _utc_now() -> dt.datetime:
     return dt.datetime.now(dt.UTC)
 
 

@@ -96,7 +96,7 @@ class WebhookDeliveries(WorkPoller):
                 await self.services.store.submit(self._permit, lambda tx: tx.webhooks.release(webhook.id, self.holder))
             raise
         except Exception as error:  # noqa: BLE001 - stored in the webhook, and retried
-            await self._failed(webhook, error, tries)  # if that fails too, the lease expires by itself
+            await self._record_failure(webhook, error, tries)  # if that fails too, the lease expires by itself
         finally:
             BEHIND.pop((webhook.id,), None)
 
@@ -125,7 +125,7 @@ class WebhookDeliveries(WorkPoller):
         """Store the feed position and renew the lease. Returns False if another node has taken the lease."""
         return await self.services.store.submit(
             self._permit,
-            lambda tx: tx.webhooks.reached(
+            lambda tx: tx.webhooks.store_position(
                 webhook.id, self.holder, position=position, lease_ms=LEASE_MS, delivered=delivered
             ),
         )
@@ -147,7 +147,7 @@ class WebhookDeliveries(WorkPoller):
                 raise DeliveryRefusal(f"the receiver answered {text} to message {message}")
             DELIVERIES["delivered",] += 1
 
-    async def _failed(self, webhook: Webhook, error: Exception, tries: _FailureCounts) -> None:
+    async def _record_failure(self, webhook: Webhook, error: Exception, tries: _FailureCounts) -> None:
         """Record a failure, and release the webhook until its next attempt; stop it if its next changes were pruned."""
         known = isinstance(error, DeliveryRefusal | PostFailed | LimnosError)
         text = (str(error) if known else f"{type(error).__name__}: {error}")[:1000]
@@ -157,7 +157,7 @@ class WebhookDeliveries(WorkPoller):
         DELIVERIES["failed",] += 1
         log.warning("webhook failed", webhook=webhook.id, error=text, again_in_ms=delay)
         await self.services.store.submit(
-            self._permit, lambda tx: tx.webhooks.failed(webhook.id, self.holder, text, delay_ms=delay)
+            self._permit, lambda tx: tx.webhooks.record_failure(webhook.id, self.holder, text, delay_ms=delay)
         )
 
 

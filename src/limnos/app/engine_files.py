@@ -175,8 +175,8 @@ def engine_files_of(settings: Settings) -> EngineFiles:
 
 def cache_of(settings: Settings) -> Path | None:
     """Return the cache directory in the settings; None if it is not set."""
-    named = settings.spark.cache
-    return None if named is None else Path(named).expanduser().absolute()
+    cache_setting = settings.spark.cache
+    return None if cache_setting is None else Path(cache_setting).expanduser().absolute()
 
 
 def engine_notes(settings: Settings) -> list[str]:

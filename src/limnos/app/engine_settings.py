@@ -23,8 +23,8 @@ PASSED_ON: Final = ("LANG", "LC_ALL", "PATH", "PYTHONPATH", "HOME", "XDG_CACHE_H
 
 def engine_settings(settings: Settings) -> dict[str, str]:
     """Return the settings of the section `spark` that are set, as environment variables of an engine."""
-    named = settings.spark.model_dump() | {"cache": cache_of(settings)}
-    return {f"{PREFIX}SPARK__{name.upper()}": str(value) for name, value in named.items() if value is not None}
+    spark_settings = settings.spark.model_dump() | {"cache": cache_of(settings)}
+    return {f"{PREFIX}SPARK__{name.upper()}": str(value) for name, value in spark_settings.items() if value is not None}
 
 
 def local_url(bound: socket.socket) -> str:

@@ -78,11 +78,11 @@ class IssuerKeys:
         elif time.monotonic() - self._fetched > self.remember_s and (self._renewing is None or self._renewing.done()):
             self._renewing = asyncio.create_task(self._renew())  # cached keys stay in use during the fetch
         try:
-            return self._checked(text, nonce)
+            return self._check_token(text, nonce)
         except UnknownSigningKey:
             await self._renew()
         try:
-            return self._checked(text, nonce)
+            return self._check_token(text, nonce)
         except UnknownSigningKey:
             if self._fetch_error:
                 raise ServiceUnavailable(
@@ -94,7 +94,7 @@ class IssuerKeys:
                 "The token of the external issuer is not signed by a key that the issuer publishes: get a new token"
             ) from None
 
-    def _checked(self, text: str, nonce: str | None) -> IssuerIdentity:
+    def _check_token(self, text: str, nonce: str | None) -> IssuerIdentity:
         rules = self.rules if nonce is None else self.rules._replace(audiences=frozenset({self._codes.client_id}))
         return identity_of(text, self._keys, rules=rules, now_ms=self._clock.now_ms(), nonce=nonce)
 

@@ -84,4 +84,4 @@ class NodeBeats:
 def _beat(tx: Tx, *, heartbeat: NodeHeartbeat) -> str | None:
     """Write the heartbeat. Returns the separator and policy of the node that started last."""
     tx.node_beats.beat(heartbeat)
-    return tx.nesting.checked()
+    return tx.nesting.read_checked()

@@ -119,7 +119,7 @@ def _listens_on(settings: Settings) -> tuple[str, ...]:
     return () if settings.server.listen is None else split_listen(settings.server.listen)[:1]
 
 
-def allowed_of(settings: Settings) -> AllowedStorage:
+def allowed_storage_of(settings: Settings) -> AllowedStorage:
     """Return the storage that catalogs may use: the server's warehouse and the allowed roots, but not its data
     directory.
 
@@ -130,13 +130,15 @@ def allowed_of(settings: Settings) -> AllowedStorage:
     data = Path(settings.server.data)
     entries = dict.fromkeys(root_of(f"file://{path}") for path in (data.absolute(), data.resolve()))
     inner = [root_of(f"{path}/warehouse") for path in entries]
-    opened = dict.fromkeys([*inner, *([] if any(is_within(path, [warehouse]) for path in entries) else [warehouse])])
+    directories = dict.fromkeys(
+        [*inner, *([] if any(is_within(path, [warehouse]) for path in entries) else [warehouse])]
+    )
     roots = dict.fromkeys((warehouse, *inner, *map(root_of, settings.storage.allowed_roots)))
     named = [
         secrets[name].reveal() for secrets in settings.storage.named.values() for name in ENDPOINTS if name in secrets
     ]
     endpoints = tuple(dict.fromkeys([*settings.storage.allowed_endpoints, *named]))
-    return AllowedStorage(tuple(roots), endpoints, tuple(entries), tuple(opened))
+    return AllowedStorage(tuple(roots), endpoints, tuple(entries), tuple(directories))
 
 
 def key_file_of(settings: Settings) -> Path | None:
@@ -164,8 +166,10 @@ def storages_of(settings: Settings) -> NamedStorages:
             "secrets of catalogs are not sealed in the database: set storage.key_file or storage.keys, the same on"
             " every node"
         )
-    opened = {name: {key: text.reveal() for key, text in each.items()} for name, each in section.named.items()}
-    return NamedStorages(read_storages(opened), keys)
+    named_properties = {
+        name: {key: text.reveal() for key, text in each.items()} for name, each in section.named.items()
+    }
+    return NamedStorages(read_storages(named_properties), keys)
 
 
 def is_shared(settings: Settings) -> bool:
@@ -252,7 +256,7 @@ def build(settings: Settings, origins: Mapping[str, str] = _NO_ORIGINS) -> Serve
         if store.inline
         else SharedFreshnessGate(view, store, cold_reads_max=settings.view.cold_reads_max)  # type: ignore[arg-type]
     )
-    allowed = allowed_of(settings)
+    allowed = allowed_storage_of(settings)
     files = FileOperations(allowed, timeout_s=settings.storage.timeout_s)
     believes_basic = settings.access.authentication == "simple"
     upkeep = Upkeep(

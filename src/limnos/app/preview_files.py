@@ -52,22 +52,22 @@ def preview_file(question: bytes) -> list[bytes]:
     Raises UnsupportedOperation, StorageFailed, ServiceUnavailable.
     """
     request = msgspec.json.decode(question, type=PreviewRequest)
-    allowed = AllowedStorage((), own_directories=request.kept, open_within=request.open_within)
+    allowed_storage = AllowedStorage((), own_directories=request.kept, open_within=request.open_within)
     budget = ReadBudget(request.read_bytes_max)
-    opened: list[RangeReader] = []
+    readers: list[RangeReader] = []
 
     def open_file(location: str) -> RangeReader:
         if not is_within(location, list(request.roots)):
             raise UnsupportedOperation(_ELSEWHERE) from OSError(location)
-        file = open_ranges(location, request.properties, roots=request.roots, allowed=allowed, budget=budget)
-        opened.append(file)
+        file = open_ranges(location, request.properties, roots=request.roots, allowed=allowed_storage, budget=budget)
+        readers.append(file)
         return file
 
     try:
         with _without_file_names(budget):
             head = file_head(request.head, open_file=open_file)
     finally:
-        for file in opened:
+        for file in readers:
             file.close()
     return [msgspec.json.encode([head.rows, head.is_whole, budget.bytes_max - budget.left])]
 
@@ -78,14 +78,14 @@ def _without_file_names(budget: ReadBudget) -> Iterator[None]:
     attached as causes, for the log.
     """
     try:
-        with _library_errors_replaced(budget, _UNREADABLE):
+        with _replace_library_errors(budget, _UNREADABLE):
             yield
     except MissingFile as error:
         raise StorageFailed(_MISSING) from OSError(str(error))
 
 
 @contextmanager
-def _library_errors_replaced(budget: ReadBudget, text: str) -> Iterator[None]:
+def _replace_library_errors(budget: ReadBudget, text: str) -> Iterator[None]:
     """Replace exceptions of libraries by UnsupportedOperation with this text, or with the budget's message if the
     budget is used up.
     """
@@ -118,13 +118,13 @@ def preview_fileset_file(question: bytes) -> list[bytes]:
     Raises UnsupportedOperation, StorageFailed, ServiceUnavailable.
     """
     request = msgspec.json.decode(question, type=FilesetFileRequest)
-    allowed = AllowedStorage((), own_directories=request.kept, open_within=request.open_within)
+    allowed_storage = AllowedStorage((), own_directories=request.kept, open_within=request.open_within)
     budget = ReadBudget(request.read_bytes_max)
     try:
         with (
-            _library_errors_replaced(budget, _DAMAGED),
+            _replace_library_errors(budget, _DAMAGED),
             open_ranges(
-                request.location, request.properties, roots=(request.root,), allowed=allowed, budget=budget
+                request.location, request.properties, roots=(request.root,), allowed=allowed_storage, budget=budget
             ) as file,
         ):
             return [msgspec.json.encode(file_content(request.location, file, limits=request.limits))]

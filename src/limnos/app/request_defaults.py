@@ -33,8 +33,8 @@ def warehouse_of(settings: Settings) -> str:
 def metalakes_named(settings: Settings) -> set[str]:
     """Return the names of the metalakes in settings: those of issuers and storages, and the default metalake."""
     storages = [each["metalakes"].reveal() for each in settings.storage.named.values() if "metalakes" in each]
-    listed = [name for text in storages for name in split_list(text)]
-    return {*settings.oidc.metalakes, *listed, settings.server.metalake}
+    metalake_names = [name for text in storages for name in split_list(text)]
+    return {*settings.oidc.metalakes, *metalake_names, settings.server.metalake}
 
 
 def defaults_of(

@@ -108,9 +108,9 @@ def _restricted_files(request: RestrictedFileRequest) -> Iterator[RewrittenFile]
     def open_file(location: str) -> RangeReader:
         if not is_within(location, request.roots):
             raise UnsupportedOperation(_ELSEWHERE) from OSError(location)
-        allowed = AllowedStorage((), own_directories=request.kept, open_within=request.open_within)
+        allowed_storage = AllowedStorage((), own_directories=request.kept, open_within=request.open_within)
         budget = ReadBudget(_UNLIMITED) if location == at else deletes
-        return open_ranges(location, request.properties, roots=request.roots, allowed=allowed, budget=budget)
+        return open_ranges(location, request.properties, roots=request.roots, allowed=allowed_storage, budget=budget)
 
     try:
         yield from rewrite_file(

@@ -70,14 +70,14 @@ def require_usable_rooms(settings: Settings) -> RoomSet:
 def migrations_of(rooms: RoomSet) -> dict[str, str]:
     """Return the packages with the migrations of rooms that have a chain of their own, by room, needed rooms first."""
     waiting = {room.name: room for room in rooms.on}
-    ordered: dict[str, str] = {}
+    packages: dict[str, str] = {}
     while waiting:
         ready = [room for room in waiting.values() if not any(need in waiting for need in room.needs)]
         for room in ready or list(waiting.values()):  # rooms that need each other: in the order of names
             del waiting[room.name]
             if room.migrations:
-                ordered[room.name] = room.migrations
-    return ordered
+                packages[room.name] = room.migrations
+    return packages
 
 
 def protocols_of(settings: Settings, rooms: RoomSet) -> list[Protocol]:

@@ -18,7 +18,7 @@ from limnos.app.authentication_mode import with_authentication
 from limnos.app.certificates import certificates_of
 from limnos.app.forced_exit import exit_now
 from limnos.app.listening import listen, listen_together, url_of
-from limnos.app.node_builder import allowed_of, database_of, make_data_directory, open_store
+from limnos.app.node_builder import allowed_storage_of, database_of, make_data_directory, open_store
 from limnos.app.packages import require_driver, require_packages
 from limnos.app.request_defaults import warehouse_of
 from limnos.app.room_parts import cleanups_of
@@ -95,16 +95,16 @@ def migrate(
             )
         with log_slow_start():
             before, after = migrate_store(database_of(settings))
-    done = f"schema {after}: nothing to do" if before == after else f"schema {before or 'none'} -> {after}"
+    summary = f"schema {after}: nothing to do" if before == after else f"schema {before or 'none'} -> {after}"
     if not restored:
-        return done
+        return summary
     lacking = missing_keys(settings, database_of(settings))
     if lacking:
-        done = f"{done}; secrets are sealed under keys that {keys_origin(settings)} lacks: {keys_text(lacking)}"
+        summary = f"{summary}; secrets are sealed under keys that {keys_origin(settings)} lacks: {keys_text(lacking)}"
     renew_epoch(database_of(settings))
     revoked = 0 if keeps_tokens else revoke_tokens(database_of(settings))
     return (
-        f"{done}; every node reloads the store, and new ids are greater than all earlier ones; tokens revoked:"
+        f"{summary}; every node reloads the store, and new ids are greater than all earlier ones; tokens revoked:"
         f" {revoked}"
     )
 
@@ -137,7 +137,7 @@ async def _clean(settings: Settings, *, dry_run: bool) -> list[str]:
             0,
             store=store,
             permit=permit,
-            allowed=allowed_of(settings),
+            allowed=allowed_storage_of(settings),
             warehouse=warehouse_of(settings),
             lease_ms=LEASE_MS,
             debris_ms=settings.lance.debris_age_s * 1000,

@@ -16,7 +16,7 @@ import msgspec
 from limnos.app.authentication_mode import with_authentication
 from limnos.app.certificates import certificates_of
 from limnos.app.listening import can_listen
-from limnos.app.node_builder import allowed_of, database_of, make_data_directory, open_store
+from limnos.app.node_builder import allowed_storage_of, database_of, make_data_directory, open_store
 from limnos.app.packages import require_packages
 from limnos.app.request_defaults import metalakes_named
 from limnos.app.room_parts import room_notes
@@ -167,7 +167,7 @@ def _root_warnings(settings: Settings, roots: Sequence[tuple[str, int]]) -> list
     A catalog without a location of its own has the directory of its id in the server's warehouse. If the warehouse was
     another one, an allowed root is not enough for its tables.
     """
-    storage = allowed_of(settings)
+    storage = allowed_storage_of(settings)
     own = (storage.roots[0], *storage.open_within)  # the warehouse is the first root
     outside = [
         root
@@ -201,13 +201,13 @@ def _released_warnings(locations: ReleasedLocations) -> list[StartWarning]:
     """
     if not locations.kept:
         return []
-    named = ", ".join(locations.kept_first)
+    location_names = ", ".join(locations.kept_first)
     return [
         StartWarning(
             f"Locations of dropped objects still contain files, or cannot be listed: {locations.kept}",
             why=(
                 "only the last owner of each may create an object there:"
-                f" {named}{', …' if locations.kept > len(locations.kept_first) else ''}"
+                f" {location_names}{', …' if locations.kept > len(locations.kept_first) else ''}"
             ),
             advice="delete the files there if they are not needed: a task frees empty locations once a day",
         )
@@ -215,8 +215,8 @@ def _released_warnings(locations: ReleasedLocations) -> list[StartWarning]:
 
 
 def _released_read(tx: Tx) -> ReleasedLocations:
-    stated = tx.tasks.waiting_payload(FREE_PLACES)
-    return ReleasedLocations() if stated is None else msgspec.json.decode(stated, type=ReleasedLocations)
+    payload = tx.tasks.waiting_payload(FREE_PLACES)
+    return ReleasedLocations() if payload is None else msgspec.json.decode(payload, type=ReleasedLocations)
 
 
 def _location_warning(fields: Mapping[str, object]) -> StartWarning:
@@ -258,8 +258,8 @@ def _metalake_warnings(settings: Settings) -> list[StartWarning]:
     if not _has_store(settings):
         return []
     names = asyncio.run(_read_store(settings, lambda tx: drive_load(setting_names_read(), tx.rows)))
-    listed = metalakes_named(settings)
-    renamed = {name: now for name, (_, now) in names.items() if now != name and name in listed}
+    metalake_names = metalakes_named(settings)
+    renamed = {name: now for name, (_, now) in names.items() if now != name and name in metalake_names}
     return [
         StartWarning(
             f"The metalake that was created as {name} has the name {now}",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from limnos.config.report import dumped
+from limnos.config.report import dump_settings
 from limnos.config.secrets import secrets_of
 from limnos.config.settings import Settings, is_secret, keys, sections
 from limnos.model.secrets import MASK
@@ -19,7 +19,7 @@ def setting_lines(settings: Settings, origins: Mapping[str, str]) -> tuple[Setti
 
     `origins` maps a setting to its origin, as `LoadedSettings` does; settings without one have their defaults.
     """
-    own = dumped(settings)
+    own = dump_settings(settings)
     default = {name: model().model_dump(mode="json") for name, model in sections().items()}
     secrets = [msgspec.json.encode(text)[1:-1] for text in secrets_of(settings)]
     return tuple(

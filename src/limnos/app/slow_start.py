@@ -54,7 +54,7 @@ async def run_patiently(store: Store, step: Callable[[], Awaitable[None]]) -> No
                 return await step()
             except ServiceUnavailable as error:
                 if time.monotonic() > until:
-                    raise _too_slow(error) from error
+                    raise _slow_start_error(error) from error
                 if not is_logged:
                     log.warning("the start tries again until the database answers, for minutes", reason=error.message)
                     is_logged = True
@@ -70,7 +70,7 @@ def _wait_longer(store: Store) -> AbstractContextManager[None]:
     return store.start_patience(START_S) if isinstance(store, PostgresStore) else nullcontext()
 
 
-def _too_slow(error: ServiceUnavailable) -> CannotStart:
+def _slow_start_error(error: ServiceUnavailable) -> CannotStart:
     return CannotStart(
         f"The database did not let this server start within {START_S:.0f} seconds",
         why=error.message,

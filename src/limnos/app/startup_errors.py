@@ -114,7 +114,7 @@ def startup_error_of(error: Exception, settings: Settings, database: str) -> Can
     if isinstance(error, CannotStart):
         return error
     if isinstance(error, LimnosError):
-        return _too_new(error, database) if error.code == NEWER else None
+        return _newer_store_error(error, database) if error.code == NEWER else None
     if type(error).__module__.partition(".")[0] in _DRIVERS:
         return _database_error(_first_line(error), database)
     if isinstance(error, (ConnectionError, TimeoutError)):
@@ -139,7 +139,7 @@ def damaged_store_error(damage: Damage, database: str) -> CannotStart:
     )
 
 
-def _too_new(error: LimnosError, database: str) -> CannotStart:
+def _newer_store_error(error: LimnosError, database: str) -> CannotStart:
     return CannotStart(
         f"The store {masked_address(database)} cannot be used by this release",
         why=error.message,
@@ -150,8 +150,8 @@ def _too_new(error: LimnosError, database: str) -> CannotStart:
 def _directory_error(error: OSError, settings: Settings) -> CannotStart:
     text = error.strerror or str(error)
     why, advice = _FILES.get(error.errno or 0, (text, OTHER_DIRECTORY))
-    named = "" if error.filename in (None, settings.server.data) else f" ({error.filename})"
-    return CannotStart(f"The data directory {settings.server.data} cannot be used{named}", why=why, advice=advice)
+    file_text = "" if error.filename in (None, settings.server.data) else f" ({error.filename})"
+    return CannotStart(f"The data directory {settings.server.data} cannot be used{file_text}", why=why, advice=advice)
 
 
 def _database_error(text: str, database: str) -> CannotStart:

@@ -182,9 +182,9 @@ class Upkeep:
         for task in await self.gate.look_up(lambda: later_tasks_read(now_ms)):
             every_s = self.kinds[task.kind].every_s if task.kind in self.kinds else None
             every_ms = None if every_s is None else round(every_s * 1000)
-            moved = task.moved(now_ms, every_ms=every_ms, retry_ms=RETRY_MS_MAX)
-            if moved != task:
-                moves[task] = moved
+            corrected_task = task.correct_times(now_ms, every_ms=every_ms, retry_ms=RETRY_MS_MAX)
+            if corrected_task != task:
+                moves[task] = corrected_task
         if not moves and not await self.gate.look_up(lambda: is_any_time_ahead(now_ms)):
             return
         count = await self.store.submit(self._permit, lambda tx: stored_times_repair(tx, moves))
@@ -259,7 +259,7 @@ class Upkeep:
         try:
             outcome = await kind.runner(self._work(task, kind), task.payload)
         except Exception as error:  # noqa: BLE001 - stored in the task, and retried
-            await self._failed(task, kind, error)
+            await self._record_failure(task, kind, error)
         else:
             TASKS[task.kind, "done"] += 1
             await self.store.submit(self._permit, lambda tx: _complete(tx, task, kind, outcome=outcome))
@@ -279,7 +279,7 @@ class Upkeep:
             on_renewal=partial(self._record_progress, among_long=kind.takes_long),
         )
 
-    async def _failed(self, task: LeasedTask, kind: TaskKind, error: Exception) -> None:
+    async def _record_failure(self, task: LeasedTask, kind: TaskKind, error: Exception) -> None:
         """Schedule a failed task's retry, or mark it as permanently failed."""
         text = f"{type(error).__name__}: {error}"[:2000]
         if kind.is_lost(error, task.attempts + 1):
@@ -312,8 +312,8 @@ def _complete(tx: Tx, task: LeasedTask, kind: TaskKind, *, outcome: TaskOutcome)
     """Complete a successful task: reschedule a periodic one, store a result, or delete it."""
     if kind.every_s is not None:
         payload = task.payload if outcome.payload is None else outcome.payload
-        tx.tasks.again(task.id, payload=payload, result=outcome.result, delay_ms=round(kind.every_s * 1000))
+        tx.tasks.reschedule(task.id, payload=payload, result=outcome.result, delay_ms=round(kind.every_s * 1000))
     elif outcome.result is not None:
         tx.tasks.end(task.id, error=None, result=outcome.result)
     else:
-        tx.tasks.done(task.id)
+        tx.tasks.delete_finished(task.id)

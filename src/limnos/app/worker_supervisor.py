@@ -125,8 +125,8 @@ class Supervisor:
         """Return the workers that have a time to start; until the first worker serves, only that worker."""
         if self.stopping_until is not None:
             return []
-        allowed = self.workers if self.workers[0].is_serving or self.announced else self.workers[:1]
-        return [each for each in allowed if each.due_at is not None]
+        startable = self.workers if self.workers[0].is_serving or self.announced else self.workers[:1]
+        return [each for each in startable if each.due_at is not None]
 
     def _start_due(self) -> None:
         now = time.monotonic()
@@ -219,7 +219,7 @@ class Supervisor:
                 with suppress(ChildProcessError):
                     pid, status = os.waitpid(each.pid, os.WNOHANG)
                     if pid:
-                        self._ended(each, os.waitstatus_to_exitcode(status))
+                        self._schedule_restart(each, os.waitstatus_to_exitcode(status))
 
     def _end_hung(self) -> None:
         """Kill workers that have stopped sending heartbeats. They are then restarted like dead workers."""
@@ -231,7 +231,7 @@ class Supervisor:
                     os.kill(each.pid, signal.SIGKILL)
                 each.missed = 0
 
-    def _ended(self, worker: ServingProcess, code: int) -> None:
+    def _schedule_restart(self, worker: ServingProcess, code: int) -> None:
         """Schedule the restart of a dead worker, with exponential backoff if it dies soon after each start.
 
         If the worker never served and the server is not ready yet, stop all workers.

@@ -53,10 +53,10 @@ def _fill(description: Any) -> None:  # noqa: ANN401
 
     text = getattr(description, "primary_renderable", None)
     if isinstance(text, Text):
-        description.primary_renderable = Text(filled(text.plain), end=text.end)
+        description.primary_renderable = Text(join_lines(text.plain), end=text.end)
 
 
-def filled(text: str) -> str:
+def join_lines(text: str) -> str:
     """Return a text with each paragraph in one line. Paragraphs with indented lines or list items are not changed."""
     paragraphs = []
     for paragraph in text.split("\n\n"):

@@ -256,7 +256,7 @@ class CommonFlags:
             profile = profiles.read(environ).profiles.get(name, profile)  # another command may have refreshed it
             if profile.ends_at - time.time() <= SOON_S:
                 profile = renew_profile(profile, timeout_s=self.timeout, ca_file=self.typed_ca_path)
-                profiles.write(environ, profiles.read(environ).renewed(name, profile))
+                profiles.write(environ, profiles.read(environ).with_refreshed(name, profile))
         return profile.token
 
 

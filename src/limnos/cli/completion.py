@@ -116,10 +116,10 @@ def _names(positional: Sequence[str], flags: Sequence[str], *, prefix: str) -> l
     flat = kinds & {"user", "group", "role", "tag", "policy", "metalake"}
     above, dot, _ = prefix.rpartition(".")
     command = [*BY_VERB_AND_KIND["list", flat.pop()].command.split()] if flat else ["list", *([above] if dot else [])]
-    return _listed([*command, *flags, "--output", "json", "--timeout", TIMEOUT_S])
+    return _list_names([*command, *flags, "--output", "json", "--timeout", TIMEOUT_S])
 
 
-def _listed(tokens: Sequence[str]) -> list[str]:
+def _list_names(tokens: Sequence[str]) -> list[str]:
     """Run a list in this process; its names, or nothing after any failure."""
     from limnos.cli.command_tree import build
 

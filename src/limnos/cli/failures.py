@@ -187,7 +187,7 @@ def _from_client(error: ClientError, typed: TypedCommand) -> CommandFailure:
     details = {"status": error.status or None, "request_id": error.request_id, "decision": error.decision}
     answer = path_answer(error, typed)
     is_unsigned = is_anonymous(error) and not _names_user(typed)
-    message = not_signed_in() if is_unsigned else _of_reads(typed.located(error.message), typed)
+    message = not_signed_in() if is_unsigned else _of_reads(typed.add_catalog(error.message), typed)
     exit_code = _BY_KIND.get(error.kind, ExitCode.FAILED)
     if exit_code is ExitCode.FAILED and _NO_PRINCIPAL.match(error.message):
         exit_code = ExitCode.NOT_FOUND  # Gravitino's status for it is 400 in some calls and 404 in others

@@ -498,11 +498,11 @@ def command_for(words: Sequence[str], *, least: int = 1) -> tuple[list[str], str
         phrase = " ".join(words[:length]).lower()
         if len(words) >= length and phrase in guess_table():
             command, note = guess_table()[phrase]
-            return _filled(command, words[length:]), note
+            return _fill_arguments(command, words[length:]), note
     return None
 
 
-def _filled(command: str, rest: Sequence[str]) -> list[str]:
+def _fill_arguments(command: str, rest: Sequence[str]) -> list[str]:
     """Return the words of a command with the typed arguments, without words that join them in a sentence."""
     arguments = [word for word in rest if word.lower() not in FILLERS]
     result: list[str] = []

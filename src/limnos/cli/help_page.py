@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from limnos.cli.grammar.spelling import spelled
+from limnos.cli.grammar.spelling import spell_operation
 from limnos.cli.operations import COMMANDS, OPERATIONS, VERB_ALIASES, VERBS, Operation
 
 _INTRODUCTION = """limnos VERB [KIND] PATH, or limnos GROUP COMMAND …
@@ -36,12 +36,12 @@ def verb_page(verb: str) -> str:
     aliases = [alias for alias, name in VERB_ALIASES.items() if name == verb]
     lines = [f"limnos {verb} KIND …" + (f", also written '{aliases[0]}'" if aliases else ""), ""]
     rows = [each for each in OPERATIONS if each.verb == verb]
-    width = max(len(spelled(each)) for each in rows)
-    lines += [f"  {spelled(each):<{width}}  {_same(each)}".rstrip() for each in rows]
+    width = max(len(spell_operation(each)) for each in rows)
+    lines += [f"  {spell_operation(each):<{width}}  {_same(each)}".rstrip() for each in rows]
     return "\n".join([*lines, "", f"'limnos {verb} KIND --help' explains the arguments of one."])
 
 
 def _same(operation: Operation) -> str:
     """Return the command that performs an operation, if it has another spelling."""
     command = f"limnos {operation.command}"
-    return "" if spelled(operation).startswith(command) else f"= {command}"
+    return "" if spell_operation(operation).startswith(command) else f"= {command}"

@@ -244,7 +244,7 @@ def _print_table(rows: Sequence[Row], columns: Mapping[str, str], *, keeps_colum
     if table.left_out:
         names = ", ".join(headings[column] for column in table.left_out)
         note = f"left out for want of space: {names} (--wide shows all, --columns a,b chooses)"
-        print("\n".join(tables.wrapped(note, width or len(note))), file=sys.stderr)
+        print("\n".join(tables.wrap_text(note, width or len(note))), file=sys.stderr)
 
 
 def terminal_width() -> int | None:

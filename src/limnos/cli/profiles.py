@@ -61,11 +61,11 @@ class Profiles(msgspec.Struct, frozen=True):
         """Return a copy with a new or replaced profile, which becomes the current profile."""
         return Profiles(name, {**self.profiles, name: profile})
 
-    def selected(self, name: str) -> Profiles:
+    def with_current(self, name: str) -> Profiles:
         """Return a copy whose current profile is `name`; unchanged if another command has removed the profile."""
         return Profiles(name, self.profiles) if name in self.profiles else self
 
-    def renewed(self, name: str, profile: Profile) -> Profiles:
+    def with_refreshed(self, name: str, profile: Profile) -> Profiles:
         """Return a copy with a refreshed profile; unchanged if another command has removed the profile."""
         return Profiles(self.used, {**self.profiles, name: profile}) if name in self.profiles else self
 

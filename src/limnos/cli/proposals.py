@@ -19,7 +19,7 @@ from limnos.cli.foreign_flags import CHOICES, FILE, LIST_FILTERS
 from limnos.cli.guesses import FILLERS
 from limnos.cli.hints.near_flags import filtered_list
 from limnos.cli.operations import KIND_WORDS, VERB_ALIASES, VERBS
-from limnos.cli.sentences import quoted, with_datasets
+from limnos.cli.sentences import quote_command, with_datasets
 from limnos.cli.signatures import COMMON, Signature, signature_of
 from limnos.cli.token_words import take_words
 
@@ -96,13 +96,13 @@ _DEPTH_MAX: Final = 3
 """A proposal that is wrong itself is replaced by what its own answer proposes, so often at the most."""
 
 
-def proposed(tokens: Sequence[str], *, resolve: Callable[[Sequence[str]], list[str]]) -> str:
+def correct_command(tokens: Sequence[str], *, resolve: Callable[[Sequence[str]], list[str]]) -> str:
     """Return a command line without the program's name in quotes, corrected so that its command takes it.
 
     `resolve` reads a command line, as the grammar does. Flags that the command does not have are named after it.
     """
-    tokens = _with_statement(_with_known_values(_filled(_with_whole_path(tokens))))
-    plain = quoted(tokens)
+    tokens = _with_statement(_with_known_values(_fill_values(_with_whole_path(tokens))))
+    plain = quote_command(tokens)
     if _depth.get() == _DEPTH_MAX or not tokens or tokens[0].startswith("-"):
         return plain
     token = _depth.set(_depth.get() + 1)
@@ -116,10 +116,10 @@ def proposed(tokens: Sequence[str], *, resolve: Callable[[Sequence[str]], list[s
     signature = signature_of(resolved)
     if signature is None or resolved[-1] == "--help":
         return plain
-    return _fitted(tokens, resolved, signature=signature)
+    return _fit_words(tokens, resolved, signature=signature)
 
 
-def _filled(tokens: Sequence[str]) -> list[str]:
+def _fill_values(tokens: Sequence[str]) -> list[str]:
     """Return a command line in which values of flags stand at the places that have their names: other tools name each
     argument by a flag, as in `role grant --role reader --user ana`.
     """
@@ -197,7 +197,7 @@ def fitting_flag(flag: str, flags: frozenset[str]) -> str | None:
     return name if name in COMMON else None
 
 
-def _fitted(tokens: Sequence[str], resolved: Sequence[str], *, signature: Signature) -> str:
+def _fit_words(tokens: Sequence[str], resolved: Sequence[str], *, signature: Signature) -> str:
     arguments, _ = take_words(resolved[len(signature.words) :])
     words, flags = take_words(tokens)
     head = words[: len(words) - len(arguments)]
@@ -224,9 +224,9 @@ def _fitted(tokens: Sequence[str], resolved: Sequence[str], *, signature: Signat
         arguments = []
     missing = [name.removesuffix("...") for name in signature.arguments[len(arguments) : signature.required]]
     if own_flags == flags == _with_kinds(flags, signature)[0] and not missing and [*head, *arguments] == words:
-        return quoted(tokens)
+        return quote_command(tokens)
     own_flags, note = _with_kinds(own_flags, signature)
-    text = quoted([*head, *arguments, *missing, *own_flags])
+    text = quote_command([*head, *arguments, *missing, *own_flags])
     text += note if text.startswith("'") else ""
     is_quoted = text.startswith("'")
     return f"{text} (it has no {' or '.join(dict.fromkeys(missing_flags))})" if missing_flags and is_quoted else text

@@ -539,13 +539,13 @@ def proposal_for(words: Sequence[str]) -> Proposal | None:
         values: dict[str, str] = {}
         if _matches(line.words, words, values=values):
             return Proposal(
-                tuple(_filled(word, values) for word in line.command),
-                _filled(line.note, {name: shlex.quote(value) for name, value in values.items()}),
+                tuple(_fill_arguments(word, values) for word in line.command),
+                _fill_arguments(line.note, {name: shlex.quote(value) for name, value in values.items()}),
             )
     return None
 
 
-def _filled(text: str, values: dict[str, str]) -> str:
+def _fill_arguments(text: str, values: dict[str, str]) -> str:
     return _ARGUMENT.sub(lambda match: values.get(match[0], match[0]), text)
 
 
@@ -647,9 +647,9 @@ def with_datasets(text: str) -> str:
 def _truncation(path: str) -> Proposal:
     """Return the answer to `truncate PATH`: SQL++ deletes rows of its datasets, and only an engine those of a table."""
     statement = f"{_FROM.sub(_dataset, f'delete from {path}')};"  # noqa: S608 - proposed, not run
-    deletes = quoted(("delete", path))
+    deletes = quote_command(("delete", path))
     note = f"rows of a table are deleted by engines, the table itself by {deletes}"
-    more = f" shows it; if it is a dataset of SQL++: {quoted(('sql', '-c', statement))}"
+    more = f" shows it; if it is a dataset of SQL++: {quote_command(('sql', '-c', statement))}"
     return Proposal(("show", path), note, more if is_installed(("sql",)) else " shows it")
 
 
@@ -667,7 +667,7 @@ def _dataset(match: re.Match[str]) -> str:
     return f"{match[1]}{match[2]}{'.'.join(map(identifier, below))}"
 
 
-def quoted(command: Sequence[str]) -> str:
+def quote_command(command: Sequence[str]) -> str:
     """Return a command with the program's name: in quotes, unless it has quotes of the shell itself."""
     text = " ".join(["limnos", *map(quoted_word, command)])
     return text if "'" in text or '"' in text else f"'{text}'"

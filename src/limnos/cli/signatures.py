@@ -241,7 +241,7 @@ def signature_of(tokens: Sequence[str]) -> Signature | None:
         for line in _TABLE.strip().splitlines():
             name, _, rest = line.partition(" =")
             if name == words and len(tokens) >= length:
-                return _parsed(name, rest.replace("SERVER", _SERVER).split())
+                return _parse_signature(name, rest.replace("SERVER", _SERVER).split())
     return None
 
 
@@ -261,7 +261,7 @@ def is_installed(command: Sequence[str]) -> bool:
     return first in COMMANDS or first not in _groups()
 
 
-def _parsed(name: str, words: Sequence[str]) -> Signature:
+def _parse_signature(name: str, words: Sequence[str]) -> Signature:
     arguments = [word for word in words if not word.startswith("-")]
     return Signature(
         words=tuple(name.split()),

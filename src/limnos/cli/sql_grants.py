@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from limnos.cli.sentences import Proposal, quoted
+from limnos.cli.sentences import Proposal, quote_command
 
 _KINDS: Final = frozenset(
     {"table", "view", "schema", "namespace", "database", "catalog", "fileset", "model", "topic", "metalake"}
@@ -78,7 +78,7 @@ def _command(verb: str, privileges: Sequence[str], *, path: str, holder: tuple[s
     exact = (verb, *usages, "--on", path, option)
     if len(privileges) == 1 and privileges[0] in preset and kind != "role":
         command = (verb, "--preset", preset[privileges[0]], path, option, named)
-        own = "" if privileges[0] not in SQL_PRIVILEGES else f"; to a role alone: {quoted((*exact, name))}"
+        own = "" if privileges[0] not in SQL_PRIVILEGES else f"; to a role alone: {quote_command((*exact, name))}"
         if verb == "revoke":
             own = own.replace("to a role alone", "from a role alone")
         more = own if kind else f"; several may have this name: user:{name}, group:{name}, role:{name}{own}"
@@ -87,9 +87,9 @@ def _command(verb: str, privileges: Sequence[str], *, path: str, holder: tuple[s
         return Proposal((verb, "--preset", "admin", path, option, named), f"{note}; all of them are a preset")
     if kind == "role":
         return Proposal((*exact, name), note)
-    role = quoted((verb, "role", "ROLE", option, named))
+    role = quote_command((verb, "role", "ROLE", option, named))
     then = f", then {role}" if verb == "grant" else f"; {role} takes a whole role away"
-    return Proposal((*exact, "ROLE"), note, f"{then}; if {name} is a role: {quoted((*exact, name))}")
+    return Proposal((*exact, "ROLE"), note, f"{then}; if {name} is a role: {quote_command((*exact, name))}")
 
 
 def _denial(words: Sequence[str]) -> Proposal | None:
@@ -104,8 +104,8 @@ def _denial(words: Sequence[str]) -> Proposal | None:
     denies = ("grant", *usages, "--on", path, "--to")
     if kind == "role":
         return Proposal((*denies, name, "--deny"), note)
-    gives = quoted(("grant", "role", "ROLE", "--to", f"{kind}:{name}" if kind else name))
-    more = "" if kind else f"; if {name} is a role: {quoted((*denies, name, '--deny'))}"
+    gives = quote_command(("grant", "role", "ROLE", "--to", f"{kind}:{name}" if kind else name))
+    more = "" if kind else f"; if {name} is a role: {quote_command((*denies, name, '--deny'))}"
     return Proposal((*denies, "ROLE", "--deny"), note, f", then {gives}{more}")
 
 

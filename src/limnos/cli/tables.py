@@ -195,13 +195,13 @@ def _blocks(rows: Sequence[Cells], columns: Mapping[str, str], *, width: int) ->
         for column, heading in columns.items():
             if row[column]:
                 room = max(width - label - len(GAP), TEXT_MIN)
-                first, *more = wrapped(row[column], room) if column in TEXTS else [row[column]]
+                first, *more = wrap_text(row[column], room) if column in TEXTS else [row[column]]
                 lines.append(heading + " " * (label - text_width(heading)) + GAP + first)
                 lines += [" " * label + GAP + text for text in more]
     return lines
 
 
-def wrapped(text: str, width: int) -> list[str]:
+def wrap_text(text: str, width: int) -> list[str]:
     """Break a text between words into lines of at most `width`; a longer word has a line of its own."""
     lines = [""]
     for word in text.split(" "):

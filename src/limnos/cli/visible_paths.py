@@ -118,7 +118,7 @@ def _in_part(path: Sequence[str], known: KnownPath, *, typed: TypedCommand) -> P
     if (version := _version_of(path, typed=typed)) is not None:
         return version
     if (near := close_path(path)) is not None:
-        return PathAnswer("", meant(typed, near))
+        return PathAnswer("", suggest_command(typed, near))
     return None
 
 
@@ -180,7 +180,7 @@ def _without_catalog(path: Sequence[str], error: ClientError, *, typed: TypedCom
     if (near := _near_path(path)) is not None:
         begins = near[-len(path) :] == tuple(path) or near == tuple(path[1:])
         reason = " A path begins with its catalog" if begins else ""
-        return PathAnswer(message, f"{meant(typed, near)}{reason}")
+        return PathAnswer(message, f"{suggest_command(typed, near)}{reason}")
     lists = f"'{typed.command('list')}' lists the catalogs that you may know"
     if typed.words[0] == "rename" and len(path) == 1:
         message += "; users, groups and roles keep their names"
@@ -225,7 +225,7 @@ def _near_path(path: Sequence[str]) -> tuple[str, ...] | None:
     return path_below_a_catalog(path) or close_path(path)
 
 
-def meant(typed: TypedCommand, path: Sequence[str]) -> str:
+def suggest_command(typed: TypedCommand, path: Sequence[str]) -> str:
     """Return the typed command with the path that is meant. For a deletion or a rename it is a command that shows the
     object: no answer proposes to delete or rename another object than the one that was typed.
     """

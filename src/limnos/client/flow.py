@@ -215,10 +215,10 @@ class verb(Generic[P, T]):  # noqa: N801 - a decorator, used like `property`
         sender = instance.sender
 
         @functools.wraps(self.flow)
-        def bound(*args: P.args, **kwargs: P.kwargs) -> object:
-            return sender.run(_started_by_sender(self.flow, instance, *args, **kwargs))
+        def run_bound(*args: P.args, **kwargs: P.kwargs) -> object:
+            return sender.run(_start_by_sender(self.flow, instance, *args, **kwargs))
 
-        return bound
+        return run_bound
 
 
 _SEVERAL = re.compile(r"(?:builtins\.)?(Sequence|Iterable|Collection|list|tuple|set|frozenset|Mapping|dict)\[")
@@ -237,7 +237,7 @@ def _several_of(flow: Callable[..., object]) -> tuple[tuple[str, ...], Mapping[s
     return tuple(parameters), several
 
 
-def _started_by_sender(flow: Callable[P, Flow[T]], *args: P.args, **kwargs: P.kwargs) -> Flow[T]:
+def _start_by_sender(flow: Callable[P, Flow[T]], *args: P.args, **kwargs: P.kwargs) -> Flow[T]:
     """Create the flow when the sender starts it, so that an asynchronous call raises its errors when it is awaited.
 
     Raises ArgumentError for a single text in the place of several, whose letters would be taken for the elements.

@@ -160,7 +160,7 @@ class _ServerTarget:
             raise ArgumentError(f"'{uri}' is not the address of a server; write for example http://127.0.0.1:8090")
         if token is not None and user is not None:
             raise ArgumentError("give a token or a user, not both")
-        token = None if token is None else _checked_token(token)
+        token = None if token is None else _check_token(token)
         if user is not None and (not user or ":" in user):
             raise ArgumentError(f"'{user}' is not a user name: it must not be empty or contain ':'")
         self.uri = uri.rstrip("/")
@@ -203,7 +203,7 @@ def _tls_context(ca_file: str | Path) -> ssl.SSLContext:
     return context
 
 
-def _checked_token(token: str) -> str:
+def _check_token(token: str) -> str:
     """Return a token without the space around it, as of a file's last line. Raises ArgumentError, without any part of
     the text, for one that is no token.
     """

@@ -10,12 +10,12 @@ from limnos.manifests.switches import RoomSet, room_set
 
 def rooms_of(settings: Settings) -> RoomSet:
     """Return the installed rooms that are on and off by the settings."""
-    closed = {
+    closed_reasons = {
         room.name: f"the setting {room.switch} is false"
         for room in installed_rooms().manifests
         if room.switch and not _value(settings, room.switch)
     }
-    return room_set(settings.rooms.off, closed)
+    return room_set(settings.rooms.off, closed_reasons)
 
 
 def _value(settings: Settings, key: str) -> object:

@@ -10,7 +10,7 @@ from pydantic.functional_validators import AfterValidator
 
 from limnos.config.machine import memory_bytes
 from limnos.config.section import SettingsSection
-from limnos.config.values import Root, SparkSettings, Words, never_or_an_hour
+from limnos.config.values import Root, SparkSettings, Words, require_zero_or_an_hour
 from limnos.names.path import check_part
 
 
@@ -54,7 +54,7 @@ class SqlppSection(SettingsSection):
     """The time in seconds, at least 600, for which other engines can read a dataset's earlier snapshots; older ones
     expire when it is compacted. Its branches and tags are kept.
     """
-    debris_age_s: Annotated[int, AfterValidator(never_or_an_hour)] = 259_200
+    debris_age_s: Annotated[int, AfterValidator(require_zero_or_an_hour)] = 259_200
     """The age in seconds at which a compaction deletes files of a dataset that no snapshot refers to, such as files of
     killed statements. Longer than any statement takes, at least 3600; 0: none are deleted.
     """

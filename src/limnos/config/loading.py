@@ -68,9 +68,9 @@ def load(*, flags: Mapping[str, object], file: Path | None, environ: Mapping[str
     environment variable counts as not set. Raises ConfigError, which names every wrong setting with its origin.
     """
     layers = [*_file_values(file), *_environment_values(environ), *_flag_values(flags)]
-    known = set(keys())
-    problems = [_unknown_text(item) for item in layers if item.key not in known]
-    winners = {item.key: item for item in layers if item.key in known}
+    setting_keys = set(keys())
+    problems = [_unknown_text(item) for item in layers if item.key not in setting_keys]
+    winners = {item.key: item for item in layers if item.key in setting_keys}
     origins = {key: winners[key].origin if key in winners else "default" for key in keys()}
     try:
         settings = _build(winners, origins)
@@ -100,11 +100,11 @@ def _file_values(file: Path | None) -> Iterator[_SettingValue]:
     for section, body in _read_toml(file).items():
         if not isinstance(body, dict):
             raise ConfigError(f"{origin}: '{section}' is outside of a section; {_advice(section)}")
-        named = {key: value for key, value in body.items() if section == "storage" and isinstance(value, dict)}
-        if named:  # [storage.NAME] is a named storage, not a section
-            yield _SettingValue("storage.named", named, origin)
+        named_tables = {key: value for key, value in body.items() if section == "storage" and isinstance(value, dict)}
+        if named_tables:  # [storage.NAME] is a named storage, not a section
+            yield _SettingValue("storage.named", named_tables, origin)
         for key, value in body.items():
-            if key not in named:
+            if key not in named_tables:
                 yield _SettingValue(f"{section}.{key}", value, origin)
 
 
@@ -125,15 +125,15 @@ def _unknown_text(value: _SettingValue) -> str:
 
 def _advice(key: str) -> str:
     """Suggest a correction for an unknown setting: the nearest full name, or the nearest key of any section."""
-    known = keys()
+    setting_keys = keys()
     own = key.rpartition(".")[2]
-    near = [name for name in known if name.rpartition(".")[2] == own]  # the same key in another section
-    near = near or difflib.get_close_matches(key, known, n=1, cutoff=0.6)
-    if not near:
-        tails = {name.partition(".")[2]: name for name in reversed(known)}
-        near = [tails[tail] for tail in difflib.get_close_matches(own, tails, n=1, cutoff=0.6)]
-    if near:
-        return f"did you mean '{near[0]}'?"
+    similar_keys = [name for name in setting_keys if name.rpartition(".")[2] == own]  # the same key in another section
+    similar_keys = similar_keys or difflib.get_close_matches(key, setting_keys, n=1, cutoff=0.6)
+    if not similar_keys:
+        tails = {name.partition(".")[2]: name for name in reversed(setting_keys)}
+        similar_keys = [tails[tail] for tail in difflib.get_close_matches(own, tails, n=1, cutoff=0.6)]
+    if similar_keys:
+        return f"did you mean '{similar_keys[0]}'?"
     return "'limnos server config' lists every setting"
 
 
@@ -142,10 +142,10 @@ def _build(winners: Mapping[str, _SettingValue], origins: Mapping[str, str]) -> 
     for item in winners.values():
         section, _, key = item.key.partition(".")
         tree.setdefault(section, {})[key] = item.value
-    known = sections()
+    section_types = sections()
     added = {
-        name: _checked_section(known[name], tree.pop(name, {}), name=name, origins=origins)
-        for name in known
+        name: _check_section(section_types[name], tree.pop(name, {}), name=name, origins=origins)
+        for name in section_types
         if name not in Settings.model_fields
     }
     try:
@@ -154,7 +154,7 @@ def _build(winners: Mapping[str, _SettingValue], origins: Mapping[str, str]) -> 
         raise ConfigError("\n".join(_explain(error, origins))) from None  # pydantic's own message repeats values
 
 
-def _checked_section(
+def _check_section(
     model: type[SettingsSection], values: Mapping[str, object], *, name: str, origins: Mapping[str, str]
 ) -> SettingsSection:
     """Check the values of a section of another package. Raises ConfigError."""
@@ -170,13 +170,14 @@ def _explain(error: ValidationError, origins: Mapping[str, str], *, within: tupl
         text = hide_secrets(problem["msg"].removeprefix("Value error, "), passwords_of_url(str(problem["input"])))
         if key in origins:
             yield (
-                f"setting '{key}' ({origins[key]}): {text}{_not_value(problem['input'], kind=problem['type'], key=key)}"
+                f"setting '{key}' ({origins[key]}):"
+                f" {text}{_value_text(problem['input'], kind=problem['type'], key=key)}"
             )
         else:
             yield text
 
 
-def _not_value(value: object, *, kind: str, key: str) -> str:
+def _value_text(value: object, *, kind: str, key: str) -> str:
     """Return `, not VALUE` for the end of an error message; "" if the message already has the value or it may be a
     secret.
     """

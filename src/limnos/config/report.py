@@ -32,7 +32,7 @@ class SettingRow:
 def rows(loaded: LoadedSettings) -> tuple[SettingRow, ...]:
     """Return every setting in effect, in the order of the reference page."""
     settings = loaded.settings
-    dump = dumped(settings)
+    dump = dump_settings(settings)
     results = []
     for key in keys():
         section, _, name = key.partition(".")
@@ -42,7 +42,7 @@ def rows(loaded: LoadedSettings) -> tuple[SettingRow, ...]:
     return tuple(results)
 
 
-def dumped(settings: Settings) -> dict[str, dict[str, object]]:
+def dump_settings(settings: Settings) -> dict[str, dict[str, object]]:
     """Return the values of all settings as JSON has them, by section and name."""
     return {name: settings.section(name).model_dump(mode="json") for name in sections()}
 

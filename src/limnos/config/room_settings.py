@@ -46,6 +46,6 @@ def added_sections(static: Mapping[str, type[SettingsSection]]) -> dict[str, typ
 def unknown_rooms(names: tuple[str, ...]) -> str:
     """Return an error message if names in `rooms.off` are no installed rooms; empty if all are."""
     rooms = installed_rooms()
-    known = [*(each.name for each in rooms.manifests), *(each.name for each in rooms.broken)]
-    wrong = [name for name in names if name not in known]
-    return f"there is no room '{wrong[0]}'; installed are {', '.join(sorted(known))}" if wrong else ""
+    room_names = [*(each.name for each in rooms.manifests), *(each.name for each in rooms.broken)]
+    wrong = [name for name in names if name not in room_names]
+    return f"there is no room '{wrong[0]}'; installed are {', '.join(sorted(room_names))}" if wrong else ""

@@ -24,7 +24,7 @@ from limnos.config.secrets import SecretText, holds_secret, open_passwords
 from limnos.config.section import SettingsSection
 from limnos.config.server import ConsoleSection, ServerSection, TlsSection
 from limnos.config.storage import SourcesSection, StorageSection
-from limnos.config.values import Words, is_loopback, never_or_an_hour, split_listen
+from limnos.config.values import Words, is_loopback, require_zero_or_an_hour, split_listen
 from limnos.model.errors import LimnosError
 from limnos.model.secrets import Secret
 from limnos.names.logical import check_separator
@@ -50,10 +50,10 @@ def _url(secret: Secret) -> Secret:
         url = f"postgresql://{url.removeprefix('postgres://')}"
     scheme, mark, _ = url.partition(":")
     if not mark or not url.startswith(tuple(f"{each}:" for each in SCHEMES)):
-        named = (
+        problem_text = (
             f"the scheme '{scheme}' is not supported" if url.startswith(f"{scheme}://") else "it is not a database URL"
         )
-        raise ValueError(f"{named}; write postgresql://user@host/name or sqlite:///file")
+        raise ValueError(f"{problem_text}; write postgresql://user@host/name or sqlite:///file")
     try:
         urlsplit(url).port  # noqa: B018 - reading it checks it
     except ValueError:
@@ -166,7 +166,7 @@ class LanceSection(SettingsSection):
     """The maximum bytes of rows in one request; 0: limited only by the request's time."""
     data_timeout_s: PositiveFloat = 600.0
     """The maximum time for one request that reads or writes rows, in seconds."""
-    debris_age_s: Annotated[int, AfterValidator(never_or_an_hour)] = 604_800
+    debris_age_s: Annotated[int, AfterValidator(require_zero_or_an_hour)] = 604_800
     """The age in seconds at which files of Lance tables are deleted if no version refers to them: files of killed
     writers, and files that were moved aside. Longer than any write takes, at least 3600; 0: none are deleted.
     """
@@ -314,10 +314,10 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _shows_no_password(self) -> Settings:
-        if named := list(dict.fromkeys(open_passwords(self))):
+        if setting_names := list(dict.fromkeys(open_passwords(self))):
             raise ValueError(
-                f"setting '{named[0]}' contains a password inside a URL, and its value is shown in logs and reports:"
-                " leave user and password out"
+                f"setting '{setting_names[0]}' contains a password inside a URL, and its value is shown in logs and"
+                " reports: leave user and password out"
             )
         return self
 

@@ -104,7 +104,7 @@ SPARK_CONFIGS = (
 _HOUR_S: Final = 3600
 
 
-def never_or_an_hour(seconds: int) -> int:
+def require_zero_or_an_hour(seconds: int) -> int:
     """Check an age in seconds: 0, which means never, or at least 3600. Raises ValueError."""
     if seconds != 0 and seconds < _HOUR_S:
         raise ValueError(f"write 0, or at least {_HOUR_S}")

@@ -56,14 +56,14 @@ def confine(rules: FileRules) -> bool:
     Must be called before the process has other threads. Returns False if the kernel has no Landlock. Raises OSError if
     a system call failed.
     """
-    known = version()
-    if known == 0:
+    landlock_version = version()
+    if landlock_version == 0:
         return False
     drop_capabilities()
     rights = _FIRST
     for since, right in _ADDED.items():
-        rights |= right if known >= since else 0
-    ruleset = create_ruleset(fs=rights, scoped=_SCOPES if known >= 6 else 0)
+        rights |= right if landlock_version >= since else 0
+    ruleset = create_ruleset(fs=rights, scoped=_SCOPES if landlock_version >= 6 else 0)
     for path in rules.readable_parts():
         _allow(ruleset, path, rights=EXECUTE | READ | LIST)
     for path in rules.writable_parts():
@@ -103,7 +103,7 @@ def _allow(ruleset: int, path: Path, *, rights: int) -> None:
     except OSError:
         return
     try:
-        allowed = rights if path.is_dir() else rights & _FILE_RIGHTS
-        add_rule(ruleset, _PATH_BENEATH, rule=_PathBeneath(allowed, number))
+        path_rights = rights if path.is_dir() else rights & _FILE_RIGHTS
+        add_rule(ruleset, _PATH_BENEATH, rule=_PathBeneath(path_rights, number))
     finally:
         os.close(number)

@@ -42,8 +42,8 @@ def limit_network(*, connect: Iterable[int], bind: Iterable[int] = (EPHEMERAL,))
     for ports, right in ((connect, _CONNECT), (bind, _BIND)):
         for port in ports:
             rights[port] = rights.get(port, 0) | right
-    for port, allowed in rights.items():
-        add_rule(ruleset, _NET_PORT, rule=_NetPort(allowed, port))
+    for port, port_rights in rights.items():
+        add_rule(ruleset, _NET_PORT, rule=_NetPort(port_rights, port))
     forbid_new_privileges()
     enforce(ruleset)
     os.close(ruleset)

@@ -66,7 +66,7 @@ class AllowedStorage(NamedTuple):
     own_directories: tuple[str, ...] = ()
     open_within: tuple[str, ...] = ()
 
-    def narrowed(self, roots: Sequence[str]) -> tuple[str, ...]:
+    def narrow_roots(self, roots: Sequence[str]) -> tuple[str, ...]:
         """Return the allowed parts of a catalog's roots, in normal form: each root, or the allowed roots below it."""
         names = []
         for root in roots:
@@ -78,8 +78,10 @@ class AllowedStorage(NamedTuple):
 
     def covers(self, location: str) -> bool:
         """Return whether a location is below an allowed root and outside of the server's own directories."""
-        within = any(_covers(root, location) for root in self.roots)
-        return within and (not is_within(location, self.own_directories) or is_within(location, self.open_within))
+        is_within_root = any(_covers(root, location) for root in self.roots)
+        return is_within_root and (
+            not is_within(location, self.own_directories) or is_within(location, self.open_within)
+        )
 
     def holds_server_files(self, location: str) -> bool:
         """Return whether a location contains one of the server's own directories, and is not an allowed location in

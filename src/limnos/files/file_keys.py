@@ -31,9 +31,9 @@ class FileKeys:
     def of(self, location: str) -> FileKey:
         """Return the key of a file, which need not exist. Raises BadRequest for a malformed location."""
         if not is_local(location):
-            return (_folded(place_key(location)),)
+            return (_fold_case(place_key(location)),)
         directory, _, name = normalise(location).removeprefix("file://").rpartition("/")
-        return (*self._identity(directory or "/"), _folded(name))
+        return (*self._identity(directory or "/"), _fold_case(name))
 
     def target_of(self, location: str) -> FileKey | None:
         """Return the key of the target of a local symbolic link; None if the location is not one."""
@@ -43,16 +43,16 @@ class FileKeys:
         return self.of(f"file://{os.path.realpath(path)}") if os.path.islink(path) else None  # noqa: PTH114
 
     def _identity(self, directory: str) -> tuple[object, ...]:
-        known = self._directories.get(directory)
-        if known is None:
+        identity = self._directories.get(directory)
+        if identity is None:
             try:
                 status = os.stat(directory)  # noqa: PTH116 - names may be any bytes
-                known = (status.st_dev, status.st_ino)
+                identity = (status.st_dev, status.st_ino)
             except OSError:
-                known = (_MISSING, _folded(directory))
-            self._directories[directory] = known
-        return known
+                identity = (_MISSING, _fold_case(directory))
+            self._directories[directory] = identity
+        return identity
 
 
-def _folded(text: str) -> str:
+def _fold_case(text: str) -> str:
     return text.casefold() if text.isascii() else unicodedata.normalize("NFC", text).casefold()

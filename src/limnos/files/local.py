@@ -45,7 +45,7 @@ class LocalFiles:
         path = _new_path(location)
         try:
             if first:
-                _make_with_parent(_above(path))
+                _make_with_parent(_parent_of(path))
             descriptor = _create(path)
             try:
                 _write_all(descriptor, data)
@@ -58,7 +58,7 @@ class LocalFiles:
             raise file_errors.taken_error(location) from error
         except OSError as error:
             if first:
-                _remove_with_parent(_above(path))
+                _remove_with_parent(_parent_of(path))
             raise file_errors.storage_error("write", location, error) from error
 
     def make_directory(self, location: str) -> None:
@@ -171,7 +171,7 @@ class LocalFiles:
             if stat.S_ISREG(status.st_mode)
         ]
 
-    def chosen(self, location: str, choose: ChooseNames) -> list[FileEntry]:
+    def list_selected(self, location: str, choose: ChooseNames) -> list[FileEntry]:
         path = _path(location)
         try:
             with os.scandir(path) as iterator:
@@ -199,14 +199,14 @@ class LocalFiles:
     def link_new(self, source: str, target: str) -> None:
         for _ in range(file_errors.TRIES_MAX):
             try:
-                if self._linked(source, target):
+                if self._create_link(source, target):
                     return
             except FileNotFoundError:  # the target or the source was deleted concurrently
                 continue
             break
         raise file_errors.taken_error(target)
 
-    def _linked(self, source: str, target: str) -> bool:
+    def _create_link(self, source: str, target: str) -> bool:
         """Create a hard link `target` to the file `source`. Returns False if the target exists with other bytes.
 
         Copies the file if the file system has no hard links. Raises MissingFile if the source is missing or not a
@@ -242,7 +242,7 @@ class LocalFiles:
 
     def move(self, source: str, target: str) -> None:
         try:
-            _make(_above(_path(target)))
+            _make(_parent_of(_path(target)))
             os.rename(_path(source), _path(target))  # noqa: PTH104 - as above
         except FileNotFoundError:
             return
@@ -254,7 +254,7 @@ class LocalFiles:
         empty.
         """
         self.delete(location)
-        _remove_with_parent(_above(_path(location)))
+        _remove_with_parent(_parent_of(_path(location)))
 
     def delete(self, location: str) -> None:
         try:
@@ -373,7 +373,7 @@ def _new_path(location: str) -> str:
     return _path(above) + names
 
 
-def _above(path: str) -> str:
+def _parent_of(path: str) -> str:
     return path.rpartition("/")[0] or "/"
 
 
@@ -381,7 +381,7 @@ def _create(path: str) -> int:
     try:
         return os.open(path, _CREATE, 0o666)
     except FileNotFoundError:
-        _make(_above(path))
+        _make(_parent_of(path))
         return os.open(path, _CREATE, 0o666)
 
 
@@ -390,7 +390,7 @@ def _make(directory: str) -> None:
     missing: list[str] = []
     while not _make_one(directory):
         missing.append(directory)
-        directory = _above(directory)
+        directory = _parent_of(directory)
     for each in reversed(missing):
         with suppress(FileExistsError):
             os.mkdir(each)  # noqa: PTH102 - a third of the time of pathlib
@@ -409,7 +409,7 @@ def _make_one(directory: str) -> bool:
 
 def _make_with_parent(directory: str) -> None:
     """Create a directory whose parent probably does not exist either: the parent first."""
-    _make(_above(directory))
+    _make(_parent_of(directory))
     _make(directory)
 
 
@@ -417,7 +417,7 @@ def _remove_with_parent(directory: str) -> None:
     """Remove a directory and its parent if they are empty: a new table's metadata directory and its own."""
     with suppress(OSError):
         os.rmdir(directory)  # noqa: PTH106 - as above
-        os.rmdir(_above(directory))  # noqa: PTH106 - as above
+        os.rmdir(_parent_of(directory))  # noqa: PTH106 - as above
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

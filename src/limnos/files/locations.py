@@ -175,8 +175,8 @@ def allowed_roots(warehouse: str, allowed_locations: str | None) -> tuple[str, .
 
     Raises BadRequest for an entry that is not a location.
     """
-    listed = [entry.strip() for entry in (allowed_locations or "").split(",")]
-    return tuple(dict.fromkeys(normalise(entry) for entry in [warehouse, *listed] if entry))
+    entries = [entry.strip() for entry in (allowed_locations or "").split(",")]
+    return tuple(dict.fromkeys(normalise(entry) for entry in [warehouse, *entries] if entry))
 
 
 def _scheme_and_rest(location: str) -> tuple[str, str]:

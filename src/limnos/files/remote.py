@@ -225,10 +225,10 @@ class RemoteFiles:
             return bool(page.get("IsTruncated")) or any(
                 each["Size"] or not str(each["Key"]).endswith("/") for each in result
             )
-        within = cast("list[dict[str, object]]", self._fs.ls(path, detail=True))
-        if any(each.get("type") != "directory" for each in within):
+        children = cast("list[dict[str, object]]", self._fs.ls(path, detail=True))
+        if any(each.get("type") != "directory" for each in children):
             return True
-        return any(self._has_any(str(each["name"]).rstrip("/")) for each in within)
+        return any(self._has_any(str(each["name"]).rstrip("/")) for each in children)
 
     def delete(self, location: str) -> None:
         path = self._path(location)
@@ -253,7 +253,7 @@ class RemoteFiles:
             if fields.get("type") == "file" and (key.startswith(f"{top}/") if deep else key.rpartition("/")[0] == top)
         ]
 
-    def chosen(self, location: str, choose: ChooseNames) -> list[FileEntry]:
+    def list_selected(self, location: str, choose: ChooseNames) -> list[FileEntry]:
         entries = {each.name: each for each in self.entries(location)}
         return [entries[name] for name in choose(list(entries))]
 
@@ -320,10 +320,12 @@ class RemoteFiles:
 
 
 def _entry_of(name: str, fields: Mapping[str, object]) -> FileEntry:
-    written = next((fields[key] for key in _WRITTEN if isinstance(fields.get(key), datetime)), None)
+    modified_at = next((fields[key] for key in _WRITTEN if isinstance(fields.get(key), datetime)), None)
     size = fields.get("size")
     return FileEntry(
-        name, size if isinstance(size, int) else 0, int(cast("datetime", written).timestamp() * 1000) if written else 0
+        name,
+        size if isinstance(size, int) else 0,
+        int(cast("datetime", modified_at).timestamp() * 1000) if modified_at else 0,
     )
 
 

@@ -75,7 +75,7 @@ class FileStore(Protocol):
         With `deep`, files at any depth are listed, under their paths relative to the directory.
         """
 
-    def chosen(self, location: str, choose: ChooseNames) -> list[FileEntry]:
+    def list_selected(self, location: str, choose: ChooseNames) -> list[FileEntry]:
         """List the files in a directory that `choose` selects by name.
 
         On a local disk, size and time are read for these files only. Symbolic links are omitted and not followed.

@@ -73,14 +73,14 @@ def values_of_files(
 ) -> Iterator[tuple[object, ...]]:
     """Yield the values of several files as `values_of` does, file by file. Raises BadAvro as `values_of` does."""
     try:
-        for text, same in groupby(map(_opened, files), key=lambda file: _schema_text(file.entries)):
+        for text, same in groupby(map(_open_file, files), key=lambda file: _schema_text(file.entries)):
             has_first, target = _reader_schema(text, paths)
             if is_needed and not has_first:
                 raise BadAvro(f"its rows have no field {'.'.join(paths[0])}")
             if target is None:
                 continue
-            plain = _UncompressedFiles(same)
-            for row in fastavro.reader(cast("io.BytesIO", plain), reader_schema=target):
+            uncompressed_files = _UncompressedFiles(same)
+            for row in fastavro.reader(cast("io.BytesIO", uncompressed_files), reader_schema=target):
                 yield tuple([_value_at(row, path) for path in paths])
     except BadAvro:
         raise
@@ -118,9 +118,9 @@ def decompress(data: bytes) -> bytes:
     Raises BadAvro if the file is malformed or exceeds a limit.
     """
     try:
-        file = _opened(data)
+        file = _open_file(data)
         _schema(file.entries)
-        return _UncompressedFiles([file]).whole()
+        return _UncompressedFiles([file]).read_all()
     except BadAvro:
         raise
     except Exception as error:
@@ -137,7 +137,7 @@ class _OpenedFile(NamedTuple):
     sync: bytes
 
 
-def _opened(data: bytes) -> _OpenedFile:
+def _open_file(data: bytes) -> _OpenedFile:
     source = io.BytesIO(data)
     return _OpenedFile(source, *_head(source))
 
@@ -166,7 +166,7 @@ class _UncompressedFiles:
             data += self._rest.read(size - len(data))
         return data
 
-    def whole(self) -> bytes:
+    def read_all(self) -> bytes:
         """Read all remaining bytes of all files. Raises BadAvro for a malformed block."""
         pieces = [self._rest.read()]
         while piece := self._block():
@@ -184,7 +184,7 @@ class _UncompressedFiles:
         count, packed = _read_long(source), _read_bytes(source)
         if source.read(_SYNC_SIZE) != self._file.sync:
             raise BadAvro("a block does not end at its declared size")
-        block = _unpacked(packed, self._codec)
+        block = _decompress(packed, self._codec)
         self._bytes += len(block)
         self._entries += count
         if not 0 <= count <= len(block) or self._entries > ENTRIES_MAX:
@@ -194,7 +194,7 @@ class _UncompressedFiles:
         return b"".join((_encode_long(count), _encode_long(len(block)), block, self._sync))
 
 
-def _unpacked(packed: bytes, codec: str) -> bytes:
+def _decompress(packed: bytes, codec: str) -> bytes:
     most = BLOCK_BYTES_MAX + 1
     if codec == "null":
         block = packed
@@ -260,12 +260,12 @@ def _read_bytes(source: io.BytesIO) -> bytes:
 
 def _encode_long(number: int) -> bytes:
     """Encode a non-negative integer as an Avro `long`: zigzag, then variable length."""
-    rest, spelled = number << 1, bytearray()
+    rest, encoded_bytes = number << 1, bytearray()
     while rest > 0x7F:
-        spelled.append(rest & 0x7F | 0x80)
+        encoded_bytes.append(rest & 0x7F | 0x80)
         rest >>= 7
-    spelled.append(rest)
-    return bytes(spelled)
+    encoded_bytes.append(rest)
+    return bytes(encoded_bytes)
 
 
 # -- the schema ----------------------------------------------------------------------------------------------------
@@ -292,8 +292,8 @@ def _reader_schema(text: bytes, paths: tuple[tuple[str, ...], ...]) -> tuple[boo
     All manifests of a table have the same schema, so the result is cached.
     """
     schema = _schema({"avro.schema": text})
-    target = _only(schema, paths)
-    return _only(schema, paths[:1]) is not None, None if target is None else fastavro.parse_schema(
+    target = _reduce_schema(schema, paths)
+    return _reduce_schema(schema, paths[:1]) is not None, None if target is None else fastavro.parse_schema(
         cast("Schema", target)
     )
 
@@ -326,7 +326,7 @@ class _SchemaBounds:
 
     def _of(self, schema: object, depth: int) -> bool:
         if not isinstance(schema, dict):
-            return self._named(schema)
+            return self._named_type_takes_bytes(schema)
         kind, names = schema.get("type"), {schema.get("name"), f"{schema.get('namespace')}.{schema.get('name')}"}
         if kind in ("array", "map"):
             if not self.takes_bytes(schema.get("items" if kind == "array" else "values"), depth + 1):
@@ -343,7 +343,7 @@ class _SchemaBounds:
         self._known |= dict.fromkeys(names, is_found)
         return is_found
 
-    def _named(self, name: object) -> bool:
+    def _named_type_takes_bytes(self, name: object) -> bool:
         if name == "null":
             return False
         if name in ("boolean", "int", "long", "float", "double", "bytes", "string"):
@@ -370,7 +370,7 @@ def _is_pairs(schema: object) -> bool:
     )
 
 
-def _only(schema: object, paths: Sequence[tuple[str, ...]]) -> object:
+def _reduce_schema(schema: object, paths: Sequence[tuple[str, ...]]) -> object:
     """Return a schema reduced to the primitive values and maps at some paths; None if none of them exists."""
     if () in paths:
         branches = schema if isinstance(schema, list) else [schema]
@@ -380,7 +380,7 @@ def _only(schema: object, paths: Sequence[tuple[str, ...]]) -> object:
     fields: list[object] = []
     for field in schema["fields"]:
         inner = [path[1:] for path in paths if path[0] == field["name"]]
-        target = _only(field["type"], inner) if inner else None
+        target = _reduce_schema(field["type"], inner) if inner else None
         if target is not None:
             fields.append({**field, "type": target})
     return {**schema, "fields": fields} if fields else None

@@ -97,7 +97,7 @@ def file_content(name: str, file: OpenedFile, *, limits: HeadLimits) -> FileCont
     size = file.size()
     data = file.read(min(size, TEXT_BYTES_MAX))
     is_whole = size <= len(data)
-    text = _decoded(data, is_whole=is_whole)
+    text = _decode_text(data, is_whole=is_whole)
     if text is None:
         return FileContent(size=size, is_complete=False)
     rows = _rows_in(text, extension, is_whole=is_whole, columns_max=limits.columns_max)
@@ -105,12 +105,12 @@ def file_content(name: str, file: OpenedFile, *, limits: HeadLimits) -> FileCont
         with suppress(RecursionError):  # values nested too deeply for cells: the file is shown as text
             return _table(rows, limits, size=size, is_whole=is_whole)
     if extension == "json" and is_whole:
-        text = _formatted(text)
+        text = _indent_json(text)
     cut = text[:TEXT_CHARACTERS_MAX]
     return FileContent(size=size, is_complete=is_whole and len(cut) == len(text), text=cut)
 
 
-def _decoded(data: bytes, *, is_whole: bool) -> str | None:
+def _decode_text(data: bytes, *, is_whole: bool) -> str | None:
     """Decode bytes as UTF-8 text, with invalid bytes replaced; None for a binary file."""
     text = data.decode("utf-8-sig", "replace")
     if not is_whole:
@@ -122,7 +122,7 @@ def _rows_in(text: str, extension: str, *, is_whole: bool, columns_max: int) -> 
     """Return the rows of a text if its extension and content have a tabular format (CSV, JSON lines); else None."""
     if extension in ("csv", "tsv"):
         delimiter = "\t" if extension == "tsv" else None
-        return _delimited(text, delimiter, is_whole=is_whole, columns_max=columns_max)
+        return _read_delimited(text, delimiter, is_whole=is_whole, columns_max=columns_max)
     try:
         if extension in ("jsonl", "ndjson"):
             values = [msgspec.json.decode(line) for line in _whole_lines(text, is_whole=is_whole)]
@@ -149,7 +149,7 @@ def _objects(values: Sequence[object], *, columns_max: int) -> _TextRows | None:
     return _TextRows(names, ([each.get(name) for name in names[:columns_max]] for each in objects))
 
 
-def _delimited(text: str, delimiter: str | None, *, is_whole: bool, columns_max: int) -> _TextRows | None:
+def _read_delimited(text: str, delimiter: str | None, *, is_whole: bool, columns_max: int) -> _TextRows | None:
     """Return the rows of a delimited text, whose first row has the names of the columns; None if it is malformed or
     empty.
     """
@@ -171,7 +171,7 @@ def _delimited(text: str, delimiter: str | None, *, is_whole: bool, columns_max:
     return _TextRows(names, ([*row[:cells_max], *[None] * (cells_max - len(row))] for row in rows[1:]))
 
 
-def _formatted(text: str) -> str:
+def _indent_json(text: str) -> str:
     """Return a JSON document with indentation; unchanged if the indentation of deep values would need much memory."""
     depths = accumulate(1 if each in "[{" else -1 for each in _BRACKETS.findall(text))
     lines = text.count(",") + text.count("[") + text.count("{")
@@ -187,7 +187,7 @@ def _table(table: _TextRows, limits: HeadLimits, *, size: int, is_whole: bool) -
     names = table.names
     visible_names = names[: limits.columns_max]
     cells = ([cell_of(value) for value in row] for row in table.rows)
-    rows, is_complete = _limited(cells, limits)
+    rows, is_complete = _limit_rows(cells, limits)
     columns = [(cut_text(name), "") for name in visible_names]
     return FileContent(
         size=size,
@@ -198,7 +198,7 @@ def _table(table: _TextRows, limits: HeadLimits, *, size: int, is_whole: bool) -
     )
 
 
-def _limited(rows: Iterator[Row], limits: HeadLimits) -> tuple[list[Row], bool]:
+def _limit_rows(rows: Iterator[Row], limits: HeadLimits) -> tuple[list[Row], bool]:
     """Return rows up to the limits, and whether these are all rows."""
     results: list[Row] = []
     size = 0
@@ -213,8 +213,8 @@ def _limited(rows: Iterator[Row], limits: HeadLimits) -> tuple[list[Row], bool]:
 def _parquet(file: OpenedFile, limits: HeadLimits) -> FileContent:
     parquet = pq.ParquetFile(pa.PythonFile(file, mode="r"), buffer_size=_BUFFER_BYTES, pre_buffer=False)
     schema = parquet.schema_arrow
-    chosen = list(islice(schema, limits.columns_max))
-    names = [field.name for field in chosen]
+    column_names = list(islice(schema, limits.columns_max))
+    names = [field.name for field in column_names]
     is_read_whole = [True]
 
     def rows() -> Iterator[Row]:
@@ -226,12 +226,12 @@ def _parquet(file: OpenedFile, limits: HeadLimits) -> FileContent:
                 is_read_whole[0] = False
                 return
 
-    visible_rows, is_complete = _limited(rows(), limits)
-    columns = [(cut_text(field.name), str(field.type)) for field in chosen]
+    visible_rows, is_complete = _limit_rows(rows(), limits)
+    columns = [(cut_text(field.name), str(field.type)) for field in column_names]
     return FileContent(
         size=file.size(),
         is_complete=is_complete and is_read_whole[0],
         columns=columns,
         rows=visible_rows,
-        columns_left_out=len(schema) - len(chosen),
+        columns_left_out=len(schema) - len(column_names),
     )

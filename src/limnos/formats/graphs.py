@@ -64,10 +64,10 @@ def layered_layout(
     `heights` are the heights of nodes, in pixels, that differ from that in `sizes`.
     """
     tall = heights or {}
-    known = set(nodes)
-    chosen = list(dict.fromkeys(each for each in edges if each[0] != each[1] and known.issuperset(each)))
-    back = _closing_edges(nodes, chosen)
-    forward = [(each[1], each[0]) if each in back else each for each in chosen]
+    node_ids = set(nodes)
+    distinct_edges = list(dict.fromkeys(each for each in edges if each[0] != each[1] and node_ids.issuperset(each)))
+    back = _closing_edges(nodes, distinct_edges)
+    forward = [(each[1], each[0]) if each in back else each for each in distinct_edges]
     layer_of = _layers(nodes, forward)
     chains = _chains(forward, layer_of)
     layers, before, after = _rows(nodes, layer_of, chains=chains)
@@ -78,7 +78,7 @@ def layered_layout(
     corners = {name: (float(layer_of[name] * step), centres[name, 0] - halves[name]) for name in nodes}
     routed = tuple(
         RoutedEdge(*edge, _route(chain, corners, centres=centres, sizes=sizes), edge in back)
-        for edge, chain in zip(chosen, chains, strict=True)
+        for edge, chain in zip(distinct_edges, chains, strict=True)
     )
     height = max((corner[1] + 2 * halves[name] for name, corner in corners.items()), default=float(sizes.height))
     return GraphLayout(corners, routed, (max(layer_of.values(), default=0) + 1) * step - sizes.gap_x, height)
@@ -228,9 +228,9 @@ def _median(values: list[float] | list[int]) -> float:
         return values[0]
     if count == 2:
         return (values[0] + values[1]) / 2
-    ordered = sorted(values)
+    sorted_values = sorted(values)
     middle = count // 2
-    return ordered[middle] if count % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+    return sorted_values[middle] if count % 2 else (sorted_values[middle - 1] + sorted_values[middle]) / 2
 
 
 def _crossings(layers: list[list[_Key]], after: _Neighbours) -> int:
@@ -271,7 +271,7 @@ def _places(
             ]
             fitted = _isotonic([place - offset for place, offset in zip(targets, own, strict=True)])
             centres.update(zip(layer, [place + offset for place, offset in zip(fitted, own, strict=True)], strict=True))
-    top = min((centre - _half(key, halves) for key, centre in centres.items()), default=0.0)
+    top = min((centre - _half_height(key, halves) for key, centre in centres.items()), default=0.0)
     return {key: place - top for key, place in centres.items()}
 
 
@@ -280,14 +280,14 @@ def _offsets(layer: list[_Key], halves: Mapping[str, float], *, gap: int) -> lis
     places: list[float] = []
     at = 0.0
     for key in layer:
-        half = _half(key, halves)
+        half = _half_height(key, halves)
         at += half
         places.append(at)
         at += half + gap
     return places
 
 
-def _half(key: _Key, halves: Mapping[str, float]) -> float:
+def _half_height(key: _Key, halves: Mapping[str, float]) -> float:
     """Return half of the height of a node; waypoints of edges need less than nodes."""
     return halves[key[0]] if key[1] == 0 else 2.0
 

@@ -95,7 +95,7 @@ def staged_name(path: str, *, table: tuple[str, ...], branch: str) -> str:
             only files of its own table.
     """
     expected = (*table, *directory_of(branch).split("/"))
-    segments = tuple(_bare(path).split("/"))
+    segments = tuple(_path_without_scheme(path).split("/"))
     name = segments[-1]
     if not _STAGED.fullmatch(name) or not _is_same(segments[:-1], expected):
         raise BadRequest(
@@ -105,7 +105,7 @@ def staged_name(path: str, *, table: tuple[str, ...], branch: str) -> str:
     return name
 
 
-def _bare(path: str) -> str:
+def _path_without_scheme(path: str) -> str:
     """Return a path without scheme and bucket, which some clients send."""
     scheme, separator, rest = path.partition("://")
     if not separator:

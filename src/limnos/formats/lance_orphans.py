@@ -74,8 +74,8 @@ def sort_files(files: Iterable[AgedFile], *, before_ms: int, staged: frozenset[s
     for name, modified_ms in files:
         own, is_old = own_name(name), 0 < modified_ms < before_ms
         if _UNFINISHED.fullmatch(own) or _ASIDE.fullmatch(name) or _STAGED.fullmatch(own):
-            needed = own.rpartition("/")[2] in staged
-            if is_old and not needed:
+            is_needed = own.rpartition("/")[2] in staged
+            if is_old and not is_needed:
                 unowned.append(name)
             elif not _UNFINISHED.fullmatch(own):
                 manifests.append(name)

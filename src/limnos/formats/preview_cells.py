@@ -27,7 +27,7 @@ def rows_of(table: pa.Table) -> Iterator[list[object]]:
     """Yield the rows of a table as lists of cells."""
     for at in range(0, table.num_rows, _ROWS_AT_ONCE):
         part = table.slice(at, _ROWS_AT_ONCE)
-        columns = [_values_of(_plain(column)) for column in part.columns]
+        columns = [_values_of(_to_plain_column(column)) for column in part.columns]
         for row in zip(*columns, strict=True):
             yield [cell_of(value) for value in row]
 
@@ -55,13 +55,13 @@ def _value_of(scalar: pa.Scalar) -> object:
         return UNSHOWN
 
 
-def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _to_plain_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a column with values that Python can represent: timestamps in nanoseconds become strings, and vectors are
     truncated to their first items.
     """
     kind = column.type
     if is_vector(kind):
-        return _shortened_vectors(column)
+        return _shorten_vectors(column)
     is_nano = (pa.types.is_timestamp(kind) or pa.types.is_time(kind)) and kind.unit == "ns"
     return column.cast(pa.string()) if is_nano else column
 
@@ -73,7 +73,7 @@ def is_vector(kind: pa.DataType) -> bool:
     return bool(pa.types.is_floating(kind.value_type) or pa.types.is_integer(kind.value_type))
 
 
-def _shortened_vectors(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _shorten_vectors(column: pa.ChunkedArray) -> pa.ChunkedArray:
     size = column.type.list_size
     chunks = [pc.list_slice(chunk, 0, VECTOR_NUMBERS) for chunk in column.chunks]
     texts = [None if vector is None else _vector_text(vector, size) for chunk in chunks for vector in chunk.to_pylist()]
@@ -96,20 +96,20 @@ def cell_of(value: object) -> object:
     if isinstance(value, str):
         return cut_text(value)
     if isinstance(value, list | tuple | dict):
-        nested = _nested(value)
+        nested = _to_json_value(value)
         text = msgspec.json.encode(nested).decode()
         return nested if len(text) <= CELL_CHARACTERS_MAX else cut_text(text)
     isoformat = getattr(value, "isoformat", None)
     return cut_text(str(value) if isoformat is None else isoformat())
 
 
-def _nested(value: object) -> object:
+def _to_json_value(value: object) -> object:
     if isinstance(value, list):
-        return [_nested(each) for each in value]
+        return [_to_json_value(each) for each in value]
     if isinstance(value, tuple):  # an entry of a map
-        return [_nested(each) for each in value]
+        return [_to_json_value(each) for each in value]
     if isinstance(value, dict):
-        return {str(name): _nested(each) for name, each in value.items()}
+        return {str(name): _to_json_value(each) for name, each in value.items()}
     return cell_of(value)
 
 

@@ -51,8 +51,8 @@ class SystemTable(NamedTuple):
         for at, column in enumerate(self.columns):
             if column.name == name:
                 return at
-        known = ", ".join(column.name for column in self.columns)
-        raise BadRequest(f"Table {self.name} has no column {name[:50]}: it has {known}")
+        column_names = ", ".join(column.name for column in self.columns)
+        raise BadRequest(f"Table {self.name} has no column {name[:50]}: it has {column_names}")
 
 
 def _columns(text: str) -> tuple[SystemColumn, ...]:
@@ -243,7 +243,7 @@ class RowRequest(NamedTuple):
                 last = min(last, each.value - (each.operator == "<"))
         return first, last
 
-    def selected(self, rows: Iterable[Cells]) -> list[Cells]:
+    def select_rows(self, rows: Iterable[Cells]) -> list[Cells]:
         """Return the rows that meet all conditions."""
         conditions = self.conditions
         return [row for row in rows if all(each.is_met(row) for each in conditions)]
@@ -324,14 +324,14 @@ class ArrowEncoder:
                 for at, field in zip(self._positions, self._schema, strict=True)
             ]
             self._writer.write_batch(self._pa.record_batch(arrays, schema=self._schema))
-        return self._drained()
+        return self._drain_sink()
 
     def end(self) -> bytes:
         """Return the end of the stream."""
         self._writer.close()
-        return self._drained()
+        return self._drain_sink()
 
-    def _drained(self) -> bytes:
+    def _drain_sink(self) -> bytes:
         data = self._sink.getvalue()
         self._sink.seek(0)
         self._sink.truncate()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The header `X-Gravitino-Active-Roles`, which limits a request to some of its caller's roles.
 
-Must not know protocols: `Subject.narrowed` applies the roles.
+Must not know protocols: `Subject.narrow_to_roles` applies the roles.
 """
 
 from __future__ import annotations

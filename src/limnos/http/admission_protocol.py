@@ -230,9 +230,11 @@ class AdmissionProtocol(HttpToolsProtocol):
 
     def step(self) -> ConnectionProgress:
         """Return the connection's phase and its progress, for `ClientTimeouts`."""
-        return ConnectionProgress(self._now(), self._steps, self.transport.get_write_buffer_size(), self._body_bytes)
+        return ConnectionProgress(
+            self._current_phase(), self._steps, self.transport.get_write_buffer_size(), self._body_bytes
+        )
 
-    def _now(self) -> ConnectionPhase:
+    def _current_phase(self) -> ConnectionPhase:
         phase, cycle = self._phase, cast("RequestResponseCycle | None", self.cycle)
         if self._is_closing and phase is not ConnectionPhase.CLOSING:
             return ConnectionPhase.ANSWER

@@ -132,7 +132,7 @@ class Application:
             and (key := key_of(method, b"?".join((raw, query)), dependencies_of(headers))) is not None
         ):
             response, cacheable = self.response_cache.find(key), self.response_cache.begin(key)
-        status, sent, answer = await self.respond(
+        status, sent_headers, answer = await self.respond(
             method,
             raw,
             query,
@@ -144,7 +144,7 @@ class Application:
             cached_response=response,
             is_gone=cast("Callable[[], bool] | None", scope.get(IS_GONE)),
         )
-        return status, [*sent, *allow_origin(headers, self.admission.origins)], answer
+        return status, [*sent_headers, *allow_origin(headers, self.admission.origins)], answer
 
     async def _is_still_valid(self, response: CachedResponse) -> bool:
         """Return whether a cached response is still valid, after a freshness check for this request."""
@@ -231,7 +231,7 @@ class Application:
             self._complete(response, target, request=request, cacheable=cacheable)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - every error gets a response, or is raised again
             request.failure = error if isinstance(error, Exception) else None
-            response = self.outcomes.failed(error, request, target=target, ctx=ctx)
+            response = self.outcomes.error_response(error, request, target=target, ctx=ctx)
         finally:
             if at_once:
                 self.turns.record_step(request, target)
@@ -239,7 +239,7 @@ class Application:
                 request.release_body()
             if task is not None:
                 self.deadlines.release(task)
-        return self._finished(target, response, request)
+        return self._finish_response(target, response, request)
 
     def _begin(
         self,
@@ -328,20 +328,22 @@ class Application:
             started=began,
         )
         request.target, request.failure = target.key, failure
-        return self._finished(target, self.outcomes.failed(failure, request, target=target, ctx=None), request)
+        return self._finish_response(
+            target, self.outcomes.error_response(failure, request, target=target, ctx=None), request
+        )
 
     def stop(self) -> None:
         """Write pending log records."""
         self.outcomes.flush()
 
-    def _finished(self, target: RouteTarget, response: Response, request: Request) -> Answer:
+    def _finish_response(self, target: RouteTarget, response: Response, request: Request) -> Answer:
         """Return the response with all headers.
 
         The response is counted and logged now, or when the last chunk of a stream is sent.
         """
         status, method, body = response.status, request.method, response.body
         request.admit = None  # it refers to the request: without a cycle it is freed at once
-        sent = [*response.headers, (b"x-request-id", request.id.encode())]
+        sent_headers = [*response.headers, (b"x-request-id", request.id.encode())]
         if response.stream is not None and method != "HEAD":
             count = partial(self.outcomes.record, request, target=target, response=response)
             use = self.turns.use_of(request) if target.takes_turns else None
@@ -353,12 +355,12 @@ class Application:
                 ended=count,
                 loop_use=use,
             )
-            return status, sent, pieces
+            return status, sent_headers, pieces
         if status not in (204, 304) and response.stream is None:
-            sent.append((b"content-length", b"%d" % len(body)))
+            sent_headers.append((b"content-length", b"%d" % len(body)))
         size = 0 if method == "HEAD" else len(body)
         self.outcomes.record(request, size, target=target, response=response)
-        return status, sent, body if method != "HEAD" else b""
+        return status, sent_headers, body if method != "HEAD" else b""
 
     @staticmethod
     async def _admit(target: RouteTarget, request: Request, ctx: Context) -> None:
@@ -375,12 +377,12 @@ class Application:
         self.deadlines.watch(task, seconds)
         return task
 
-    def continued(
+    def resume_response(
         self, work: Coroutine[Any, Any, Answer], waits_for: object, *, method: str, raw: bytes
     ) -> tuple[Awaitable[Answer], float | None]:
         """Return the rest of a response that was begun at once, and the timeout of its route in seconds or None."""
         target = self._target_of(method, raw)
-        return self.turns.continued(work, waits_for, target=target), target.seconds
+        return self.turns.resume_work(work, waits_for, target=target), target.seconds
 
     def _target_of(self, method: str, raw: bytes) -> RouteTarget:
         return self._targets.get((method, raw)) or self._route(method, raw)

@@ -47,12 +47,12 @@ def batches_of(events: Sequence[dict[str, object]], *, size: int) -> Iterator[by
     part: list[bytes] = []
     length = 0
     for event in events:
-        spelled = msgspec.json.encode(event)
-        if part and (len(part) >= size or length + len(spelled) > BATCH_BYTES_MAX):
+        event_bytes = msgspec.json.encode(event)
+        if part and (len(part) >= size or length + len(event_bytes) > BATCH_BYTES_MAX):
             yield b"[%b]" % b",".join(part)
             part, length = [], 0
-        part.append(spelled)
-        length += len(spelled)
+        part.append(event_bytes)
+        length += len(event_bytes)
     if part:
         yield b"[%b]" % b",".join(part)
 

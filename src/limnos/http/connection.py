@@ -350,7 +350,7 @@ class FastPathProtocol(AdmissionProtocol):
                         return
                     work = return_answer(ended.value)
                 else:
-                    rest, seconds = application.continued(work, waits_for, method=method, raw=path)
+                    rest, seconds = application.resume_response(work, waits_for, method=method, raw=path)
                     work = self._resume(rest, seconds)
             self.tasks.add(self.loop.create_task(self._finish(exchange, work)))
         finally:

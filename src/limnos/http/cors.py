@@ -44,10 +44,12 @@ def is_preflight(method: str, headers: Mapping[bytes, bytes], *, origins: Collec
 def preflight_fields(headers: Mapping[bytes, bytes], origins: Collection[bytes]) -> Fields:
     """Return the headers of a preflight response: all methods of the protocols, and the requested headers."""
     requested_headers = headers.get(b"access-control-request-headers", b"")
-    allowed = [(b"access-control-allow-headers", requested_headers)] if _NAMES.fullmatch(requested_headers) else []
+    header_fields = (
+        [(b"access-control-allow-headers", requested_headers)] if _NAMES.fullmatch(requested_headers) else []
+    )
     return [
         *allow_origin(headers, origins),
         (b"access-control-allow-methods", METHODS),
-        *allowed,
+        *header_fields,
         (b"access-control-max-age", MAX_AGE_S),
     ]

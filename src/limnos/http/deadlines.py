@@ -33,12 +33,12 @@ class Deadlines:
     def watch(self, task: Cancellable, seconds: float | None = None) -> None:
         """Cancel the task after its time limit unless it is released before."""
         loop = asyncio.get_running_loop()
-        allowed = self.seconds if seconds is None else seconds
-        queue = self._queues.get(allowed)
+        timeout_s = self.seconds if seconds is None else seconds
+        queue = self._queues.get(timeout_s)
         if queue is None:
-            queue = self._queues[allowed] = {}
-        queue[task] = until = loop.time() + allowed
-        every = allowed / _CHECKS
+            queue = self._queues[timeout_s] = {}
+        queue[task] = until = loop.time() + timeout_s
+        every = timeout_s / _CHECKS
         if self._next_look is None or self._next_look.when() > until:
             self._schedule_check(loop, every)
 

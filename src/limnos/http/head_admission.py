@@ -68,10 +68,10 @@ class HeadAdmission:
         is_tls: bool = False,
         own_origin: str | None = None,
     ) -> None:
-        listed = [_listed_host(host.lower()) for host in hosts]
-        listed += [(name, None) for name, _ in listed] + [(host.lower(), None) for host in listens_on]
-        self._endings = tuple((name[1:], port) for name, port in listed if name.startswith("*"))
-        self._names = frozenset(each for each in listed if not each[0].startswith("*"))
+        host_settings = [_listed_host(host.lower()) for host in hosts]
+        host_settings += [(name, None) for name, _ in host_settings] + [(host.lower(), None) for host in listens_on]
+        self._endings = tuple((name[1:], port) for name, port in host_settings if name.startswith("*"))
+        self._names = frozenset(each for each in host_settings if not each[0].startswith("*"))
         self.origins = frozenset(_normal_origin(origin.encode()) for origin in origins)
         """The allowed origins of the settings, in normal form."""
         self._scheme = b"https" if is_tls else b"http"
@@ -155,10 +155,10 @@ class HeadAdmission:
 
         The server's own origin is its scheme with the host and port of the request's `Host` header.
         """
-        settled = _normal_origin(origin)
-        if host and settled == _normal_origin(b"%s://%s" % (self._scheme, host)):
+        normal_origin = _normal_origin(origin)
+        if host and normal_origin == _normal_origin(b"%s://%s" % (self._scheme, host)):
             return
-        if settled not in self.origins and (not self._own or settled != self._own):
+        if normal_origin not in self.origins and (not self._own or normal_origin != self._own):
             raise _foreign_origin_error(origin)
 
     def _answers_to(self, name: str, port: int | None, *, local: tuple[str, int | None] | None) -> bool:

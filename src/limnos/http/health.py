@@ -47,7 +47,7 @@ async def health(_request: Request, ctx: Context) -> Response:
     if another node has another separator, and if callers are not authenticated.
     """
     return _health_response(
-        [_check("process"), await _store(ctx), *_loops(ctx), *_names(ctx), *_jobs(ctx), *_believed(ctx)]
+        [_check("process"), await _store(ctx), *_loops(ctx), *_names(ctx), *_jobs(ctx), *_authentication_checks(ctx)]
     )
 
 
@@ -77,7 +77,7 @@ def _jobs(ctx: Context) -> list[Check]:
     return [_check("jobs", note="This node refuses jobs, because its machine cannot confine them: see its log")]
 
 
-def _believed(ctx: Context) -> list[Check]:
+def _authentication_checks(ctx: Context) -> list[Check]:
     if not ctx.services.authenticator.believes_basic:
         return []
     note = "Any program that reaches this server acts as any user (access.authentication = simple)"

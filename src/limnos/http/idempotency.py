@@ -86,10 +86,10 @@ def make_idempotent(route: Route[Handler], keyed: IdempotentRoute, terms: Idempo
     plan, handler = _IdempotentHandler(route, keyed, terms), route.handler
 
     def handle(request: Request, ctx: Context) -> Coroutine[Any, Any, Response]:
-        sent = request.headers.get(HEADER)
-        if sent is None or not ctx.services.defaults.idempotency_s:
+        sent_key = request.headers.get(HEADER)
+        if sent_key is None or not ctx.services.defaults.idempotency_s:
             return handler(request, ctx)
-        return plan.answer(request, ctx, sent)
+        return plan.answer(request, ctx, sent_key)
 
     return route._replace(handler=handle)
 
@@ -167,12 +167,12 @@ class _IdempotentHandler:
         try:
             return await self.route.handler(request, ctx)
         except LimnosError as error:
-            outcome = await self._refused(request, ctx, once, error)
+            outcome = await self._store_refusal(request, ctx, once, error)
             if outcome is None:
                 raise
         raise RepeatedRequest(outcome)
 
-    async def _refused(
+    async def _store_refusal(
         self, request: Request, ctx: Context, once: IdempotentRequest, error: LimnosError
     ) -> RequestOutcome | None:
         """Store a refusal, unless it depends on the caller or on temporary conditions. Returns the outcome that another

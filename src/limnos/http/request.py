@@ -182,18 +182,18 @@ class Request:
         WrongMediaType.
         """
         self.require_plain_body()
-        sent = self.headers.get(b"content-type")
-        if sent is None or takes == "any" or _kind_of(sent) == takes or not self._has_body():
+        content_type = self.headers.get(b"content-type")
+        if content_type is None or takes == "any" or _kind_of(content_type) == takes or not self._has_body():
             return
-        text = sent[:100].decode("latin-1")
+        text = content_type[:100].decode("latin-1")
         expected = "application/json" if takes == "json" else _FORM.decode()
         raise WrongMediaType(f"The body has type {text}: send {expected}, with that Content-Type header")
 
     def require_plain_body(self) -> None:
         """Refuse a compressed body, whose length says nothing about its content. Raises WrongMediaType."""
-        sent = self.headers.get(b"content-encoding")
-        if sent is not None and sent.strip().lower() not in _PLAIN and self._has_body():
-            text = sent[:100].decode("latin-1")
+        content_encoding = self.headers.get(b"content-encoding")
+        if content_encoding is not None and content_encoding.strip().lower() not in _PLAIN and self._has_body():
+            text = content_encoding[:100].decode("latin-1")
             raise WrongMediaType(f"The body has Content-Encoding {text}: send it without compression")
 
     def _has_body(self) -> bool:

@@ -39,28 +39,28 @@ NOBODY: Final = CachedAnswerProof((), None, "")
 
 def audit_proof_of(request: Request) -> CachedAnswerProof:
     """Return the access decisions and the caller of a request, for the audit of its cached response."""
-    decided = _reasons(_distinct(request.decided or ()))
-    return CachedAnswerProof(tuple(decided), request.user_id, proof_of(request.credential))
+    decisions = _reasons(_distinct(request.decided or ()))
+    return CachedAnswerProof(tuple(decisions), request.user_id, proof_of(request.credential))
 
 
 def audit_response(audit: AuditLines, request: Request, *, status: int, user: str | None, anonymous: bool) -> None:
     """Record an answered request in the audit, if the settings include it."""
-    failure, decided = request.failure, _distinct(request.decided or ())
+    failure, decisions = request.failure, _distinct(request.decided or ())
     denial = _denial_of(failure)
-    refused = status >= 400 and (denial is not None or _is_refused(failure, decided, status=status))
-    failed = status >= 400 and not isinstance(failure, NotFound)
-    if refused or failed:
+    is_refused = status >= 400 and (denial is not None or _is_refused(failure, decisions, status=status))
+    is_failed = status >= 400 and not isinstance(failure, NotFound)
+    if is_refused or is_failed:
         if status == TOO_MANY or not audit.wants_refusal():
             return
     elif request.has_changed or anonymous or not audit.takes_reads or not audit.wants_read():
         return
-    if refused:
-        decided = [each for each in decided if not each.allowed]
+    if is_refused:
+        decisions = [each for each in decisions if not each.allowed]
         own = denial.decision if isinstance(denial, PermissionDenied) else None
-        decided = [own] if own is not None else decided  # type: ignore[list-item]
-    elif not failed:
-        decided = _reasons(decided)
-    outcome: AuditOutcome = "refused" if refused else "failed" if status >= 400 else "done"
+        decisions = [own] if own is not None else decisions  # type: ignore[list-item]
+    elif not is_failed:
+        decisions = _reasons(decisions)
+    outcome: AuditOutcome = "refused" if is_refused else "failed" if status >= 400 else "done"
     detail = _detail(request.method, request.path, failure=failure)
     about = _AuditContext(
         user=user or "",
@@ -72,7 +72,7 @@ def audit_response(audit: AuditLines, request: Request, *, status: int, user: st
         request_id=request.id,
         metalake_id=denial.metalake_id if isinstance(denial, PermissionDenied) else None,
     )
-    audit.take(_lines(about, decided, at=audit.store.time.now_ms()))
+    audit.take(_lines(about, decisions, at=audit.store.time.now_ms()))
 
 
 def audit_repeat(

@@ -64,13 +64,13 @@ class RequestOutcomes:
     ) -> None:
         """Count a cached response that is sent, and write it to the log and to the audit."""
         requests[response.operation] += 1
-        ended = time.perf_counter()
-        request_seconds.observe(response.observed, ended - started)
+        ended_at = time.perf_counter()
+        request_seconds.observe(response.observed, ended_at - started)
         if self.request_log is not None:
             self.request_log.add(
                 (
-                    ended,
-                    ended - started,
+                    ended_at,
+                    ended_at - started,
                     request_id,
                     key[0],
                     response.path,
@@ -100,14 +100,14 @@ class RequestOutcomes:
         if key is None:
             key = target.keys[status] = (*target.key, status)
         requests[key] += 1
-        ended = time.perf_counter()
-        request_seconds.observe(target.key, ended - started)
+        ended_at = time.perf_counter()
+        request_seconds.observe(target.key, ended_at - started)
         if self.request_log is not None and (status != TOO_MANY or self.throttle.samples()):
             user = known_user(self._view, request.credential)
             self.request_log.add(
                 (
-                    ended,
-                    ended - started,
+                    ended_at,
+                    ended_at - started,
                     request.id,
                     request.method,
                     request.path,
@@ -124,7 +124,9 @@ class RequestOutcomes:
             audit_response(self.audit, request, status=status, user=user, anonymous=target.anonymous)
         request.failure = request.loop_use = None  # they refer to the request, too
 
-    def failed(self, error: BaseException, request: Request, *, target: RouteTarget, ctx: Context | None) -> Response:
+    def error_response(
+        self, error: BaseException, request: Request, *, target: RouteTarget, ctx: Context | None
+    ) -> Response:
         """Return the response for an error that is being handled.
 
         Re-raises a cancellation that was not caused by the deadline.
@@ -143,9 +145,11 @@ class RequestOutcomes:
             known = _incomplete_error(DESCRIPTORS, ctx, retry_after_s=1)
         else:
             log.error("unexpected failure", operation=target.operation, request_id=request.id, exc_info=error)
-            hidden = LimnosError(f"An unexpected error occurred; tell your administrator the request id {request.id}")
-            hidden.__cause__ = error
-            return refusal_response(target, hidden, request_id=request.id)
+            public_error = LimnosError(
+                f"An unexpected error occurred; tell your administrator the request id {request.id}"
+            )
+            public_error.__cause__ = error
+            return refusal_response(target, public_error, request_id=request.id)
         response = refusal_response(target, known, request_id=request.id)
         if response.status >= 500:
             context = getattr(known, "context", {})

@@ -61,7 +61,7 @@ class RequestTurns:
         if used_s > SHORT_S and request.loop_use is None and target.takes_turns:
             self.use_of(request).record(used_s)
 
-    def continued(
+    def resume_work(
         self, work: Coroutine[Any, Any, Answer], waits_for: object, *, target: RouteTarget
     ) -> Awaitable[Answer]:
         """Return the rest of the current request's work, which was begun at once and waits for `waits_for`.

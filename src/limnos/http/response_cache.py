@@ -96,10 +96,10 @@ class CachedResponse:
 
     def headers_with(self, request_id: bytes) -> list[tuple[bytes, bytes]]:
         """Return all headers, as the application builds them for a new response."""
-        sent = [*self.headers, (b"x-request-id", request_id)]
+        sent_headers = [*self.headers, (b"x-request-id", request_id)]
         if self.status not in (204, 304):
-            sent.append((b"content-length", b"%d" % self.size))
-        return sent
+            sent_headers.append((b"content-length", b"%d" % self.size))
+        return sent_headers
 
 
 class ResponseCache:

@@ -129,8 +129,8 @@ def _protocol_of_unknown_path(protocols: Sequence[Protocol], segments: list[byte
 
     If several match equally, the first is returned; if none matches, the last protocol.
     """
-    reached = [protocol.router.reach(segments) for protocol in protocols]
-    return protocols[reached.index(max(reached)) if any(reached) else -1]
+    depths = [protocol.router.reach(segments) for protocol in protocols]
+    return protocols[depths.index(max(depths)) if any(depths) else -1]
 
 
 def refusal_response(target: RouteTarget, error: LimnosError, *, request_id: str) -> Response:
@@ -202,7 +202,7 @@ class RefusingProtocol:
         self.name = name
         self.refusal = reason
         self.anonymous: frozenset[str] = frozenset()
-        self.router: Router[Handler] = cast("Router[Handler]", refusing_router(paths, _unused))
+        self.router: Router[Handler] = cast("Router[Handler]", refusing_router(paths, _unused_handler))
         self._error = error
 
     def place_of(self, path: str, request: Request, *, ctx: Context) -> tuple[RequestScope, Kind | None, Levels]:
@@ -214,6 +214,6 @@ class RefusingProtocol:
         return self._error(error, request_id=request_id, operation=operation)
 
 
-async def _unused(_request: Request, _ctx: Context) -> Response:
+async def _unused_handler(_request: Request, _ctx: Context) -> Response:
     """Stand for a handler: `route_targets` refuses the request before."""
     raise AssertionError("a refused route has no handler")

@@ -79,7 +79,7 @@ class StreamedBody:
 
     async def close(self) -> None:
         """Close the source at any point, and call `ended`."""
-        ended, self._ended = self._ended, None
-        if ended is not None:
+        callback, self._ended = self._ended, None
+        if callback is not None:
             await self._source.aclose()
-            ended(self.size)
+            callback(self.size)

@@ -98,5 +98,5 @@ def address_of(peer: str) -> str:
     head, _, tail = peer.partition("::")
     groups = head.split(":") if head else []
     missing = 8 - len(groups) - (len(tail.split(":")) if tail else 0)
-    whole = groups + ["0"] * max(missing, 0) if "::" in peer else groups
-    return ":".join(whole[:4]) + "::/64"
+    address_groups = groups + ["0"] * max(missing, 0) if "::" in peer else groups
+    return ":".join(address_groups[:4]) + "::/64"

@@ -22,8 +22,8 @@ def moment_of(text: str) -> int | None:
         moment = datetime.fromisoformat(text)
     except ValueError:
         return None
-    known = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    zoned_moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     try:
-        return int(known.timestamp() * 1000)
+        return int(zoned_moment.timestamp() * 1000)
     except (OverflowError, ValueError):
         return None

@@ -52,15 +52,15 @@ class EntryPoint(NamedTuple):
 def installed_rooms() -> InstalledRooms:
     """Return the installed rooms, sorted by name. Read once for each process: installing one needs a restart."""
     manifests: dict[str, Manifest] = {each.name: each for each in _own_manifests()}
-    broken: list[BrokenEntry] = []
+    broken_entries: list[BrokenEntry] = []
     for each in entry_points(ROOMS):
         try:
-            manifest = _checked(each, manifests)
+            manifest = _load_manifest(each, manifests)
         except Exception as error:  # noqa: BLE001 - code of another package: every error is shown with its name
-            broken.append(BrokenEntry(each.name, each.value, f"{type(error).__name__}: {error}"))
+            broken_entries.append(BrokenEntry(each.name, each.value, f"{type(error).__name__}: {error}"))
         else:
             manifests[manifest.name] = manifest
-    return InstalledRooms(tuple(manifests[name] for name in sorted(manifests)), tuple(broken))
+    return InstalledRooms(tuple(manifests[name] for name in sorted(manifests)), tuple(broken_entries))
 
 
 def _own_manifests() -> Iterator[Manifest]:
@@ -72,7 +72,7 @@ def _own_manifests() -> Iterator[Manifest]:
             yield importlib.import_module(f"{ROOMS}.{name}.manifest").MANIFEST
 
 
-def _checked(entry: EntryPoint, manifests: dict[str, Manifest]) -> Manifest:
+def _load_manifest(entry: EntryPoint, manifests: dict[str, Manifest]) -> Manifest:
     manifest = load(entry.value)
     if not isinstance(manifest, Manifest):
         raise TypeError(f"{entry.value} is no Manifest")

@@ -77,18 +77,19 @@ def install_hint(*extras: str) -> str:
 
     Example: `pip install 'limnos[postgres,s3]'`.
     """
-    named = ",".join(dict.fromkeys(extras))
+    extra_names = ",".join(dict.fromkeys(extras))
     checkout = checkout_of(Path(__file__))
     if checkout is not None:
         return (
-            f"in the checkout {checkout} run: pip install -e '.[{named}]' (or 'make setup', which installs everything)"
+            f"in the checkout {checkout} run: pip install -e '.[{extra_names}]' (or 'make setup', which installs"
+            " everything)"
         )
     prefix = Path(sys.prefix)
     if (prefix / "uv-receipt.toml").is_file():
-        return f"uv tool install 'limnos[{named}]'"
+        return f"uv tool install 'limnos[{extra_names}]'"
     if any(each.name.startswith(("archive-v", "environments-v")) for each in prefix.parents):  # uv's cache
-        return f"uvx --from 'limnos[{named}]' limnos …"
-    return f"pip install 'limnos[{named}]'"
+        return f"uvx --from 'limnos[{extra_names}]' limnos …"
+    return f"pip install 'limnos[{extra_names}]'"
 
 
 def checkout_of(file: Path) -> Path | None:

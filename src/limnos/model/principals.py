@@ -238,7 +238,7 @@ class Subject:
             merged=merged,
         )
 
-    def narrowed(self, active: frozenset[str]) -> Subject:
+    def narrow_to_roles(self, active: frozenset[str]) -> Subject:
         """Return the subject with only the allow grants of the roles in `active`.
 
         Deny grants, ownership and held roles are unchanged. Raises PermissionDenied for a role that the user does not

@@ -89,8 +89,8 @@ def _bindings() -> dict[Privilege, frozenset[Kind]]:
     for kind, row in KIND_TABLE.items():
         above = _METALAKE if kind.home is ZoneKind.METALAKE else _CONTAINERS
         binds |= dict.fromkeys((p[word.upper()] for word in row.privileges or ()), above | {kind})
-    whole = (p.MANAGE_USERS, p.MANAGE_GROUPS, p.CREATE_ROLE, p.CREATE_TAG, p.CREATE_POLICY)
-    binds |= dict.fromkeys((*whole, p.REGISTER_JOB_TEMPLATE, p.RUN_JOB), _METALAKE)
+    metalake_privileges = (p.MANAGE_USERS, p.MANAGE_GROUPS, p.CREATE_ROLE, p.CREATE_TAG, p.CREATE_POLICY)
+    binds |= dict.fromkeys((*metalake_privileges, p.REGISTER_JOB_TEMPLATE, p.RUN_JOB), _METALAKE)
     return binds
 
 
@@ -122,8 +122,8 @@ def parse_privilege(text: str) -> Privilege:
     """
     privilege = _BY_WORD.get(text.strip().lower())
     if privilege is None:
-        known = ", ".join(p.name for p in Privilege)
-        raise IllegalPrivilege(f"Unknown privilege '{escape_percent(text)}'; use one of {known}")
+        privilege_names = ", ".join(p.name for p in Privilege)
+        raise IllegalPrivilege(f"Unknown privilege '{escape_percent(text)}'; use one of {privilege_names}")
     return privilege
 
 

@@ -28,8 +28,8 @@ def sql_of(condition: object) -> str:
         return f"{_term(condition.get('child'))} {_TESTS[word]}"
     if word in {"in", "not-in"}:
         values = condition.get("values")
-        listed = ", ".join(_literal(each) for each in (values if isinstance(values, list) else ()))
-        return f"{_term(condition.get('child'))} {word.replace('-', ' ')} ({listed})"
+        value_list = ", ".join(_literal(each) for each in (values if isinstance(values, list) else ()))
+        return f"{_term(condition.get('child'))} {word.replace('-', ' ')} ({value_list})"
     if word in {"starts-with", "not-starts-with"}:
         text = _literal(condition.get("right")).removesuffix("'")
         return f"{_term(condition.get('left'))} {'not ' if word.startswith('not') else ''}like {text}%'"

@@ -88,12 +88,15 @@ def passwords_of_url(url: str) -> tuple[str, ...]:
         rest = f"{address[1]}{user}@{rest.rpartition('@')[2]}"
     return tuple(
         dict.fromkeys(
-            text for each in names for text in (each, _decoded(each)) if len(text) >= KNOWN_LEAST and text not in rest
+            text
+            for each in names
+            for text in (each, _decode_percent(each))
+            if len(text) >= KNOWN_LEAST and text not in rest
         )
     )
 
 
-def _decoded(text: str) -> str:
+def _decode_percent(text: str) -> str:
     try:
         return unquote_strict(text)
     except InvalidName:

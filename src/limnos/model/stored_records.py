@@ -46,11 +46,11 @@ class UnreadableRecord(LimnosError):
     code = "unreadable-record"
 
     def __init__(self, message: str, *, kind: str, version: tuple[int, int] | None) -> None:
-        known = (MAJOR_VERSION, MINOR_VERSION)
-        super().__init__(message, kind=kind, found=version, known=known)
+        own_version = (MAJOR_VERSION, MINOR_VERSION)
+        super().__init__(message, kind=kind, found=version, known=own_version)
         self.kind = kind
         self.stored_version = version
-        self.known = known
+        self.known = own_version
 
 
 RecordMessage = (

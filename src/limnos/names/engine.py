@@ -120,8 +120,8 @@ def parse_trino_table(text: str) -> tuple[Levels, str]:
 
 
 def _spark_part(part: str) -> str:
-    bare = _SPARK_BARE.fullmatch(part) and part.upper() not in _SPARK_RESERVED
-    return part if bare else _back_quote(part)
+    is_bare = _SPARK_BARE.fullmatch(part) and part.upper() not in _SPARK_RESERVED
+    return part if is_bare else _back_quote(part)
 
 
 def _back_quote(part: str) -> str:

@@ -55,9 +55,9 @@ class LimnosError(Exception):
 
     def with_message(self, message: str) -> Self:
         """Return a copy of the same class with another message; all other fields are copied."""
-        changed = copy(self)
-        changed.message, changed.args, changed.context = message, (message,), dict(self.context)
-        return changed
+        changed_error = copy(self)
+        changed_error.message, changed_error.args, changed_error.context = message, (message,), dict(self.context)
+        return changed_error
 
 
 def _restore(cls: type[LimnosError], fields: dict[str, object]) -> LimnosError:

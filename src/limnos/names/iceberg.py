@@ -34,7 +34,7 @@ def decode_path(raw: bytes) -> parts.Levels:
     """
     if b"%" in raw:  # escapes contain one %, so `%1F` cannot begin inside another escape
         raw = raw.replace(b"%1F", b"\x1f").replace(b"%1f", b"\x1f")
-        raw = _plus_kept(raw)
+        raw = _keep_plus(raw)
     if b"%" not in raw and b"+" not in raw and raw.isascii():
         return parts.check_levels(raw.decode("ascii").split(SEPARATOR))
     return parts.check_levels(map(_decode_level, raw.split(b"\x1f")))
@@ -46,7 +46,7 @@ def decode_name(raw: bytes) -> str:
     Raises InvalidName for a bad escape, bytes that are not UTF-8, or a part that is not allowed, such as one with
     U+001F.
     """
-    return parts.check_part(_decode_level(_plus_kept(raw)))
+    return parts.check_part(_decode_level(_keep_plus(raw)))
 
 
 def keep_plus(raw: bytes) -> bytes:
@@ -56,7 +56,7 @@ def keep_plus(raw: bytes) -> bytes:
     return raw.replace(b"+", b"%2B")
 
 
-def _plus_kept(raw: bytes) -> bytes:
+def _keep_plus(raw: bytes) -> bytes:
     return keep_plus(raw) if b"+" in raw and b"%20" in raw else raw
 
 

@@ -26,8 +26,8 @@ def encode(levels: Levels) -> str | list[str]:
 
     Raises InvalidName for an empty name or an invalid part.
     """
-    checked = check_some_levels(levels)
-    return checked[0] if len(checked) == 1 else list(checked)
+    levels_checked = check_some_levels(levels)
+    return levels_checked[0] if len(levels_checked) == 1 else list(levels_checked)
 
 
 def decode(value: object) -> Levels:

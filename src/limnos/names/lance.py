@@ -74,7 +74,7 @@ def encode_path(levels: Levels, *, delimiter: str = DELIMITER_DEFAULT) -> str:
     return quote(join(levels, delimiter=delimiter))
 
 
-def same(path: Levels, body: Levels) -> bool:
+def is_same_path(path: Levels, body: Levels) -> bool:
     """Return whether the identifier in the path equals the one in the body, directly or with `+` replaced by a space.
 
     The native client form-encodes the path, so that a space arrives as `+`; the body resolves the ambiguity.

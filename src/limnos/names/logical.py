@@ -41,7 +41,7 @@ _REFUSED = {
 
 def check_separator(separator: str, *, policy: Policy = "restricted") -> str:
     """Return the separator if the policy allows it. Raises InvalidName otherwise, with alternatives in the message."""
-    if why := _why_refused(separator, policy):
+    if why := _refusal_reason(separator, policy):
         raise InvalidName(
             "bad-separator", f"Delimiter {quote_for_message(separator)} is not allowed because {why}. {_suggest()}"
         )
@@ -197,7 +197,7 @@ class LogicalCodec:
         )
 
 
-def _why_refused(separator: str, policy: Policy) -> str | None:
+def _refusal_reason(separator: str, policy: Policy) -> str | None:
     if len(separator) != 1:
         return "it is empty" if not separator else "it is more than one character"
     if why := _REFUSED.get(separator):

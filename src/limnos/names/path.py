@@ -56,8 +56,8 @@ class Path:
     @classmethod
     def of(cls, metalake: str, catalog: str | None = None, levels: Iterable[str] = ()) -> Path:
         """Build a path from names after checking them. Raises InvalidName for an invalid name."""
-        checked = None if catalog is None else check_catalog_name(catalog)
-        return cls(check_metalake_name(metalake), checked, check_levels(levels))
+        catalog_name = None if catalog is None else check_catalog_name(catalog)
+        return cls(check_metalake_name(metalake), catalog_name, check_levels(levels))
 
     @property
     def parts(self) -> tuple[str, ...]:

@@ -136,14 +136,14 @@ def check(
     """
     scope = _CheckScope(spark=spark, client=client, unasked=unasked, unreadable=unreadable, with_columns=with_columns)
     if not pipeline.loops:
-        return _checked(pipeline, scope)
+        return _check_expanded(pipeline, scope)
     run, recorded = ("", {}) if client is None else rows_of_newest_run(client, pipeline)
     preview = partial(loop_preview, pipeline, rows=loop_rows, recorded=recorded, run=run)
     chosen = preview()
-    result = _checked(chosen.pipeline, scope)
+    result = _check_expanded(chosen.pipeline, scope)
     if any(map(chosen.is_about_stand_in, result.problems)):
         other = preview(stand_in=STAND_INS - 1)
-        second = _checked(other.pipeline, scope)
+        second = _check_expanded(other.pipeline, scope)
         problems = tuple(independent_problems(result.problems, second.problems, preview=chosen))
         if len(second.problems) < len(result.problems):
             result, chosen = second, other
@@ -163,7 +163,7 @@ class _CheckScope:
     with_columns: bool
 
 
-def _checked(pipeline: Pipeline, scope: _CheckScope) -> CheckResult:
+def _check_expanded(pipeline: Pipeline, scope: _CheckScope) -> CheckResult:
     """Check a pipeline whose loops have steps."""
     client, spark = scope.client, scope.spark
     providers = {} if client is None else {one.name: one.provider for one in client.catalogs.list()}

@@ -128,7 +128,7 @@ def declared_change(pipeline: Pipeline, step: StepDeclaration, *, recorded: str 
 
 def _changed_parts(before: Mapping[str, str], now: Mapping[str, str]) -> str | None:
     changed = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
-    return f"{_listed(changed)} changed since it was published" if changed else None
+    return f"{_join_names(changed)} changed since it was published" if changed else None
 
 
 def _code_of_file(pipeline: Pipeline, step: StepDeclaration) -> dict[str, str]:
@@ -138,7 +138,7 @@ def _code_of_file(pipeline: Pipeline, step: StepDeclaration) -> dict[str, str]:
     return {} if code is None else digests({CODE: code})
 
 
-def _listed(names: list[str]) -> str:
+def _join_names(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 

@@ -110,7 +110,7 @@ class PipelineDirectory:
             f"there is no module '{name}': neither {base.with_suffix('.py').name} beside the file nor installed"
         )
 
-    def shipped(self, name: str) -> str | None:
+    def shipped_path(self, name: str) -> str | None:
         """Return the part of a module that is shipped to executors: its file or its top-level package.
 
         The path is relative to the directory. Returns None for an installed module.

@@ -18,7 +18,7 @@ from limnos.model.errors import BadRequest
 from limnos.pipeline.declaration import Parts
 from limnos.pipeline.drawn_graph import DrawnNode, PipelineGraph
 from limnos.pipeline.engine.plan_columns import ColumnOrigin
-from limnos.pipeline.markup import escaped, shortened
+from limnos.pipeline.markup import escape, shorten
 from limnos.pipeline.table_lineage import ResolvedColumn, origin_kind
 
 NODES_MAX: Final = 1000
@@ -90,7 +90,7 @@ class _SvgDocument:
         }
         self._ids = [node.id for node in graph.nodes]
         self._after = {(self._numbers.get(one), self._numbers.get(other)) for one, other in graph.after}
-        self._layout = self._placed()
+        self._layout = self._compute_layout()
 
     def text(self) -> str:
         """Return the SVG document."""
@@ -107,7 +107,7 @@ class _SvgDocument:
                     f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width}'
                     f' {height}">'
                 ),
-                f"<title>{escaped(self._graph.title)}</title><style>{style}</style>",
+                f"<title>{escape(self._graph.title)}</title><style>{style}</style>",
                 *lines,
                 *[self._box(node) for node in self._graph.nodes],
                 *columns,
@@ -116,7 +116,7 @@ class _SvgDocument:
             ]
         )
 
-    def _placed(self) -> GraphLayout:
+    def _compute_layout(self) -> GraphLayout:
         numbers = self._numbers
         edges = [(numbers[source], numbers[target]) for source, target in self._graph.edges if source in numbers]
         heights = {numbers[node.id]: self._height(node) for node in self._graph.nodes}
@@ -146,15 +146,15 @@ class _SvgDocument:
         rows = self._rows[node.id]
         drawn = (
             f'<g class="{classes}" transform="translate({x} {y})">'
-            f"<title>{escaped(shortened(node.name, _TITLE_MAX))}</title>"
+            f"<title>{escape(shorten(node.name, _TITLE_MAX))}</title>"
             f'<rect width="{width}" height="{self._height(node)}" rx="6"/>'
-            f'<text class="name" x="12" y="19">{escaped(shortened(node.name, 34 if wide else 26))}</text>'
-            f'<text class="place" x="12" y="35">{escaped(shortened(node.place, 46 if wide else 34))}</text>'
+            f'<text class="name" x="12" y="19">{escape(shorten(node.name, 34 if wide else 26))}</text>'
+            f'<text class="place" x="12" y="35">{escape(shorten(node.place, 46 if wide else 34))}</text>'
             + (f'<path class="rule" d="M0 {head}H{width}"/>' if rows else "")
             + "".join(_svg_row(row, at=head + 15 + number * _ROW, width=width) for number, row in enumerate(rows))
             + "</g>"
         )
-        return f'<a href="{escaped(node.href)}">{drawn}</a>' if node.href else drawn
+        return f'<a href="{escape(node.href)}">{drawn}</a>' if node.href else drawn
 
     def _column_lines(self) -> Iterator[str]:
         """Yield the lines between columns, along those between their boxes."""
@@ -209,7 +209,7 @@ def _box_rows(node: DrawnNode, *, most: int, names: Mapping[Parts, str]) -> tupl
 def _title(column: ResolvedColumn, *, names: Mapping[Parts, str]) -> str:
     """Return the text about a column that a browser shows beside the pointer."""
     origins = [f"{origin_kind(each)}: {_origin_text(each, names=names)}" for each in column.origins]
-    return shortened("\n".join([f"{column.name} {column.type}", *origins]), _TITLE_MAX)
+    return shorten("\n".join([f"{column.name} {column.type}", *origins]), _TITLE_MAX)
 
 
 def _origin_text(origin: ColumnOrigin, *, names: Mapping[Parts, str]) -> str:
@@ -219,12 +219,12 @@ def _origin_text(origin: ColumnOrigin, *, names: Mapping[Parts, str]) -> str:
 
 def _svg_row(row: _BoxRow, *, at: int, width: int) -> str:
     if row.is_note:
-        title = f"<title>{escaped(shortened(row.title, _TITLE_MAX))}</title>" if row.title else ""
-        return f'<text class="note" x="12" y="{at}">{title}{escaped(row.text)}</text>'
+        title = f"<title>{escape(shorten(row.title, _TITLE_MAX))}</title>" if row.title else ""
+        return f'<text class="note" x="12" y="{at}">{title}{escape(row.text)}</text>'
     return (
-        f'<g><title>{escaped(row.title)}</title><text class="column" x="12" y="{at}">'
-        f'{escaped(shortened(row.text, 28))}</text><text class="type" x="{width - 12}" y="{at}">'
-        f"{escaped(shortened(row.type.lower(), 16))}</text></g>"
+        f'<g><title>{escape(row.title)}</title><text class="column" x="12" y="{at}">'
+        f'{escape(shorten(row.text, 28))}</text><text class="type" x="{width - 12}" y="{at}">'
+        f"{escape(shorten(row.type.lower(), 16))}</text></g>"
     )
 
 
@@ -240,7 +240,7 @@ def _column_line(
     title = f"{_origin_text(origin, names=names)} → {target[0]}: {target[1]} ({kind})"
     return (
         f'<path class="from {word}" d="{svg_path(points, margin=_MARGIN)}">'
-        f"<title>{escaped(shortened(title, _TITLE_MAX))}</title></path>"
+        f"<title>{escape(shorten(title, _TITLE_MAX))}</title></path>"
     )
 
 

@@ -53,7 +53,7 @@ def in_environment(pipeline: Pipeline, name: str | None) -> Pipeline:
     if problems := list(rule_problems(pipeline)):
         raise InvalidPipeline(problems)
     tables = {step.table: rule.table(step.table) for step in pipeline.steps}
-    return _bound(pipeline, rule=rule, tables=tables)
+    return _bind_environment(pipeline, rule=rule, tables=tables)
 
 
 def environment_of(run: Run) -> str | None:
@@ -189,7 +189,7 @@ def _first_collision(
     return None
 
 
-def _bound(pipeline: Pipeline, *, rule: EnvironmentRule, tables: Mapping[Parts, Parts]) -> Pipeline:
+def _bind_environment(pipeline: Pipeline, *, rule: EnvironmentRule, tables: Mapping[Parts, Parts]) -> Pipeline:
     name = f"{pipeline.name}.{rule.name}"  # no pipeline of a file has a dot in its name
     if len(name) > NAME_MAX:
         raise BadRequest(

@@ -15,7 +15,7 @@ from limnos.pipeline.declaration import Parts
 from limnos.pipeline.drawing import NODES_MAX, svg
 from limnos.pipeline.drawn_graph import DrawnNode, PipelineGraph
 from limnos.pipeline.engine.plan_columns import ColumnOrigin
-from limnos.pipeline.markup import escaped, link, page, table
+from limnos.pipeline.markup import escape, link, page, table
 from limnos.pipeline.table_lineage import ResolvedColumn, TableLineage, origin_kind
 
 NEIGHBOURS_MAX: Final = 6
@@ -43,7 +43,7 @@ def html_graph(graph: PipelineGraph) -> str:
     if not graph.has_columns:
         return page(graph.title, picture(graph))
     addresses = {node.id: f"#n{number}" for number, node in enumerate(graph.nodes)}
-    linked = _linked(graph, addresses)
+    linked = _add_links(graph, addresses)
     hint = "<p>A click on a box opens its columns.</p>"
     body = [hint, *picture(_without_columns(linked)), *_panels(linked, addresses)]
     return page(graph.title, body, style=_PANEL_STYLE + "".join(_marks(graph)))
@@ -59,15 +59,15 @@ def picture(graph: PipelineGraph) -> list[str]:
     rows = [
         [
             link(node.name, node.href),
-            escaped(node.kind),
-            escaped(node.place),
-            escaped(", ".join(inputs.get(node.id, ()))),
+            escape(node.kind),
+            escape(node.place),
+            escape(", ".join(inputs.get(node.id, ()))),
         ]
         for node in graph.nodes
     ]
     listed = table(("name", "kind", "", "reads"), rows)
     if len(graph.nodes) > NODES_MAX:
-        return [f"<p>{escaped(f'More than {NODES_MAX:,} nodes are not drawn; the list has them.')}</p>", *listed]
+        return [f"<p>{escape(f'More than {NODES_MAX:,} nodes are not drawn; the list has them.')}</p>", *listed]
     return [f'<div class="picture" id="{_PICTURE}">', svg(graph), "</div>", *listed]
 
 
@@ -86,7 +86,11 @@ def neighbourhood(graph: PipelineGraph, node: Parts) -> PipelineGraph:
         for origin in column.origins
     }
     nodes = [
-        each if each.id == node else _reduced(each, used=used) if each.id in inputs else _reduced(each, reads=node)
+        each
+        if each.id == node
+        else _reduce_columns(each, used=used)
+        if each.id in inputs
+        else _reduce_columns(each, reads=node)
         for each in graph.nodes
         if each.id in chosen
     ]
@@ -98,7 +102,7 @@ def describe_lineage(graph: PipelineGraph, node: DrawnNode, *, most: int = LISTE
     """Yield a table of a node's columns with their origins and uses, and the columns on which its rows depend."""
     lineage = node.lineage or TableLineage()
     if lineage.unknown:
-        yield f"<p>{escaped(f'Its columns are not known: {lineage.unknown}.')}</p>"
+        yield f"<p>{escape(f'Its columns are not known: {lineage.unknown}.')}</p>"
         return
     if lineage.is_published:
         yield "<p>Columns of the table as it is published: its function makes them, which a check does not call.</p>"
@@ -106,8 +110,8 @@ def describe_lineage(graph: PipelineGraph, node: DrawnNode, *, most: int = LISTE
     uses = _uses(graph, node.id)
     rows = [
         [
-            escaped(column.name),
-            escaped(column.type.lower()),
+            escape(column.name),
+            escape(column.type.lower()),
             _links([_origin_link(each, names) for each in column.origins]),
             _links(uses.get(column.name.lower(), [])),
         ]
@@ -115,7 +119,7 @@ def describe_lineage(graph: PipelineGraph, node: DrawnNode, *, most: int = LISTE
     ]
     yield from table(("column", "type", "comes from", "used by"), rows)
     if len(lineage.columns) > most:
-        yield f"<p>{escaped(f'and {len(lineage.columns) - most:,} more columns')}</p>"
+        yield f"<p>{escape(f'and {len(lineage.columns) - most:,} more columns')}</p>"
     if lineage.rows:
         listed = _links([_origin_link(each, names) for each in lineage.rows])
         yield f"<p>Its rows depend on {listed}.</p>"
@@ -127,9 +131,9 @@ def _panels(graph: PipelineGraph, addresses: dict[Parts, str]) -> Iterator[str]:
     for node in graph.nodes:
         yield f'<section class="panel" id="{addresses[node.id].removeprefix("#")}">'
         yield f'<a class="close" href="#{_PICTURE}" >close</a>'
-        yield f"<h2>{escaped(node.name)}</h2><p>{escaped(f'{node.kind}: {node.place}')}</p>"
+        yield f"<h2>{escape(node.name)}</h2><p>{escape(f'{node.kind}: {node.place}')}</p>"
         if many:
-            yield f"<p>{escaped(f'A page of more than {PICTURES_MAX} boxes has no pictures of columns.')}</p>"
+            yield f"<p>{escape(f'A page of more than {PICTURES_MAX} boxes has no pictures of columns.')}</p>"
         else:
             near = neighbourhood(graph, node.id)
             yield from ('<div class="picture">', svg(near), "</div>")
@@ -142,10 +146,10 @@ def _left_out(graph: PipelineGraph, node: DrawnNode, *, near: PipelineGraph) -> 
     """Yield how many neighbours the picture of a panel leaves out."""
     count = sum(node.id in edge for edge in graph.edges) - len(near.edges)
     if count:
-        yield f"<p>{escaped(f'{count:,} more that it reads, or that read it, are not in this picture.')}</p>"
+        yield f"<p>{escape(f'{count:,} more that it reads, or that read it, are not in this picture.')}</p>"
 
 
-def _linked(graph: PipelineGraph, addresses: dict[Parts, str]) -> PipelineGraph:
+def _add_links(graph: PipelineGraph, addresses: dict[Parts, str]) -> PipelineGraph:
     return replace(graph, nodes=tuple(replace(node, href=addresses[node.id]) for node in graph.nodes))
 
 
@@ -159,7 +163,7 @@ def _marks(graph: PipelineGraph) -> Iterator[str]:
         yield f'body:has(#n{number}:target) #{_PICTURE} a[href="#n{number}"] rect{{stroke:#1d2733;stroke-width:3}}'
 
 
-def _reduced(node: DrawnNode, *, used: Iterable[object] = (), reads: Parts | None = None) -> DrawnNode:
+def _reduce_columns(node: DrawnNode, *, used: Iterable[object] = (), reads: Parts | None = None) -> DrawnNode:
     """Return a neighbour with the columns that the panel's node reads, or that come from the node `reads`."""
     lineage = node.lineage
     if lineage is None or lineage.unknown:
@@ -190,7 +194,7 @@ def _uses(graph: PipelineGraph, node: Parts) -> dict[str, list[str]]:
 
 
 def _column_link(node: DrawnNode, column: ResolvedColumn, *, origin: ColumnOrigin) -> str:
-    return f"{link(f'{node.name}: {column.name}', node.href)} ({escaped(origin_kind(origin))})"
+    return f"{link(f'{node.name}: {column.name}', node.href)} ({escape(origin_kind(origin))})"
 
 
 def _origin_link(origin: ColumnOrigin, nodes: dict[Parts, DrawnNode]) -> str:
@@ -198,7 +202,7 @@ def _origin_link(origin: ColumnOrigin, nodes: dict[Parts, DrawnNode]) -> str:
     node = nodes.get(source)
     name = ".".join(map(str, source)) if node is None else node.name
     href = "" if node is None else node.href
-    return f"{link(f'{name}: {origin.column}', href)} ({escaped(origin_kind(origin))})"
+    return f"{link(f'{name}: {origin.column}', href)} ({escape(origin_kind(origin))})"
 
 
 def _links(links: list[str]) -> str:

@@ -75,7 +75,7 @@ def encode_lineage(lineage: QueryLineage) -> dict[str, object]:
     sources = list(dict.fromkeys([*lineage.inputs, *_sources(lineage)]))
     numbers = {source: number for number, source in enumerate(sources)}
 
-    def spelled(origins: Iterable[ColumnOrigin]) -> list[list[object]]:
+    def encode_origins(origins: Iterable[ColumnOrigin]) -> list[list[object]]:
         return [
             [numbers[each.source], each.column, each.subtype, each.direct]
             for each in origins
@@ -89,8 +89,8 @@ def encode_lineage(lineage: QueryLineage) -> dict[str, object]:
         ],
         "inputs": len(lineage.inputs),
     }
-    columns = {name: spelled(origins) for name, origins in lineage.columns.items() if origins}
-    whole = tables | {"columns": columns, "rows": spelled(lineage.rows)}
+    columns = {name: encode_origins(origins) for name, origins in lineage.columns.items() if origins}
+    whole = tables | {"columns": columns, "rows": encode_origins(lineage.rows)}
     return whole if len(json.dumps(whole)) <= TOLD_MAX else tables
 
 

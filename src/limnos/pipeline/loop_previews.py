@@ -76,7 +76,7 @@ def loop_preview(
     for loop in pipeline.loops:
         if loop.name not in chosen.rows:
             chosen.choose(loop, of_run=(recorded or {}).get(loop.name), run=run, stand_in=stand_in)
-    expanded = _expanded(pipeline, chosen.rows)
+    expanded = _expand_loops(pipeline, chosen.rows)
     named = {loop.name: _table_of(loop, chosen.rows[loop.name]) for loop in chosen.stand_ins}
     tables = {
         step.table: loop
@@ -126,11 +126,11 @@ class _ChosenRows:
         self.stand_ins.append(loop)
         words = _stand_in_words(loop, number=number)
         self.words |= {str(word): name for name, word in words.items() if name not in loop.example}
-        self.notes.append(f"the steps of {loop.name}, beyond one {_described(loop)}: a run makes one of each row")
+        self.notes.append(f"the steps of {loop.name}, beyond one {_row_note(loop)}: a run makes one of each row")
 
     def _makes_steps(self, loop: QueryLoop, rows: LoopRows) -> bool:
         try:
-            _expanded(self.pipeline, {**self.rows, loop.name: rows})
+            _expand_loops(self.pipeline, {**self.rows, loop.name: rows})
         except InvalidPipeline:
             return False
         return True
@@ -179,13 +179,13 @@ def independent_problems(
             yield problem
 
 
-def _described(loop: QueryLoop) -> str:
+def _row_note(loop: QueryLoop) -> str:
     if all(name in loop.example for name in loop.variables):
         return "for the example"
     return "for any row"
 
 
-def _expanded(pipeline: Pipeline, rows: Mapping[str, LoopRows]) -> Pipeline:
+def _expand_loops(pipeline: Pipeline, rows: Mapping[str, LoopRows]) -> Pipeline:
     if pipeline.expand is None:
         return pipeline
     environment = pipeline.environment

@@ -23,12 +23,12 @@ _PAGE_STYLE: Final = (
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
-def escaped(text: object) -> str:
+def escape(text: object) -> str:
     """Return a text for HTML and SVG, in elements and in quoted attributes."""
     return html.escape(_ILLEGAL.sub("\ufffd", str(text)), quote=True)
 
 
-def shortened(text: str, most: int) -> str:
+def shorten(text: str, most: int) -> str:
     """Return at most `most` characters of a text, of which the last one says that it was cut."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
@@ -40,8 +40,8 @@ def page(title: str, body: Iterable[str], *, style: str = "") -> str:
             "<!doctype html>",
             '<html lang="en"><head><meta charset="utf-8">',
             f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
-            f"<title>{escaped(title)}</title><style>{_PAGE_STYLE}{style}</style></head><body>",
-            f"<h1>{escaped(title)}</h1>",
+            f"<title>{escape(title)}</title><style>{_PAGE_STYLE}{style}</style></head><body>",
+            f"<h1>{escape(title)}</h1>",
             *body,
             "</body></html>\n",
         ]
@@ -50,13 +50,13 @@ def page(title: str, body: Iterable[str], *, style: str = "") -> str:
 
 def link(text: str, href: str) -> str:
     """Return a text as a link to a page of ours; as text if `href` is empty."""
-    return f'<a href="{escaped(href)}">{escaped(text)}</a>' if href else escaped(text)
+    return f'<a href="{escape(href)}">{escape(text)}</a>' if href else escape(text)
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """Return a table. `heads` are texts, the cells of `rows` are escaped already."""
     return [
-        f"<table><thead><tr>{''.join(f'<th>{escaped(head)}</th>' for head in heads)}</tr></thead><tbody>",
+        f"<table><thead><tr>{''.join(f'<th>{escape(head)}</th>' for head in heads)}</tr></thead><tbody>",
         *(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows),
         "</tbody></table>",
     ]

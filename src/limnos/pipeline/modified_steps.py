@@ -63,7 +63,7 @@ def modified_steps(client: Client, pipeline: Pipeline, *, reads: Mapping[str, fr
         run = published.get(name)
         reason = NEW if run is None else state_difference(run, name=name, state=state)
         if reason is None and run is not None:
-            reason = lookup.changed(run, reads.get(name, frozenset()))
+            reason = lookup.find_changed_table(run, reads.get(name, frozenset()))
         if reason is not None:
             reasons[name] = reason
     return reasons
@@ -134,7 +134,7 @@ class _SchemaComparison:
         self._client = client
         self._metadata: dict[Parts, Json | None] = {}
 
-    def changed(self, run: Run, tables: frozenset[Parts]) -> str | None:
+    def find_changed_table(self, run: Run, tables: frozenset[Parts]) -> str | None:
         """Return which of the tables that the run pinned has other columns now; None if none has."""
         pins = run.options.get("pins")
         for pin in pins if isinstance(pins, list) else ():

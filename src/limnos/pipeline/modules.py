@@ -34,7 +34,7 @@ class DirectoryCode:
     """The modules that were imported before by somebody else. They stay."""
     texts: dict[str, str] = field(default_factory=dict)
 
-    def imported(self) -> dict[str, types.ModuleType]:
+    def find_imported(self) -> dict[str, types.ModuleType]:
         """Return the imported modules that are files of the directory, by name."""
         modules = {name: module for name, module in list(sys.modules.items()) if name not in self.others}
         return {name: module for name, module in modules.items() if self._has(name, module)}
@@ -67,7 +67,7 @@ def enter_directory(directory: Path, *, again: bool) -> None:
     """
     here = directory.resolve()
     if _CURRENT and (again or _CURRENT[0].directory != here):
-        for name in _CURRENT.pop().imported():
+        for name in _CURRENT.pop().find_imported():
             del sys.modules[name]
     if not _CURRENT:
         _CURRENT.append(DirectoryCode(here, others=frozenset(sys.modules)))
@@ -84,7 +84,7 @@ def import_module(name: str, directory: Path) -> types.ModuleType:
         return importlib.import_module(name)
     finally:
         sys.dont_write_bytecode = writes
-        for new, module in code.imported().items():
+        for new, module in code.find_imported().items():
             if new not in code.texts:
                 with contextlib.suppress(OSError, ValueError):
                     code.texts[new] = Path(str(module.__file__)).read_text(encoding="utf-8")
@@ -93,7 +93,7 @@ def import_module(name: str, directory: Path) -> types.ModuleType:
 
 def imported_modules() -> tuple[types.ModuleType, ...]:
     """Return the modules that were imported from the directory of the pipeline that was loaded or bound last."""
-    return tuple(_CURRENT[0].imported().values()) if _CURRENT else ()
+    return tuple(_CURRENT[0].find_imported().values()) if _CURRENT else ()
 
 
 def code_of(function: Callable[..., object]) -> str:

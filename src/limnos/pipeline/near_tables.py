@@ -27,13 +27,13 @@ def near_tables(client: Client, table: Parts) -> tuple[str, ...]:
     one with the most similar name, and those that a search by the table's name finds. Empty if the server cannot say.
     """
     names: dict[Parts, None] = {}
-    for find in (_listed, _searched):
+    for find in (_near_by_listing, _near_by_search):
         with suppress(ClientError):
             names |= dict.fromkeys(find(client, table))
     return tuple(display.render(name) for name in names if name != table)
 
 
-def _listed(client: Client, table: Parts) -> Iterator[Parts]:
+def _near_by_listing(client: Client, table: Parts) -> Iterator[Parts]:
     at = table[:1]
     for part in table[1:-1]:
         known = [each.name for each in client.children.page(at, kind="namespace", limit=_LISTED_MAX).children]
@@ -46,7 +46,7 @@ def _listed(client: Client, table: Parts) -> Iterator[Parts]:
             yield (*at, each.name)
 
 
-def _searched(client: Client, table: Parts) -> Iterator[Parts]:
+def _near_by_search(client: Client, table: Parts) -> Iterator[Parts]:
     for hit in client.searches.find(table[-1], limit=_HITS_MAX).hits:
         if hit.kind in _READ:
             yield tuple(hit.path)

@@ -122,7 +122,7 @@ def _table_read(
     if table in steps:
         return PlannedRead(name=name, kind="step", why=f"the result of step {steps[table]} in this run")
     state = None if checked.table_lookups is None else checked.table_lookups[table]
-    if state is not None and state.kind == "absent" and (declared := _declared(checked, table)) is not None:
+    if state is not None and state.kind == "absent" and (declared := _declared_table(checked, table)) is not None:
         why = "production's, as it is when the run starts: the environment has none yet"
         return PlannedRead(name=display.render(declared), kind="table", why=why)
     if state is None or state.kind in {"outside", "hidden", "absent"}:
@@ -140,7 +140,7 @@ def _table_read(
     )
 
 
-def _declared(checked: CheckResult, table: Parts) -> Parts | None:
+def _declared_table(checked: CheckResult, table: Parts) -> Parts | None:
     """Return the declared table of an environment's table; None if it is another table."""
     environment = checked.pipeline.environment
     tables = {} if environment is None else environment.tables

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from limnos.pipeline.declaration import Pipeline
-from limnos.pipeline.shipped import located
+from limnos.pipeline.shipped import absolute_path
 
 if TYPE_CHECKING:
     from limnos.client import Client
@@ -69,7 +69,7 @@ class Project:
         """
         from limnos.pipeline.run.start import start  # noqa: PLC0415 - needs the client's libraries only when it is run
 
-        pipeline = self.bound()
+        pipeline = self.bind_functions()
         with self._means(spark, client=client, listener=listener) as means:
             return start(
                 pipeline,
@@ -92,7 +92,7 @@ class Project:
         """Resume a run that was killed, failed, held or cancelled. Steps that changed since then run again."""
         from limnos.pipeline.run.resume import resume  # noqa: PLC0415
 
-        pipeline = self.bound()
+        pipeline = self.bind_functions()
         with self._means(spark, client=client, listener=listener) as means:
             return resume(pipeline, means, run_id=run, directory=self.directory, options=options)
 
@@ -118,7 +118,7 @@ class Project:
         """
         from limnos.pipeline.engine.preview import preview  # noqa: PLC0415
         from limnos.pipeline.plan import plan  # noqa: PLC0415
-        from limnos.pipeline.python import bound  # noqa: PLC0415
+        from limnos.pipeline.python import bind_functions  # noqa: PLC0415
         from limnos.pipeline.run.loop_rows import check_with_rows  # noqa: PLC0415
 
         checked = self.check(spark, client=client)
@@ -129,7 +129,7 @@ class Project:
             return RunPlan(checked=checked)
         previews = preview(
             spark,
-            bound(checked.pipeline, self.directory),
+            bind_functions(checked.pipeline, self.directory),
             levels=checked.levels,
             catalogs=checked.catalogs,
             lance_catalogs=checked.lance_catalogs,
@@ -167,13 +167,13 @@ class Project:
 
         return replace(self, declaration=in_environment(self.declaration, name))
 
-    def bound(self) -> Pipeline:
+    def bind_functions(self) -> Pipeline:
         """Return the declaration with its Python functions imported. Raises InvalidPipeline for a function that cannot
         be imported.
         """
-        from limnos.pipeline.python import bound  # noqa: PLC0415
+        from limnos.pipeline.python import bind_functions  # noqa: PLC0415
 
-        return bound(self.declaration, self.directory)
+        return bind_functions(self.declaration, self.directory)
 
 
 def load(path: str | Path) -> Project:
@@ -181,4 +181,4 @@ def load(path: str | Path) -> Project:
     from limnos.pipeline.file import load as load_file  # noqa: PLC0415  (only this function needs PyYAML)
 
     path = Path(path)
-    return Project(load_file(path), path.parent.absolute(), located(path))
+    return Project(load_file(path), path.parent.absolute(), absolute_path(path))

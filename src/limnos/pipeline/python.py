@@ -109,7 +109,7 @@ def pipeline(
     return dataclasses.replace(result, sources=(*result.sources, *_function_sources(functions, at)))
 
 
-def bound(declaration: Pipeline, directory: Path) -> Pipeline:
+def bind_functions(declaration: Pipeline, directory: Path) -> Pipeline:
     """Return the declaration with its functions imported; the directory takes precedence over installed modules.
 
     Modules of the directory are imported again, so that changed files are noticed.

@@ -17,7 +17,7 @@ from limnos.pipeline.declaration import LoopRows, Parts, Pipeline, QueryLoop, Sc
 from limnos.pipeline.engine.relations import QueryNames
 from limnos.pipeline.environments import in_environment
 from limnos.pipeline.problems import InvalidQuery, Problem, nearest_word, within
-from limnos.pipeline.python import bound
+from limnos.pipeline.python import bind_functions
 from limnos.pipeline.reads import RUN_PARAMETERS, table_of
 
 
@@ -37,7 +37,7 @@ def with_loop_steps(pipeline: Pipeline, rows: Mapping[str, LoopRows], *, directo
         return pipeline
     expanded = pipeline.expand(rows)
     environment = pipeline.environment
-    return bound(in_environment(expanded, None if environment is None else environment.name), directory)
+    return bind_functions(in_environment(expanded, None if environment is None else environment.name), directory)
 
 
 def encode_loops(rows: Mapping[str, LoopRows]) -> dict[str, object]:

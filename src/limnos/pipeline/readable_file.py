@@ -52,7 +52,7 @@ def read_readable(text: str, *, file: str, directory: Path) -> ReadableFile | No
         readable = (
             value
             if _is_valid(known.value_schema, value, beside=beside)
-            else _pruned(key.text, known, value=value, beside=beside, unreadable=unreadable)
+            else _prune_mapping(key.text, known, value=value, beside=beside, unreadable=unreadable)
         )
         if readable is not None:
             entries.append((key, readable))
@@ -82,7 +82,7 @@ def _is_valid(schema: NodeSchema, node: YamlNode, *, beside: PipelineDirectory) 
     return not notes.problems
 
 
-def _pruned(
+def _prune_mapping(
     name: str, known: RecordKey, *, value: YamlNode, beside: PipelineDirectory, unreadable: set[str]
 ) -> YamlNode | None:
     """Return a mapping of sources, steps or parameters with its readable entries; None for other keys."""

@@ -116,17 +116,17 @@ def select(
     """
     known: dict[str, Mapping[str, str]] = {}
 
-    def changed() -> Mapping[str, str]:
+    def find_changed() -> Mapping[str, str]:
         if "steps" not in known:
             known["steps"] = modified()
         return known["steps"]
 
     graph = _Graph(needs)
     names = [step.name for step in pipeline.steps]
-    chosen = _union(pipeline, terms, graph=graph, modified=changed) if terms else frozenset(names)
+    chosen = _union(pipeline, terms, graph=graph, modified=find_changed) if terms else frozenset(names)
     if terms and not chosen and not uses_states(terms):
         raise InvalidSelection(f"{terms[0].place}: no step is in all of these; a blank in place of ',' joins them")
-    chosen -= _union(pipeline, excluded, graph=graph, modified=changed)
+    chosen -= _union(pipeline, excluded, graph=graph, modified=find_changed)
     return tuple(name for name in names if name in chosen)
 
 
@@ -140,7 +140,7 @@ class _Graph:
             for other in needed:
                 self._after.setdefault(other, set()).add(name)
 
-    def grown(self, names: frozenset[str], selector: Selector) -> frozenset[str]:
+    def add_neighbours(self, names: frozenset[str], selector: Selector) -> frozenset[str]:
         """Return the steps with as many levels of their upstream and downstream steps as the selector says."""
         return (
             names
@@ -165,7 +165,8 @@ def _union(
     results: set[str] = set()
     for term in terms:
         parts = [
-            graph.grown(_matches(pipeline, one, place=term.place, modified=modified), one) for one in term.selectors
+            graph.add_neighbours(_matches(pipeline, one, place=term.place, modified=modified), one)
+            for one in term.selectors
         ]
         results |= frozenset.intersection(*parts)
     return frozenset(results)
@@ -224,8 +225,8 @@ def _levels(text: str | None, place: str) -> int | None:
 def _matches(pipeline: Pipeline, selector: Selector, *, place: str, modified: ModifiedSteps) -> frozenset[str]:
     """Return the steps that a selector matches by itself. Raises InvalidSelection if it cannot match any."""
     if selector.method == "state":
-        changed = modified()
-        return frozenset(name for name, why in changed.items() if selector.pattern == "modified" or why == NEW)
+        changes = modified()
+        return frozenset(name for name, why in changes.items() if selector.pattern == "modified" or why == NEW)
     if selector.method == "source":
         sources = [source.name for source in pipeline.sources]
         matching_sources = [name for name in sources if _is_match(selector.pattern, name)]
@@ -252,7 +253,7 @@ def _matches(pipeline: Pipeline, selector: Selector, *, place: str, modified: Mo
 
 def _absent(kind: str, word: str, *, known: Sequence[str], place: str) -> str:
     has = {"source": "the pipeline has no source", "tag": "no step has the tag"}[kind]
-    advice = nearest_word(word, known) or (f"; there are {_listed(known)}" if known else f"; there are no {kind}s")
+    advice = nearest_word(word, known) or (f"; there are {_join_words(known)}" if known else f"; there are no {kind}s")
     return f"{place}: {has} '{word}'{advice}"
 
 
@@ -277,7 +278,7 @@ def _other_spelling(pipeline: Pipeline, pattern: str, *, names: Sequence[str]) -
         return f"no step '{pattern}'; did you mean '{lowered}'? Upper and lower case differ"
     last = [name for name in names if _is_match(pattern, name.rpartition(".")[2])]
     if last:
-        return f"no step '{pattern}'; write its namespace: {_listed(last)}"
+        return f"no step '{pattern}'; write its namespace: {_join_words(last)}"
     bare = _QUOTES.sub("", pattern)
     if bare != pattern and _is_any(bare, names):
         return f"leave the quotes within the word out: {bare}"
@@ -314,9 +315,9 @@ def _other_meaning(pipeline: Pipeline, pattern: str, *, names: Sequence[str]) ->
         return f"'{pattern}' is a state; write state:{pattern}"
     steps = [step.name for step in pipeline.steps if _is_file_of(pattern, step)]
     if steps:
-        return f"'{pattern}' is a file; write the step that it is of: {_listed(steps)}"
+        return f"'{pattern}' is a file; write the step that it is of: {_join_words(steps)}"
     if pipeline.at is not None and PurePath(pattern).name == PurePath(pipeline.at.file).name:
-        return f"'{pattern}' is the pipeline's file; write one of its steps: {_listed(names)}"
+        return f"'{pattern}' is the pipeline's file; write one of its steps: {_join_words(names)}"
     return None
 
 
@@ -336,10 +337,10 @@ def _is_any(pattern: str, names: Sequence[str]) -> bool:
 
 
 def _steps(names: Sequence[str]) -> str:
-    return f"; its steps are {_listed(names)}"
+    return f"; its steps are {_join_words(names)}"
 
 
-def _listed(words: Sequence[str]) -> str:
+def _join_words(words: Sequence[str]) -> str:
     more = f" and {len(words) - 10} more" if len(words) > 10 else ""
     return ", ".join(words[:10]) + more
 

@@ -24,7 +24,7 @@ from limnos.pipeline.drawn_graph import graph_of
 from limnos.pipeline.engine.plan_columns import ColumnOrigin
 from limnos.pipeline.graph_pages import neighbourhood, picture
 from limnos.pipeline.lineage import LineageSource, QueryLineage, decode_lineage
-from limnos.pipeline.markup import escaped, link, page, table
+from limnos.pipeline.markup import escape, link, page, table
 from limnos.pipeline.reads import StepReads
 from limnos.pipeline.table_lineage import PipelineColumns, TableLineage, origin_kind
 
@@ -96,16 +96,16 @@ class _Site:
         return pages | {self._files[step.table]: self._page(step) for step in self._pipeline.steps}
 
     def _index(self) -> str:
-        comment = [] if self._pipeline.comment is None else [f"<p>{escaped(self._pipeline.comment)}</p>"]
+        comment = [] if self._pipeline.comment is None else [f"<p>{escape(self._pipeline.comment)}</p>"]
         newest = self._facts.runs[0] if self._facts.runs else None
         graph = graph_of(self._pipeline, self._reads, hrefs=self._files, run=newest)
         runs = [
             [
-                escaped(run.id),
-                escaped(run.state),
-                escaped(run.started_at or ""),
-                escaped(run.user),
-                escaped(run.message or ""),
+                escape(run.id),
+                escape(run.state),
+                escape(run.started_at or ""),
+                escape(run.user),
+                escape(run.message or ""),
             ]
             for run in self._facts.runs
         ]
@@ -120,17 +120,17 @@ class _Site:
 
     def _page(self, step: StepDeclaration) -> str:
         body = [f"<p>{link('Pipeline ' + self._pipeline.name, _INDEX)}</p>"]
-        body += [] if step.comment is None else [f"<p>{escaped(step.comment)}</p>"]
+        body += [] if step.comment is None else [f"<p>{escape(step.comment)}</p>"]
         tags = "" if not step.tags else f", tags {', '.join(step.tags)}"
-        body.append(f"<p>{escaped(f'Written by {step.write.mode.value}{tags}')}</p>")
+        body.append(f"<p>{escape(f'Written by {step.write.mode.value}{tags}')}</p>")
         if isinstance(step.body, Sql):
-            body.append(f"<pre>{escaped(step.body.text)}</pre>")
+            body.append(f"<pre>{escape(step.body.text)}</pre>")
         body += ['<div class="picture">', svg(neighbourhood(self._columns_graph, step.table)), "</div>"]
         columns = self._columns(step)
         body += _section("Columns", table(("column", "type", "comment", "comes from"), columns), rows=columns)
         body += self._neighbours(step)
         rules = [
-            [escaped(rule.name), escaped(_rule(rule.kind, rule.condition)), escaped(rule.action.value)]
+            [escape(rule.name), escape(_rule(rule.kind, rule.condition)), escape(rule.action.value)]
             for rule in step.expectations
         ]
         body += _section("Expectations", table(("rule", "", "action"), rules), rows=rules)
@@ -151,9 +151,9 @@ class _Site:
         origins = {} if lineage else {one.name: list(self._checked_origins(one.origins)) for one in checked.columns}
         return [
             [
-                escaped(name),
-                escaped(_type(known[name].get("type", "")) if name in known else types.get(name, "")),
-                escaped(known.get(name, {}).get("doc") or comments.get(name.lower(), "")),
+                escape(name),
+                escape(_type(known[name].get("type", "")) if name in known else types.get(name, "")),
+                escape(known.get(name, {}).get("doc") or comments.get(name.lower(), "")),
                 ", ".join(origins.get(name) or self._origins(lineage, name)),
             ]
             for name in names
@@ -164,7 +164,7 @@ class _Site:
         for origin in origins:
             parts = origin.source if isinstance(origin.source, tuple) else ()
             text = link(f"{display.render(parts)}: {origin.column}", self._files.get(parts, ""))
-            yield f"{text} ({escaped(origin_kind(origin))})"
+            yield f"{text} ({escape(origin_kind(origin))})"
 
     def _origins(self, lineage: QueryLineage | None, column: str) -> Iterable[str]:
         for origin in dict.fromkeys(
@@ -207,7 +207,7 @@ class _Site:
                         one.rows if one.rows is not None else "",
                         one.ended_at or "",
                     )
-                    rows.append([*map(escaped, cells), escaped(", ".join(broken))])
+                    rows.append([*map(escape, cells), escape(", ".join(broken))])
         return rows
 
 
@@ -225,7 +225,7 @@ def page_names(tables: Sequence[Parts]) -> dict[Parts, str]:
 
 
 def _section(title: str, body: list[str], *, rows: Sequence[object]) -> list[str]:
-    return [f"<h2>{escaped(title)}</h2>", *body] if rows else []
+    return [f"<h2>{escape(title)}</h2>", *body] if rows else []
 
 
 def _rule(kind: RuleKind, condition: str | None) -> str:

@@ -121,7 +121,7 @@ def plan_read(
         whole: Whether the published rows are read again, too.
         records_max: The largest number of offsets after those of the checkpoint.
     """
-    replaced = None if before is None else _replaced(before, pin=pin, now=now)
+    replaced = None if before is None else _replacement_reason(before, pin=pin, now=now)
     continued = before if replaced is None else None
     partitions = range(len(pin.ends))
     if continued is None:
@@ -130,7 +130,7 @@ def plan_read(
             firsts = nexts = [now.earliest[each] for each in partitions]
         lost: dict[int, tuple[int, int]] = {}
     else:
-        firsts, nexts = _padded(continued.starts, len(partitions)), _padded(continued.ends, len(partitions))
+        firsts, nexts = _pad_offsets(continued.starts, len(partitions)), _pad_offsets(continued.ends, len(partitions))
         lost = {each: (nexts[each], now.earliest[each]) for each in partitions if now.earliest[each] > nexts[each]}
     begins = [max(nexts[each], now.earliest[each]) for each in partitions]
     advances = _shares([max(0, pin.ends[each] - begins[each]) for each in partitions], records_max)
@@ -154,7 +154,7 @@ def plan_read(
     )
 
 
-def _replaced(before: TopicOffsets, *, pin: TopicOffsets, now: TopicState) -> str | None:
+def _replacement_reason(before: TopicOffsets, *, pin: TopicOffsets, now: TopicState) -> str | None:
     """Return why the checkpoint's topic is another one than the present topic; None if it is the same."""
     if before.topic != pin.topic:
         return f"its published rows are those of topic {before.topic}"
@@ -171,7 +171,7 @@ def _replaced(before: TopicOffsets, *, pin: TopicOffsets, now: TopicState) -> st
     return None
 
 
-def _padded(offsets: Sequence[int], count: int) -> list[int]:
+def _pad_offsets(offsets: Sequence[int], count: int) -> list[int]:
     """Return the offsets with those of new partitions, which begin at 0."""
     return [*offsets, *([0] * (count - len(offsets)))][:count]
 

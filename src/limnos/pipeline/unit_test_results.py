@@ -70,8 +70,8 @@ def differing_rows(
     pairs = _pairs(missing[:_PAIRED_MAX], unexpected[:_PAIRED_MAX], keys=keys)
     paired_missing, paired_unexpected = {left for left, _ in pairs}, {right for _, right in pairs}
     rows = [_differing(missing[left], unexpected[right]) for left, right in pairs]
-    rows += [_whole("missing", row) for index, row in enumerate(missing) if index not in paired_missing]
-    rows += [_whole("unexpected", row) for index, row in enumerate(unexpected) if index not in paired_unexpected]
+    rows += [_whole_row("missing", row) for index, row in enumerate(missing) if index not in paired_missing]
+    rows += [_whole_row("unexpected", row) for index, row in enumerate(unexpected) if index not in paired_unexpected]
     return tuple(rows[:DIFFERENCES_MAX]), len(rows)
 
 
@@ -125,7 +125,7 @@ def _differing(expected: Values, results: Values) -> RowDifference:
     return RowDifference(kind="differs", cells=cells)
 
 
-def _whole(kind: str, row: Values) -> RowDifference:
+def _whole_row(kind: str, row: Values) -> RowDifference:
     return RowDifference(kind=kind, cells=tuple(value.text for value in row))
 
 

@@ -31,7 +31,7 @@ class TestedStep:
     full_name: Callable[[Parts], Parts]
     """Returns the full path of a table, and a source's name as one part."""
 
-    def written(self) -> list[str]:
+    def names_in_body(self) -> list[str]:
         """Return the names of the inputs as the step's body has them."""
         return [display.render(parts) for parts in self.inputs.values()]
 
@@ -53,17 +53,17 @@ def input_problems(tested: TestedStep, test: UnitTest) -> Iterator[Problem]:
 
 def _other_input(tested: TestedStep, parts: Parts) -> str:
     """Return the advice for an input that the step does not read."""
-    name, known = display.render(parts), tested.written()
+    name, known = display.render(parts), tested.names_in_body()
     body = tested.step.body
     if isinstance(body, PythonStep) and len(parts) == 1 and parts[0] in body.inputs:
         value = body.inputs[parts[0]]
         return f": it is an argument; write {display.render(value if isinstance(value, tuple) else (value,))}"
     if tested.full_name(parts) == tested.step.table:
-        return f": it is the step itself; give rows of {_listed(known)}"
+        return f": it is the step itself; give rows of {_join_words(known)}"
     lowered = next((one for one in known if one.lower() == name.lower()), None)
     if lowered is not None:
         return f"; did you mean '{lowered}'? Upper and lower case differ"
-    return nearest_word(name, known) or f"; it reads {_listed(known)}"
+    return nearest_word(name, known) or f"; it reads {_join_words(known)}"
 
 
 def parameter_problems(pipeline: Pipeline, test: UnitTest) -> Iterator[Problem]:
@@ -76,7 +76,7 @@ def parameter_problems(pipeline: Pipeline, test: UnitTest) -> Iterator[Problem]:
                 yield Problem(f"run_at: '{value}' is not a time; write for example 2026-01-31T12:00:00Z", at)
         elif name not in declared and name != RUN_ID:
             known = [*declared, RUN_ID, RUN_AT]
-            near = nearest_word(name, known) or f"; there are {_listed(known)}"
+            near = nearest_word(name, known) or f"; there are {_join_words(known)}"
             yield Problem(f"the pipeline has no parameter '{name}'{near}", at)
         elif name in declared:
             try:
@@ -109,7 +109,7 @@ def given_column_problems(test: UnitTest, parts: Parts, *, known: Sequence[str])
     lowered = {name.lower() for name in known}
     for name in rows.columns:
         if name.lower() not in lowered:
-            advice = _or_else(name, known, otherwise=f"it has {_listed(known)}")
+            advice = _or_else(name, known, otherwise=f"it has {_join_words(known)}")
             yield Problem(f"{owner} has no column '{name}'{advice}", rows.columns_at.get(name, rows.at or test.at))
 
 
@@ -119,7 +119,7 @@ def expected_column_problems(test: UnitTest, *, known: Sequence[str]) -> Iterato
     lowered = {name.lower() for name in known}
     for name in rows.columns:
         if name.lower() not in lowered:
-            advice = _or_else(name, known, otherwise=f"it makes {_listed(known)}")
+            advice = _or_else(name, known, otherwise=f"it makes {_join_words(known)}")
             yield Problem(
                 f"'expect' has a column '{name}', which the step does not make{advice}",
                 rows.columns_at.get(name, rows.at or test.at),
@@ -134,7 +134,7 @@ def schema_column_problems(rows: UnitTestRows, *, owner: str, known: Sequence[st
     lowered = {name.lower() for name in known}
     for name in rows.columns:
         if name.lower() not in lowered:
-            advice = _or_else(name, known, otherwise=f"it has {_listed(known)}")
+            advice = _or_else(name, known, otherwise=f"it has {_join_words(known)}")
             yield Problem(f"{owner}: 'schema' has no column '{name}'{advice}", rows.columns_at.get(name, rows.at))
 
 
@@ -171,8 +171,8 @@ def require_tests(steps: Sequence[StepDeclaration], *, of: Pipeline) -> None:
         return
     others = [step.name for step in of.steps if step.tests]
     if others:
-        names = _listed([step.name for step in steps])
-        raise BadRequest(f"the selected steps have no tests: {names}; steps with tests are {_listed(others)}")
+        names = _join_words([step.name for step in steps])
+        raise BadRequest(f"the selected steps have no tests: {names}; steps with tests are {_join_words(others)}")
     raise BadRequest(
         "no step has tests: write `tests: {name: {given: {INPUT: [{column: value}]}, expect: [{column: value}]}}` "
         "beside a step"
@@ -188,7 +188,7 @@ def unknown_test(word: str, steps: Sequence[StepDeclaration]) -> str:
     if any(step.name == word for step in steps):
         return f": '{word}' is a step; write --select {word}"
     near = difflib.get_close_matches(word, names, n=1)
-    return f"; did you mean '{near[0]}'?" if near else f"; there are {_listed(names)}"
+    return f"; did you mean '{near[0]}'?" if near else f"; there are {_join_words(names)}"
 
 
 def _or_else(name: str, known: Sequence[str], *, otherwise: str) -> str:
@@ -197,6 +197,6 @@ def _or_else(name: str, known: Sequence[str], *, otherwise: str) -> str:
     return f"{near} {otherwise[0].upper()}{otherwise[1:]}" if near else f"; {otherwise}"
 
 
-def _listed(words: Sequence[str]) -> str:
+def _join_words(words: Sequence[str]) -> str:
     more = f" and {len(words) - 20} more" if len(words) > 20 else ""
     return (", ".join(words[:20]) or "nothing") + more

@@ -147,7 +147,7 @@ class _TreeBuilder:
         self._sizes[id(node)] = self._count - self._sizes[id(node)]
 
     def _put(self, node: YamlNode, *, anchor: str | None) -> None:
-        self._counted(1, node.at)
+        self._count_values(1, node.at)
         if anchor is not None:
             self._anchors[anchor] = node
         if not self._open:
@@ -179,14 +179,14 @@ class _TreeBuilder:
         node = self._anchors.get(event.anchor or "")
         if node is None:
             raise InvalidPipeline([Problem(f"'*{event.anchor}' refers to no anchor that is complete before it", at)])
-        self._counted(self._sizes.get(id(node), 1), at)
+        self._count_values(self._sizes.get(id(node), 1), at)
         self._put(node, anchor=None)
 
     def _require_value(self, at: SourcePosition) -> None:
         if self._open and isinstance(self._open[-1][0], MapNode) and self._keys[-1] is None:
             raise InvalidPipeline([Problem("a key must be a string, not a list or mapping", at)])
 
-    def _counted(self, size: int, at: SourcePosition) -> None:
+    def _count_values(self, size: int, at: SourcePosition) -> None:
         self._count += size
         if self._count > NODES_MAX:
             raise InvalidPipeline([Problem(f"more than {NODES_MAX:,} values once aliases are written out", at)])

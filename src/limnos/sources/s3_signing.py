@@ -116,10 +116,10 @@ def _accesses_of(request: StoreRequest, properties: Mapping[str, str]) -> list[S
     query = _query(parts.query)
     _check_headers(request.headers)
     if path:
-        return _of_object(request, bucket, path=path, query=query)
+        return _object_accesses(request, bucket, path=path, query=query)
     if request.method == "POST" and "delete" in query:
-        return _of_deletes(request, bucket, query=query)
-    return _of_list(request, bucket, query=query)
+        return _delete_accesses(request, bucket, query=query)
+    return _list_accesses(request, bucket, query=query)
 
 
 def _split_url(uri: str, properties: Mapping[str, str]) -> tuple[SplitResult, str, str]:
@@ -144,7 +144,7 @@ def _split_url(uri: str, properties: Mapping[str, str]) -> tuple[SplitResult, st
     host, path = parts.hostname or "", parts.path.removeprefix("/")
     bucket = _bucket_before(host, port, scheme=parts.scheme, properties=properties)
     if bucket is None:
-        raise _not_here()
+        raise _other_host_error()
     if bucket:
         return parts, bucket, path
     bucket, _, path = path.partition("/")
@@ -197,15 +197,15 @@ def _check_headers(headers: Mapping[str, tuple[str, ...]]) -> None:
             raise PermissionDenied(f"Requests with the header {lower} are not signed: a table's files do not need it")
 
 
-def _of_object(request: StoreRequest, bucket: str, *, path: str, query: Mapping[str, str]) -> list[StoreAccess]:
-    known = _OF_OBJECTS.get(request.method)
+def _object_accesses(request: StoreRequest, bucket: str, *, path: str, query: Mapping[str, str]) -> list[StoreAccess]:
+    rule = _OF_OBJECTS.get(request.method)
     if (
-        known is None
-        or not set(query) <= known[1]
+        rule is None
+        or not set(query) <= rule[1]
         or (request.method == "POST" and not {"uploads", "uploadId"} & set(query))
     ):
         raise _unknown(request.method, query)
-    accesses = [StoreAccess(known[0], _location(bucket, path))]
+    accesses = [StoreAccess(rule[0], _location(bucket, path))]
     source = _header(request.headers, "x-amz-copy-source")
     if source is not None:
         # Stores differ in which of several values they read.
@@ -227,7 +227,7 @@ def _copy_source(source: str) -> str:
     return _location(bucket, path)
 
 
-def _of_deletes(request: StoreRequest, bucket: str, *, query: Mapping[str, str]) -> list[StoreAccess]:
+def _delete_accesses(request: StoreRequest, bucket: str, *, query: Mapping[str, str]) -> list[StoreAccess]:
     """Return the objects in the body of a bulk delete. The body is then part of the signature. Raises BadRequest for a
     malformed body, PermissionDenied for an unsigned body or for versions of objects.
     """
@@ -257,7 +257,7 @@ def _of_deletes(request: StoreRequest, bucket: str, *, query: Mapping[str, str])
         raise BadRequest("body is not a list of objects to delete")
     if not objects or any(not set(each) <= _OF_ENTRIES or not each.get("Key") for each in objects):
         raise PermissionDenied("Such a request may only delete objects by key, not versions")
-    return [StoreAccess(WRITE, _checked_location(bucket, each["Key"])) for each in objects]
+    return [StoreAccess(WRITE, _check_location(bucket, each["Key"])) for each in objects]
 
 
 def _has_other_encoding(body: str) -> bool:
@@ -294,12 +294,12 @@ def _tag(element: ET.Element) -> str:
     return element.tag.removeprefix(_NAMESPACE)
 
 
-def _of_list(request: StoreRequest, bucket: str, *, query: Mapping[str, str]) -> list[StoreAccess]:
+def _list_accesses(request: StoreRequest, bucket: str, *, query: Mapping[str, str]) -> list[StoreAccess]:
     if request.method == "GET" and set(query) - {"x-id"} == {"location"}:
-        return [StoreAccess(BUCKET, _checked_location(bucket, "").removesuffix("/"))]  # GetBucketLocation
+        return [StoreAccess(BUCKET, _check_location(bucket, "").removesuffix("/"))]  # GetBucketLocation
     if request.method != "GET" or not set(query) <= _OF_LISTS:
         raise _unknown(request.method, query)
-    return [StoreAccess(LIST, _checked_location(bucket, query.get("prefix", "")))]
+    return [StoreAccess(LIST, _check_location(bucket, query.get("prefix", "")))]
 
 
 def _location(bucket: str, path: str) -> str:
@@ -307,10 +307,10 @@ def _location(bucket: str, path: str) -> str:
         key = unquote(path, errors="strict")
     except UnicodeDecodeError:
         raise BadRequest("uri names an object that is not UTF-8") from None
-    return _checked_location(bucket, key)
+    return _check_location(bucket, key)
 
 
-def _checked_location(bucket: str, key: str) -> str:
+def _check_location(bucket: str, key: str) -> str:
     """Return a location. Raises BadRequest for an illegal bucket or a key that is too long."""
     if not _BUCKET.fullmatch(bucket) or len(key.encode()) > _KEY_BYTES_MAX:
         raise BadRequest("uri names no object, or one whose name is longer than stores allow")
@@ -322,7 +322,7 @@ def _unknown(method: str, query: Iterable[str]) -> PermissionDenied:
     return PermissionDenied(f"{method[:10]} with {text[:200]} is not signed: a table's files do not need it")
 
 
-def _not_here() -> PermissionDenied:
+def _other_host_error() -> PermissionDenied:
     return PermissionDenied("Requests to this host are not signed: it is not the store of the table's catalog")
 
 
@@ -338,7 +338,7 @@ def environment_keys() -> StoreKeys:
     try:
         from botocore.session import Session  # noqa: PLC0415 - of the extra `s3`
     except ImportError as error:
-        raise _not_installed() from error
+        raise _not_installed_error() from error
     credentials = Session().get_credentials()
     if credentials is None:
         raise UnsupportedOperation("This catalog has no keys to sign requests with: its owner sets them, or a role")
@@ -356,7 +356,7 @@ def sign_store_request(store_request: StoreRequest, keys: StoreKeys, *, region: 
         from botocore.awsrequest import AWSRequest  # noqa: PLC0415 - as above
         from botocore.credentials import Credentials  # noqa: PLC0415 - as above
     except ImportError as error:
-        raise _not_installed() from error
+        raise _not_installed_error() from error
     digest = (
         sha256(store_request.body.encode()).hexdigest()
         if store_request.body is not None
@@ -384,5 +384,5 @@ def sign_store_request(store_request: StoreRequest, keys: StoreKeys, *, region: 
     }
 
 
-def _not_installed() -> UnsupportedOperation:
+def _not_installed_error() -> UnsupportedOperation:
     return UnsupportedOperation(missing_part("Signing requests to object stores needs", ("s3",)))

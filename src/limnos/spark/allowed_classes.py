@@ -69,10 +69,10 @@ def is_unsafe(name: str) -> bool:
 
     Iceberg passes all properties of a table to the libraries that write its files, as their configuration.
     """
-    plain = name.strip().lower()
-    if plain.startswith(_OF_COLUMNS):
+    lower_name = name.strip().lower()
+    if lower_name.startswith(_OF_COLUMNS):
         return False
-    return plain.startswith(_PREFIXES) or _NAMES_CLASS.fullmatch(plain) is not None
+    return lower_name.startswith(_PREFIXES) or _NAMES_CLASS.fullmatch(lower_name) is not None
 
 
 def check_table(table: JavaObject) -> None:
@@ -146,8 +146,8 @@ def restrict(spark: SparkSession, *, schemes: frozenset[str] = LOCAL) -> None:
 
 def schemes_of(configured: Mapping[str, str]) -> frozenset[str]:
     """Return the schemes that Hadoop may open: `file`, and those for which the given settings name a class."""
-    named = (re.fullmatch(r"spark\.hadoop\.fs\.([^.]+)\.impl", key) for key in configured)
-    return LOCAL | {match[1] for match in named if match is not None}
+    scheme_matches = (re.fullmatch(r"spark\.hadoop\.fs\.([^.]+)\.impl", key) for key in configured)
+    return LOCAL | {match[1] for match in scheme_matches if match is not None}
 
 
 def pin_file_io(spark: SparkSession, catalog: str, *, implementation: str, uri: str) -> None:

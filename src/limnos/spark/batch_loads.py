@@ -25,9 +25,9 @@ def load_batch(load_each: Callable[[Sequence[str]], tuple[T | None, ...]], paths
     if not paths:
         return {}
     try:
-        loaded = load_each(paths)
+        loaded_objects = load_each(paths)
     except ClientError as error:
         if error.status == 0:
             raise
         return {}
-    return {path: each for path, each in zip(paths, loaded, strict=True) if each is not None}
+    return {path: each for path, each in zip(paths, loaded_objects, strict=True) if each is not None}

@@ -29,11 +29,11 @@ def confine_spark_process(rules: FileRules) -> None:
     memory of its own, and this process waits and ends with it. Landlock follows. If the machine has only one of both,
     or none, the log warns. Raises OSError.
     """
-    whole = replace(rules, readable=(*SYSTEM, *_directories(), *rules.readable))
-    reason = isolate(whole)
+    all_rules = replace(rules, readable=(*SYSTEM, *_directories(), *rules.readable))
+    reason = isolate(all_rules)
     if reason:
         logger.warning("This machine gives the process no namespaces, so Landlock alone confines it: %s", reason)
-    confined = confine(whole if reason else replace(whole, temporary=TEMPORARY))
+    confined = confine(all_rules if reason else replace(all_rules, temporary=TEMPORARY))
     if not confined and reason:
         logger.warning("This kernel has no Landlock: the process can access all files of the server's user")
 
@@ -42,6 +42,6 @@ def _directories() -> Iterable[str]:
     """Return the directories that the process reads: of Python, its libraries, Java, the cache of archives, and the
     programs of PATH, with which Spark's scripts start Java.
     """
-    named = (sys.prefix, sys.base_prefix, os.environ.get("JAVA_HOME", ""), *sys.path, str(cache_directory()))
+    directory_names = (sys.prefix, sys.base_prefix, os.environ.get("JAVA_HOME", ""), *sys.path, str(cache_directory()))
     programs = [each for each in os.environ.get("PATH", "").split(os.pathsep) if each.startswith("/")]
-    return [str(Path(path).resolve()) for path in (*named, *programs) if path]
+    return [str(Path(path).resolve()) for path in (*directory_names, *programs) if path]

@@ -194,9 +194,9 @@ def kafka_archives(pyspark_version: str, *, avro: bool) -> tuple[Artifact, ...]:
     line = ".".join(pyspark_version.split(".")[:2])
     connector = KAFKA_CONNECTORS.get(line)
     if connector is None:
-        known = " and ".join(f"{key}.x" for key in sorted(KAFKA_CONNECTORS))
+        versions = " and ".join(f"{key}.x" for key in sorted(KAFKA_CONNECTORS))
         raise UnsupportedOperation(
-            f"PySpark {pyspark_version} cannot read Kafka here: Limnos has connectors for PySpark {known}. Run "
+            f"PySpark {pyspark_version} cannot read Kafka here: Limnos has connectors for PySpark {versions}. Run "
             "`pip install 'pyspark==4.1.4'`.",
             pyspark=pyspark_version,
         )
@@ -222,9 +222,9 @@ def runtime_for(pyspark_version: str) -> Artifact:
     line = ".".join(pyspark_version.split(".")[:2])
     artifact = ICEBERG_RUNTIMES.get(line)
     if artifact is None:
-        known = " and ".join(f"{key}.x" for key in sorted(ICEBERG_RUNTIMES))
+        versions = " and ".join(f"{key}.x" for key in sorted(ICEBERG_RUNTIMES))
         raise UnsupportedOperation(
-            f"PySpark {pyspark_version} cannot be used: Limnos has Iceberg runtimes for PySpark {known} only, and a "
+            f"PySpark {pyspark_version} cannot be used: Limnos has Iceberg runtimes for PySpark {versions} only, and a "
             "runtime of another line breaks at the first statement. Run `pip install 'pyspark==4.1.4'`.",
             pyspark=pyspark_version,
         )
@@ -234,8 +234,8 @@ def runtime_for(pyspark_version: str) -> Artifact:
 def cache_directory(environ: Mapping[str, str] | None = None) -> Path:
     """Return the directory of archives and launchers: the setting, or `limnos/jars` in the home's XDG cache."""
     environ = os.environ if environ is None else environ
-    if chosen := environ.get(CACHE_VARIABLE):
-        return Path(chosen).expanduser().absolute()
+    if configured_path := environ.get(CACHE_VARIABLE):
+        return Path(configured_path).expanduser().absolute()
     base = environ.get("XDG_CACHE_HOME")
     # The XDG specification: a relative path is invalid and must be ignored.
     root = Path(base) if base and Path(base).is_absolute() else Path.home() / ".cache"

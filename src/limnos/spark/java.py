@@ -187,10 +187,10 @@ def _run(executable: Path, *arguments: str) -> str:
     """Run a program, and return its standard output and standard error; empty if it fails or times out."""
     command = [str(executable), *arguments]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_PROBE_TIMEOUT_S, check=True)  # noqa: S603
+        process = subprocess.run(command, capture_output=True, text=True, timeout=_PROBE_TIMEOUT_S, check=True)  # noqa: S603
     except (OSError, subprocess.SubprocessError):
         return ""
-    return done.stdout + done.stderr
+    return process.stdout + process.stderr
 
 
 def _supported_words() -> str:

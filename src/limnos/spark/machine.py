@@ -70,7 +70,7 @@ class MachineLoan:
         port, secret = process.stdout.readline(), process.stdout.readline()
         if not port.strip().isdigit():
             raise ServiceUnavailable("Java ended before it listened")
-        return self._started(MachineAddress(int(port), secret.decode().rstrip("\r\n"), settings))
+        return self._record_start(MachineAddress(int(port), secret.decode().rstrip("\r\n"), settings))
 
     def start_spark(self, command: Sequence[str], *, environment: Mapping[str, str], settings: str) -> MachineAddress:
         """Start a machine by `spark-submit`, which writes its port and secret to a file. Raises ServiceUnavailable."""
@@ -91,9 +91,11 @@ class MachineLoan:
                 time.sleep(0.05)
             data = file.read_bytes()
         length = int.from_bytes(data[4:8], "big")
-        return self._started(MachineAddress(int.from_bytes(data[:4], "big"), data[8 : 8 + length].decode(), settings))
+        return self._record_start(
+            MachineAddress(int.from_bytes(data[:4], "big"), data[8 : 8 + length].decode(), settings)
+        )
 
-    def _started(self, address: MachineAddress) -> MachineAddress:
+    def _record_start(self, address: MachineAddress) -> MachineAddress:
         self.address = address
         self.is_used = True
         self.on_start(address)

@@ -48,8 +48,8 @@ def _lance_table(
     spark: SparkSession, name: str, *, columns: Sequence[str] | None, version: int | None, tag: str | None
 ) -> DataFrame:
     reader = spark.read.format(SOURCE)
-    named = None if columns is None else msgspec.json.encode(list(columns)).decode()
-    for key, value in (("columns", named), ("version", version), ("tag", tag)):
+    column_names_json = None if columns is None else msgspec.json.encode(list(columns)).decode()
+    for key, value in (("columns", column_names_json), ("version", version), ("tag", tag)):
         if value is not None:
             reader = reader.option(key, str(value))
     return reader.load(name)

@@ -81,7 +81,7 @@ class RequestOutcomeWrites(Writes):
         Returns None; or the existing unexpired outcome of the key, which is not replaced.
         """
         now_ms = self.tx.now_ms
-        written = self.tx.count(
+        row_count = self.tx.count(
             KEEP,
             {
                 "zone": key.zone,
@@ -96,7 +96,7 @@ class RequestOutcomeWrites(Writes):
                 "now": now_ms,
             },
         )
-        return None if written else self._find(key)
+        return None if row_count else self._find(key)
 
     def _find(self, key: IdempotencyKey) -> RequestOutcome:
         rows = self.tx.rows(FIND, {"zone": key.zone, "caller": key.caller, "key": key.text, "now": self.tx.now_ms})

@@ -44,11 +44,11 @@ class Sql:
 
     @cached_property
     def asyncpg(self) -> str:
-        return self._numbered(self.text, "$")
+        return self._number_parameters(self.text, "$")
 
     @cached_property
     def sqlite(self) -> str:
-        return self._numbered(self._on_sqlite, "?")
+        return self._number_parameters(self._on_sqlite, "?")
 
     @cached_property
     def values(self) -> Callable[[Params], tuple[Value, ...]]:
@@ -57,7 +57,7 @@ class Sql:
             return itemgetter(*self.order)
         return lambda params: tuple([params[name] for name in self.order])
 
-    def _numbered(self, text: str, sign: str) -> str:
+    def _number_parameters(self, text: str, sign: str) -> str:
         numbers = {name: number for number, name in enumerate(self.order, 1)}
         return _PARAM.sub(lambda match: f"{sign}{numbers[match[1]]}", text)
 

@@ -92,11 +92,11 @@ class StoreTransaction:
         rows: int = self.rows(EPOCH, {})[0][0]
         return rows
 
-    def changed(self, draft: ChangeDraft) -> None:
+    def add_change(self, draft: ChangeDraft) -> None:
         """Add a change draft, from which the batch writes a change row before its commit."""
         self.drafts.append(draft)
 
-    def changed_in(self, metalake_id: int, draft: ChangeDraft) -> None:
+    def add_change_in(self, metalake_id: int, draft: ChangeDraft) -> None:
         """Add a change draft of the metalake's zone to a mutation of a catalog that has the metalake's lock."""
         if self.outer_drafts is None:
             self.outer_drafts = (metalake_id, [])

@@ -127,10 +127,10 @@ class _LevelFilter(logging.Filter):
         """Return whether the record is written."""
         least = self._least.get(record.name)
         if least is None:
-            least = self._least[record.name] = self._least_of(record.name)
+            least = self._least[record.name] = self._least_level_of(record.name)
         return record.levelno >= least
 
-    def _least_of(self, name: str) -> int:
+    def _least_level_of(self, name: str) -> int:
         if _is_below(name, (_OWN,)):
             return self._level
         if not _is_below(name, self._libraries):
@@ -188,9 +188,9 @@ def _renderers(*, json: bool, terminal: bool) -> list[Processor]:
 
 def _traceback(stream: TextIO, exc_info: ExcInfo) -> None:
     """Write a traceback without local variables, which may contain credentials, and with masked secrets."""
-    written = StringIO()
-    structlog.dev.plain_traceback(written, exc_info)
-    stream.write(hide_secrets(written.getvalue(), _HIDDEN))
+    buffer = StringIO()
+    structlog.dev.plain_traceback(buffer, exc_info)
+    stream.write(hide_secrets(buffer.getvalue(), _HIDDEN))
 
 
 def _hide(*called: object) -> EventDict:

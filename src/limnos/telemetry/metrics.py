@@ -54,10 +54,10 @@ class MetricRegistry:
     def collect(self) -> Iterator[Family]:
         """Yield every metric as a metric family of prometheus-client."""
         for metric in self.all():
-            yield _of_worker(metric.family())
+            yield _label_worker(metric.family())
 
 
-def _of_worker(family: Family) -> Family:
+def _label_worker(family: Family) -> Family:
     """Add the label `worker` if the server has several worker processes."""
     if worker.number is not None:
         mine = {"worker": str(worker.number)}
@@ -90,7 +90,7 @@ class Counter(dict[LabelValues, float]):
         from prometheus_client.core import CounterMetricFamily
 
         family = CounterMetricFamily(self.name, self.help, labels=self.labels)
-        for key, value in sorted(self.items(), key=_by_text):
+        for key, value in sorted(self.items(), key=_label_text):
             family.add_metric(_texts(key), value)
         return family
 
@@ -112,7 +112,7 @@ class Gauge(dict[LabelValues, float]):
         from prometheus_client.core import GaugeMetricFamily
 
         family = GaugeMetricFamily(self.name, self.help, labels=self.labels)
-        for key, value in sorted(self.items(), key=_by_text):
+        for key, value in sorted(self.items(), key=_label_text):
             family.add_metric(_texts(key), value)
         return family
 
@@ -150,7 +150,7 @@ class Histogram:
 
         family = HistogramMetricFamily(self.name, self.help, labels=self.labels)
         bounds = [*map(str, self.bounds), "+Inf"]
-        for key, row in sorted(self.rows.items(), key=_by_text):
+        for key, row in sorted(self.rows.items(), key=_label_text):
             family.add_metric(_texts(key), list(zip(bounds, accumulate(row[:-1]), strict=True)), row[-1])
         return family
 
@@ -180,14 +180,14 @@ class _ProcessMetrics:
     def collect(self) -> Iterator[Family]:
         """Yield every metric as a metric family of prometheus-client; none on systems without /proc."""
         for family in self._collector.collect():
-            yield _of_worker(family)
+            yield _label_worker(family)
 
 
 def _texts(key: Iterable[str | int]) -> list[str]:
     return [str(value) for value in key]
 
 
-def _by_text(item: tuple[LabelValues, object]) -> list[str]:
+def _label_text(item: tuple[LabelValues, object]) -> list[str]:
     return _texts(item[0])
 
 

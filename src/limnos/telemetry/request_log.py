@@ -119,7 +119,7 @@ class RequestLog:
         """Write the buffered lines, as far as the stream accepts them without blocking."""
         entries, self._entries = self._entries, []
         if entries:
-            self._unwritten.extend(self._spelled(entries))
+            self._unwritten.extend(self._encode_entries(entries))
         if self._lost and len(self._unwritten) < LINES_MAX:
             self._unwritten.append(_lost_line(self._lost, json=self._json))
             self._lost = 0
@@ -138,7 +138,7 @@ class RequestLog:
 
     # -- spelling ----------------------------------------------------------------------------------------------
 
-    def _spelled(self, entries: Sequence[tuple[object, ...]]) -> Iterable[bytes]:
+    def _encode_entries(self, entries: Sequence[tuple[object, ...]]) -> Iterable[bytes]:
         offset = time.time() - time.perf_counter()
         lines = [_line(entry, offset) for entry in cast("Sequence[RequestLogEntry]", entries)]
         if self._json:
@@ -187,7 +187,7 @@ def _takes(poll: select.poll) -> bool:
 
 
 def _line(entry: RequestLogEntry, offset: float) -> _RequestLogLine:
-    ended, seconds, request_id, method, path, operation, status, user, client, size, reason = entry
+    ended_at, seconds, request_id, method, path, operation, status, user, client, size, reason = entry
     return _RequestLogLine(
         request_id=request_id,
         method=method,
@@ -201,7 +201,7 @@ def _line(entry: RequestLogEntry, offset: float) -> _RequestLogLine:
         event="request",
         logger="limnos.request",
         level="info",
-        timestamp=_instant(ended + offset),
+        timestamp=_instant(ended_at + offset),
         reason=reason and reason.partition("\n")[0][:TEXT_MAX],
         worker=worker.number,
     )
@@ -209,14 +209,14 @@ def _line(entry: RequestLogEntry, offset: float) -> _RequestLogLine:
 
 def _instant(seconds: float) -> str:
     """Format a Unix time in the timestamp format of the other log lines."""
-    whole = int(seconds)
-    return "%s.%06dZ" % (_seconds.get(whole) or _second(whole), (seconds - whole) * 1e6)  # noqa: UP031 - cheaper by a quarter
+    whole_seconds = int(seconds)
+    return "%s.%06dZ" % (_seconds.get(whole_seconds) or _format_second(whole_seconds), (seconds - whole_seconds) * 1e6)  # noqa: UP031 - cheaper by a quarter
 
 
 _seconds: dict[int, str] = {}
 
 
-def _second(whole: int) -> str:
+def _format_second(whole: int) -> str:
     _seconds.clear()
     result = _seconds[whole] = datetime.fromtimestamp(whole, UTC).strftime("%Y-%m-%dT%H:%M:%S")
     return result

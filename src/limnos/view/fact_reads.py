@@ -98,11 +98,11 @@ def read_facts(keys: tuple[Key, ...]) -> Load[LoadedFacts]:
 
     `span`, `nodes`, `member` and `path` keys each stand for several facts, and do not appear in the result themselves.
     """
-    loaded = LoadedFacts({}, {}, [])
+    loaded_facts = LoadedFacts({}, {}, [])
     for key in keys:
         if key[0] == "containers":
-            yield from _containers_facts(loaded, key)
-    results = loaded.values
+            yield from _containers_facts(loaded_facts, key)
+    results = loaded_facts.values
     for fact, read in _MANY.items():
         many = [key for key in keys if key[0] == fact]
         if len(many) > 1:
@@ -110,7 +110,7 @@ def read_facts(keys: tuple[Key, ...]) -> Load[LoadedFacts]:
             results.update((key, values[key[1]]) for key in many if key[1] in values)
     results.update((yield from _names_facts(keys)))
     results.update((yield from _owned_facts([key for key in keys if key[0] == "owned"])))
-    yield from _nodes_facts(loaded, [key for key in keys if key[0] == "nodes"])
+    yield from _nodes_facts(loaded_facts, [key for key in keys if key[0] == "nodes"])
     for key in keys:
         if key in results or key[0] in ("owned", "nodes"):
             continue
@@ -121,14 +121,14 @@ def read_facts(keys: tuple[Key, ...]) -> Load[LoadedFacts]:
         elif key[0] == "member":
             facts = yield from _member_facts(key[1], key[2])
             results.update(facts)
-            loaded.zones.update(dict.fromkeys(facts, key[1]))
+            loaded_facts.zones.update(dict.fromkeys(facts, key[1]))
         elif key[0] == "path":
             results.update((yield from _path_facts(key[1], key[2])))
         elif key[0] == "name":
             results.update((yield from _path_facts(key[1], ((key[2], key[3]),))))
         else:
             results[key] = yield from _READS[key[0]](*key[1:])
-    return loaded
+    return loaded_facts
 
 
 def _names_facts(keys: tuple[Key, ...]) -> Load[dict[Key, Value]]:
@@ -228,12 +228,12 @@ def _containers_facts(loaded: LoadedFacts, key: Key) -> Load[None]:
 def _owned_ranges(
     read: ContainersRead, principal_ids: tuple[int, ...], *, zones: list[int]
 ) -> Iterable[tuple[int, int, Value]]:
-    owned = [
+    owned_rows = [
         (owner_id, node.id, node.zone, node.parent_id, node.kind)
         for node, owner_id, is_live in read.rows
         if is_live and owner_id in principal_ids
     ]
-    ranges = owners.owned_ranges(owned, principal_ids, zones=zones, is_last=True)
+    ranges = owners.owned_ranges(owned_rows, principal_ids, zones=zones, is_last=True)
     return [(zone, principal_id, value) for (zone, principal_id), value in ranges.items()]
 
 

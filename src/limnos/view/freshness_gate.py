@@ -123,10 +123,10 @@ class InlineFreshnessGate:
             GATE_QUIET[()] += 1
             return True
         GATE_READS[reason,] += 1
-        request = view.known(zones)
-        moved = self.store.gate(view.epoch, request)
-        if moved is not NO_CHANGES or not view.is_paired(zones):
-            view.advance(moved, request)
+        request = view.known_revisions(zones)
+        gate_result = self.store.gate(view.epoch, request)
+        if gate_result is not NO_CHANGES or not view.is_paired(zones):
+            view.advance(gate_result, request)
         if moment is not None and view.is_paired(zones):
             self._store_commit_marker(zones, moment)
         return False
@@ -148,7 +148,7 @@ class InlineFreshnessGate:
     async def refresh_together(self, chains: tuple[Zones, ...], reason: str) -> KnownRevisions:
         """Bring the view up to date in all chains of zones with one statement."""
         GATE_READS[reason,] += 1
-        request = self.view.known(_union(chains))
+        request = self.view.known_revisions(_union(chains))
         return _advance(self.view, self.store.gate(self.view.epoch, request), request, chains)
 
     async def fetch(self, zones: Zones, requested: dict[Key, int]) -> None:
@@ -159,12 +159,12 @@ class InlineFreshnessGate:
         """Load facts in one snapshot, and add them to the view after the changes up to that snapshot."""
         COLD_READS[()] += 1
         zones = _union(chains)
-        request = self.view.known(zones)
-        moved, loaded = self.store.load(self.view.epoch, request, partial(read_facts, tuple(requested)))
-        _advance(self.view, moved, request, chains)
+        request = self.view.known_revisions(zones)
+        gate_result, loaded_facts = self.store.load(self.view.epoch, request, partial(read_facts, tuple(requested)))
+        _advance(self.view, gate_result, request, chains)
         view = self.view
         at = {zone: view.zones[zone].revision for zone in zones if zone in view.zones}
-        _merge(view, loaded, requested=requested, at=at, default=zones[-1])
+        _merge(view, loaded_facts, requested=requested, at=at, default=zones[-1])
 
     async def look_up(self, load: Callable[[], Load[T]], *, aside: bool = False) -> T:
         """Read values in one snapshot of the store, without caching them in the view; `aside`: in a thread."""
@@ -210,11 +210,11 @@ def _advance(view: StoreView, moved: GateResult, request: KnownRevisions, chains
 
     Returns the revisions of that statement's snapshot. The view may know newer revisions of some zones already.
     """
-    known = dict(request)
+    zone_revisions = dict(request)
     for zones in chains:
-        view.advance(moved, tuple((zone, known[zone]) for zone in zones))
-    known.update((clock.zone, clock.revision) for clock in moved.clocks)
-    return tuple(known.items())
+        view.advance(moved, tuple((zone, zone_revisions[zone]) for zone in zones))
+    zone_revisions.update((clock.zone, clock.revision) for clock in moved.clocks)
+    return tuple(zone_revisions.items())
 
 
 class SharedFreshnessGate:
@@ -294,14 +294,14 @@ class SharedFreshnessGate:
         """
         GATE_SHARED[()] += len(waiting) - 1
         chains = {zones for zones, _ in waiting}
-        request = self.view.known(_union(chains))
+        request = self.view.known_revisions(_union(chains))
         generation = self.view.generation
         try:
-            moved = await self.store.gate_async(self.view.epoch, request)
+            gate_result = await self.store.gate_async(self.view.epoch, request)
             if self.view.generation != generation:  # the view was reset during the read: read again
                 self._waiting = waiting + self._waiting
                 return
-            moment = _advance(self.view, moved, request, chains)
+            moment = _advance(self.view, gate_result, request, chains)
         except Exception as error:  # noqa: BLE001 - every waiter gets the error
             if isinstance(error, ServiceUnavailable):
                 waiting, self._waiting = waiting + self._waiting, []
@@ -350,15 +350,15 @@ class SharedFreshnessGate:
     async def _load(self, chains: tuple[Zones, ...], requested: dict[Key, int]) -> None:
         COLD_READS[()] += 1
         zones = _union(chains)
-        request = self.view.known(zones)
+        request = self.view.known_revisions(zones)
         epoch, generation = self.view.epoch, self.view.generation
-        moved, loaded = await self.store.load_async(epoch, request, partial(read_facts, tuple(requested)))
+        gate_result, loaded_facts = await self.store.load_async(epoch, request, partial(read_facts, tuple(requested)))
         if self.view.generation != generation:
             return
-        results = {clock.zone: clock.revision for clock in moved.clocks}
-        _advance(self.view, moved, request, chains)
+        results = {clock.zone: clock.revision for clock in gate_result.clocks}
+        _advance(self.view, gate_result, request, chains)
         at = {zone: results.get(zone, known) for zone, known in request}
-        _merge(self.view, loaded, requested=requested, at=at, default=zones[-1])
+        _merge(self.view, loaded_facts, requested=requested, at=at, default=zones[-1])
 
 
 def _settle(waiting: list[tuple[Zones, GateWaiter]], outcome: KnownRevisions | Exception) -> None:

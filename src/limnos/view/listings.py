@@ -65,7 +65,7 @@ class BlockIndex:
         """Return whether any block of a listing is cached."""
         return space in self._blocks
 
-    def holding(self, space: Space, name: str) -> Key[Listing] | None:
+    def find_block(self, space: Space, name: str) -> Key[Listing] | None:
         """Return the key of the cached block whose range includes a name, or None."""
         return self._nearest(space, bisect_left(self._blocks.get(space, ()), (name,)), name, ends_there=True)
 

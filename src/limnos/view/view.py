@@ -97,7 +97,7 @@ class StoreView:
         """Return all cached facts, for tests that compare them with the store."""
         return {**self._old, **self._young}
 
-    def known(self, zones: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+    def known_revisions(self, zones: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
         """Return pairs of a zone and its known revision, in the form of the freshness gate's statement parameters."""
         states = self.zones
         return tuple([(zone, states[zone].revision if zone in states else UNKNOWN) for zone in zones])
@@ -152,7 +152,7 @@ class StoreView:
             memo.clear()
         return memo
 
-    def derived(self, zone_id: int) -> DerivedValues:
+    def derived_values(self, zone_id: int) -> DerivedValues:
         """Return the cache of values that are derived from single facts of a zone.
 
         A caller that stores a value here stores its facts too, and compares them by identity before use.
@@ -250,10 +250,10 @@ class StoreView:
 
     def _drop_owned(self, rows: list[ChangeRow]) -> None:
         """Remove the `owned` facts that changes of nodes invalidate."""
-        moved = [change for change in rows if change.operation in OWNED_BY and change.zone in self._owned]
-        for key in tuple(self._owned.get(moved[0].zone, ())) if moved else ():
+        changes = [change for change in rows if change.operation in OWNED_BY and change.zone in self._owned]
+        for key in tuple(self._owned.get(changes[0].zone, ())) if changes else ():
             value = self._young.get(key, self._old.get(key, ABSENT))
-            if value is ABSENT or any(touches_value(change, key, value) for change in moved):
+            if value is ABSENT or any(touches_value(change, key, value) for change in changes):
                 self._forget(key)
 
     def _follow(self, space: Space, rows: list[ChangeRow]) -> None:
@@ -265,7 +265,7 @@ class StoreView:
             keys = (
                 self.block_index.keys(space)
                 if names is None
-                else [self.block_index.holding(space, name) for name in names]
+                else [self.block_index.find_block(space, name) for name in names]
             )
             for key in keys:
                 if key is not None and not (len(rows) == 1 and self._patch(key, change)):

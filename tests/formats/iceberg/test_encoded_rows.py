@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limnos.formats.iceberg import metadata as iceberg_metadata
-from limnos.formats.iceberg.encoded_rows import GROWING, EncodedRows, keep_encoded
+from limnos.formats.iceberg.encoded_rows import GROWING, EncodedRows, put_encoded_lists
 from limnos.formats.iceberg.json_types import Json
 from limnos.model.errors import BadRequest
 from tests.formats.iceberg.samples import add, appended, commit
@@ -31,7 +31,7 @@ def test_json_of_growing_lists_equals_that_of_plain_lists(
         rows = [*rows[dropped:], *added] if not in_the_middle else [*rows[:2], *rows[2 + dropped :], *added]
         document: Json = {**before, "snapshots": list(rows)}
         former_bytes = iceberg_metadata.encode(before)
-        keep_encoded(document, before)
+        put_encoded_lists(document, before)
 
         assert document["snapshots"] == rows
         assert iceberg_metadata.encode(document) == msgspec.json.encode({**document, "snapshots": rows})
@@ -47,7 +47,7 @@ def test_rows_of_the_former_document_are_not_encoded_again(key: str) -> None:
     longer: Json = {key: [*rows, {"a": 9}]}
     moved: Json = {key: [*rows[1:], {"a": 9}]}
     for each in (longer, moved):
-        keep_encoded(each, {key: marked})
+        put_encoded_lists(each, {key: marked})
 
     assert longer[key].encoded == b'[{"a":0},MARK,{"a":9}]'  # type: ignore[attr-defined]
     assert moved[key].encoded == b'[MARK,{"a":9}]'  # type: ignore[attr-defined]
@@ -81,7 +81,7 @@ def test_document_keeps_ids_that_are_not_hashable() -> None:
     rows: list[Json] = [{"snapshot-id": [1], "parent-snapshot-id": {}} for _ in range(9)]
     document: Json = {"snapshots": rows}
 
-    keep_encoded(document, {})
+    put_encoded_lists(document, {})
 
     assert document["snapshots"].known.ids == {"[1]"}  # type: ignore[attr-defined]
 

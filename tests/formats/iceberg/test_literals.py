@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from limnos.formats.iceberg.literals import as_written
+from limnos.formats.iceberg.literals import to_json_literal
 from limnos.model.errors import BadRequest
 
 
@@ -20,7 +20,7 @@ from limnos.model.errors import BadRequest
 )
 def test_zeros_beyond_microseconds_are_ignored(kind: str, value: str, written: str) -> None:
     """Zeros beyond microseconds change nothing."""
-    assert as_written(value, kind, about="Column c") == written
+    assert to_json_literal(value, kind, about="Column c") == written
 
 
 @pytest.mark.parametrize(
@@ -35,4 +35,4 @@ def test_zeros_beyond_microseconds_are_ignored(kind: str, value: str, written: s
 def test_nanoseconds_are_refused(kind: str, value: str) -> None:
     """A time with nonzero digits beyond microseconds is refused, so no filter compares with a truncated value."""
     with pytest.raises(BadRequest, match="Column c is"):
-        as_written(value, kind, about="Column c")
+        to_json_literal(value, kind, about="Column c")

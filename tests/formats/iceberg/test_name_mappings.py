@@ -9,7 +9,7 @@ import pytest
 
 from limnos.formats.iceberg.json_types import Json
 from limnos.formats.iceberg.mending import MEND, MENDABLE, find_problems
-from limnos.formats.iceberg.name_mappings import NAME_MAPPING, check_name_mapping, corrected_name_mapping
+from limnos.formats.iceberg.name_mappings import NAME_MAPPING, check_name_mapping, correct_name_mapping
 from limnos.formats.iceberg.registered_metadata import check_registrable
 from limnos.model.errors import BadRequest
 from tests.formats.iceberg.samples import appended, commit, table
@@ -123,7 +123,7 @@ def test_ambiguous_mapping_is_left_to_its_owner(text: str) -> None:
     (problem,) = find_problems(base)
 
     assert "set-properties, remove-properties" in problem.remedy
-    assert corrected_name_mapping(text) == text
+    assert correct_name_mapping(text) == text
     assert commit(base, {"action": "set-properties", "updates": {"a": "b"}})["properties"] != base["properties"]
     healed = commit(base, {"action": "remove-properties", "removals": [NAME_MAPPING]})
     assert not find_problems(healed)

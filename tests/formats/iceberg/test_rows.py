@@ -66,7 +66,7 @@ def test_rows_behave_as_a_plain_list(start: list[int], steps: list[tuple[str, in
             plain(expected, step, number, text)
         elif step in actions:
             assert actions[step]() == plain(expected, step, number, text)
-        assert rows.whole() == expected
+        assert rows.to_list() == expected
         assert (len(rows), list(rows)) == (len(expected), expected)
 
     assert given_rows == original_rows
@@ -76,15 +76,15 @@ def test_first_row_with_equal_content_is_returned() -> None:
     """The first row with equal content is found, whether stored or appended. A removed row is not found."""
     rows = DocumentRows([row(1, "a"), row(2, "b"), row(3, "a")], "id")
 
-    first = rows.same("a", text_of)
+    first = rows.find_same("a", text_of)
     rows.append(row(4, "c"), content="c")
-    added = rows.same("c", text_of)
+    added = rows.find_same("c", text_of)
     rows.remove([4])
-    removed_row = rows.same("c", text_of)
+    removed_row = rows.find_same("c", text_of)
     rows.append(row(5, "c"), content="c")
 
     assert (first, added, removed_row) == (row(1, "a"), row(4, "c"), None)
-    assert rows.same("c", text_of) == row(5, "c")
+    assert rows.find_same("c", text_of) == row(5, "c")
 
 
 def test_next_id_exceeds_removed_ids() -> None:
@@ -106,4 +106,4 @@ def test_row_with_list_as_id_does_not_affect_others() -> None:
         assert rows.find(1) == row(1)
     rows.remove([1])
 
-    assert rows.whole() == [row([1])]
+    assert rows.to_list() == [row([1])]

@@ -19,7 +19,13 @@ from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.schema import Schema
 from pyiceberg.types import DateType, DecimalType, DoubleType, LongType, NestedField, StringType, TimestamptzType
 
-from limnos.formats.iceberg.read_restrictions import BoundRestrictions, bound_of, reading_shape, strictest, terms_bound
+from limnos.formats.iceberg.read_restrictions import (
+    BoundRestrictions,
+    bind_terms,
+    combine_restrictions,
+    reading_shape,
+    strictest,
+)
 from limnos.formats.iceberg.row_filters import filter_read
 from limnos.formats.restricting.masking import mask_column
 from limnos.formats.restricting.reading import ReadShape
@@ -93,10 +99,10 @@ def parquet(table: pa.Table) -> bytes:
 def bound(filter_: Cell, masks: dict[str, str]) -> BoundRestrictions:
     """Return the restrictions of a reader, created from a request."""
     text = "" if filter_ is None else msgspec.json.encode(filter_read(filter_)).decode()
-    terms = terms_bound(
+    terms = bind_terms(
         RestrictionTerms(row_filter=text, masks=tuple(ColumnMask(*each) for each in masks.items())), SCHEMA
     )
-    return bound_of([("r", terms)], SCHEMA)
+    return combine_restrictions([("r", terms)], SCHEMA)
 
 
 def show(

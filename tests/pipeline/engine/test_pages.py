@@ -70,7 +70,7 @@ class TestExample:
         table = quote_identifier((*corner, "members"))
 
         opened = frame_of(here, pipeline.sources[0], directory=tmp_path)
-        staged = RowRules(step, parameters={"adult": 18}).staged(opened.frame, run="r", at=AT)
+        staged = RowRules(step, parameters={"adult": 18}).stage(opened.frame, run="r", at=AT)
         staged.rows.writeTo(table).create()
         findings = [*staged.findings, *table_findings(here, step, reads=lambda _: table, run_at=AT)]
 

@@ -46,7 +46,7 @@ def test_plan_lists_table_changes_per_step(spark: SparkSession, admin: Client, t
         "def grown(old, least):\n    return old.withColumn('twice', old.amount * least)"
     )
     (tmp_path / "p.yaml").write_text(TEXT.format(ns=name))
-    pipeline = load(tmp_path / "p.yaml").bound()
+    pipeline = load(tmp_path / "p.yaml").bind_functions()
     views = {view.name for view in spark.catalog.listTables() if view.isTemporary}
 
     checked = check(pipeline, spark=spark, client=admin)

@@ -130,7 +130,7 @@ def _write(directory: Path) -> Path:
 @pytest.fixture
 def results(spark: SparkSession, tmp_path: Path) -> dict[str, UnitTestResult]:
     """The results of all tests, by name."""
-    pipeline = load(_write(tmp_path)).bound()
+    pipeline = load(_write(tmp_path)).bind_functions()
     reads = tables(all_reads(pipeline, queries=partial(query_names, spark), catalogs=frozenset()))
     levels = order_steps(pipeline, reads)
     columns = resolve_columns(spark, pipeline, levels=levels, catalogs=frozenset())

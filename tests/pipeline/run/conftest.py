@@ -128,7 +128,7 @@ class FakeEngine:
             read_pins[table] = ReadPin(name=".".join(table), table=table, snapshot=heads.main)
         return read_pins
 
-    def lost(self, pins: Mapping[Parts, ReadPin]) -> frozenset[Parts]:
+    def find_lost_tables(self, pins: Mapping[Parts, ReadPin]) -> frozenset[Parts]:
         """Return the pins that the test declared as expired."""
         return frozenset(pins) & self.expired
 
@@ -143,7 +143,9 @@ class FakeEngine:
         """Return no pins: no source of the tests is a topic."""
         return {}
 
-    def changed(self, pipeline: Pipeline, pins: Mapping[str, ReadPin], *, directory: Path) -> Mapping[str, bool | None]:
+    def find_changed_sources(
+        self, pipeline: Pipeline, pins: Mapping[str, ReadPin], *, directory: Path
+    ) -> Mapping[str, bool | None]:
         """Return for each source the answer that the test set."""
         return {name: self.mended.get(name, False) for name in pins}
 

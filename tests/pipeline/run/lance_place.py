@@ -42,7 +42,7 @@ class LancePlace:
     @property
     def pipeline(self) -> Pipeline:
         """The pipeline, with its functions."""
-        return load(self.file).bound()
+        return load(self.file).bind_functions()
 
     def means(self, engine: SparkEngine | None = None) -> RunMeans:
         """Return what a run needs."""

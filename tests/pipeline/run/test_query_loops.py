@@ -200,7 +200,7 @@ def test_environments_make_their_own_steps(place: LancePlace) -> None:
     """In an environment the query reads production's table, and the steps write the environment's."""
     project = load(place.file).in_environment("dev")
     ended = start(
-        project.bound(),
+        project.bind_functions(),
         place.means(),
         directory=place.file.parent,
         parameters={},

@@ -37,7 +37,7 @@ class Rows:
         self.homes.append(home)
         return [OURS] * ENDED_AT_ONCE if len(self.homes) <= self.full_parts else []
 
-    def known(self) -> set[str]:
+    def read_known(self) -> set[str]:
         """Return the directories that scan plans need."""
         return self.known_rows
 
@@ -115,14 +115,14 @@ def test_directory_created_during_the_task_is_not_deleted(tmp_path: Path, monkey
     home, tasks = f"file://{tmp_path}", Tasks([], known=set())
     tasks.homes = [(home, {})]
     created_files: list[Path] = []
-    known = tasks.restricted_reads.known
+    known = tasks.restricted_reads.read_known
 
     def read() -> set[str]:
         known_directories = set(known())
         created_files.extend(make(tmp_path, OURS))  # created after the listing; its row was read
         return known_directories
 
-    monkeypatch.setattr(tasks.restricted_reads, "known", read)
+    monkeypatch.setattr(tasks.restricted_reads, "read_known", read)
 
     assert prune(tasks) == 0
     assert created_files[0].exists()

@@ -39,7 +39,7 @@ def test_sealed_values_hide_secrets_and_unseal_to_the_originals() -> None:
     restores all values.
     """
     keys = keys_held(ONE)
-    sealed = keys.sealed(SECRETS | PLAIN)
+    sealed = keys.seal_properties(SECRETS | PLAIN)
 
     assert "T0p" not in str(sealed)
     assert "AKIA1" not in str(sealed)
@@ -47,8 +47,8 @@ def test_sealed_values_hide_secrets_and_unseal_to_the_originals() -> None:
     assert {name: keys_of(value) for name, value in sealed.items() if name in SECRETS} == {
         key: {key_name(ONE)} for key in SECRETS
     }
-    assert keys.opened(sealed) == SECRETS | PLAIN
-    assert keys.sealed(sealed) == sealed
+    assert keys.open_properties(sealed) == SECRETS | PLAIN
+    assert keys.seal_properties(sealed) == sealed
     assert not any(is_unsealed_secret(name, value) for name, value in sealed.items())
     assert {name for name, value in (SECRETS | PLAIN).items() if is_unsealed_secret(name, value)} == set(SECRETS)
 
@@ -61,16 +61,16 @@ def test_sealed_values_hide_secrets_and_unseal_to_the_originals() -> None:
 def test_any_text_can_be_sealed_and_unsealed(properties: dict[str, str]) -> None:
     """Any text can be sealed and unsealed, and does not occur in the sealed value."""
     keys = keys_held(ONE)
-    sealed = keys.sealed(properties)
+    sealed = keys.seal_properties(properties)
 
-    assert keys.opened(sealed) == properties
+    assert keys.open_properties(sealed) == properties
     assert all(properties[name] == value or keys_of(value) for name, value in sealed.items())
     assert all(keys_of(value) for name, value in sealed.items() if is_secret(name) and value)
 
 
 def test_sealed_password_in_a_url_is_masked_for_readers() -> None:
     """A sealed password in a URL is masked for readers like an unsealed one."""
-    sealed = keys_held(ONE).sealed(SECRETS)
+    sealed = keys_held(ONE).seal_properties(SECRETS)
 
     assert properties_for_owner(sealed) == properties_for_owner(SECRETS)
     assert mask_passwords(sealed["uri"]) == "thrift://u:******@h:1"
@@ -78,42 +78,42 @@ def test_sealed_password_in_a_url_is_masked_for_readers() -> None:
 
 def test_rotation_seals_with_newest_and_unseals_with_old_keys() -> None:
     """After a key rotation old values can be unsealed, and a write seals them with the newest key."""
-    before = keys_held(ONE).sealed(SECRETS)
+    before = keys_held(ONE).seal_properties(SECRETS)
     both = keys_held(ONE, TWO)
-    after = both.sealed(before)
+    after = both.seal_properties(before)
 
-    assert both.opened(before) == both.opened(after) == SECRETS
+    assert both.open_properties(before) == both.open_properties(after) == SECRETS
     assert {key for value in after.values() for key in keys_of(value)} == {key_name(TWO)}
     assert both.current == key_name(TWO)
-    assert keys_held(TWO).opened(after) == SECRETS
+    assert keys_held(TWO).open_properties(after) == SECRETS
 
 
 def test_value_with_missing_key_is_refused_with_the_key_id() -> None:
     """A value whose key is missing stays sealed and is not sealed again. Its use is refused with the key's id."""
-    sealed = keys_held(ONE).sealed(SECRETS)
+    sealed = keys_held(ONE).seal_properties(SECRETS)
     other = keys_held(TWO)
 
-    assert other.opened(sealed) == other.sealed(sealed) == sealed
+    assert other.open_properties(sealed) == other.seal_properties(sealed) == sealed
     with pytest.raises(StorageFailed, match=key_name(ONE)):
-        check_usable(other.opened(sealed))
-    check_usable(other.opened(other.sealed(sealed | SECRETS)))
+        check_usable(other.open_properties(sealed))
+    check_usable(other.open_properties(other.seal_properties(sealed | SECRETS)))
 
 
 def test_sealed_value_is_bound_to_its_property() -> None:
     """A sealed value is bound to its property and cannot be moved to another; an altered value is refused."""
     keys = keys_held(ONE)
-    sealed = keys.sealed(SECRETS)["s3.secret-access-key"]
+    sealed = keys.seal_properties(SECRETS)["s3.secret-access-key"]
 
-    assert keys.opened({"s3.access-key-id": sealed}) == {"s3.access-key-id": sealed}
+    assert keys.open_properties({"s3.access-key-id": sealed}) == {"s3.access-key-id": sealed}
     altered = f"{sealed[:-2]}{'AA' if sealed[-2:] != 'AA' else 'BB'}"
-    assert keys.opened({"s3.secret-access-key": altered}) == {"s3.secret-access-key": altered}
+    assert keys.open_properties({"s3.secret-access-key": altered}) == {"s3.secret-access-key": altered}
 
 
 def test_sealed_value_from_a_client_is_refused() -> None:
     """A value from a client that has the form of a sealed one is refused, because the server would unseal it for the
     client.
     """
-    sealed = keys_held(ONE).sealed(SECRETS)
+    sealed = keys_held(ONE).seal_properties(SECRETS)
 
     for name, value in sealed.items():
         with pytest.raises(BadRequest, match=f"{name} is a secret that a server has sealed"):
@@ -124,7 +124,7 @@ def test_properties_are_stored_unchanged_without_keys() -> None:
     """Without keys, properties are stored unchanged."""
     keys = keys_held()
 
-    assert keys.sealed(SECRETS) == SECRETS
+    assert keys.seal_properties(SECRETS) == SECRETS
     assert keys.current is None
 
 
@@ -136,13 +136,13 @@ def test_key_file_is_private_and_shared_between_processes(tmp_path: Path) -> Non
     first, second = SealingKeys(file=file, makes=True), SealingKeys(file=file, makes=True)
     first.begin()
     second.begin()
-    sealed = first.sealed(SECRETS)
+    sealed = first.seal_properties(SECRETS)
 
     assert file.stat().st_mode & 0o777 == 0o600
-    assert second.opened(sealed) == SECRETS
+    assert second.open_properties(sealed) == SECRETS
     assert first.renew()
     assert second.current == first.current != next(iter(keys_of(sealed["uri"])))
-    assert first.opened(sealed) == SECRETS
+    assert first.open_properties(sealed) == SECRETS
     assert [each.name for each in tmp_path.iterdir()] == ["secrets.key"]
 
 
@@ -163,7 +163,7 @@ def test_key_file_readable_by_others_or_invalid_is_refused(tmp_path: Path) -> No
     with pytest.raises(CannotStart) as refused:
         keys_in(file)
     assert "this has 9" in refused.value.why
-    assert keys.opened(keys.sealed(SECRETS)) == SECRETS
+    assert keys.open_properties(keys.seal_properties(SECRETS)) == SECRETS
 
 
 def test_rotation_does_not_write_the_operators_key_file(tmp_path: Path) -> None:
@@ -190,4 +190,4 @@ def test_sealing_the_same_secret_twice_gives_different_values() -> None:
     """Sealing the same secret twice gives different values."""
     keys = keys_held(os.urandom(32))
 
-    assert keys.sealed(SECRETS) != keys.sealed(SECRETS)
+    assert keys.seal_properties(SECRETS) != keys.seal_properties(SECRETS)

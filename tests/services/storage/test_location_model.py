@@ -414,7 +414,8 @@ class Story:
             "SELECT since FROM place WHERE owner_id = ? AND location = ?", claim.owner, key
         )
         register.write(
-            lambda tx: tx.places.purged(key, catalog_id=register.catalog.id, whole=whole, keys_ms=LIFE_MS), USERS[0]
+            lambda tx: tx.places.record_purge(key, catalog_id=register.catalog.id, whole=whole, keys_ms=LIFE_MS),
+            USERS[0],
         )
         for each in [each for each in going if each.path == claim.path]:
             each.state = "released"

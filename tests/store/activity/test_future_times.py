@@ -78,7 +78,7 @@ class SkewedStore:
         moves = {}
         for task in self.lab.load(later_tasks_read(self.now_ms)):
             every_ms = HOUR_MS if task.kind == "often" else None
-            moves[task] = task.moved(self.now_ms, every_ms=every_ms, retry_ms=HOUR_MS)
+            moves[task] = task.correct_times(self.now_ms, every_ms=every_ms, retry_ms=HOUR_MS)
         is_ahead = self.lab.load(is_any_time_ahead(self.now_ms))
         count = self.lab.write(lambda tx: stored_times_repair(tx, {a: b for a, b in moves.items() if a != b}))
         assert is_ahead or count <= len(moves)
@@ -105,7 +105,7 @@ def _task_again(skewed: SkewedStore) -> None:
     """Complete a run of an hourly task."""
     task_id = skewed.lab.write(lambda tx: tx.tasks.create("often", "{}"))
     skewed.lab.write(lambda tx: tx.tasks.lease(lease_ms=300_000))
-    skewed.lab.write(lambda tx: tx.tasks.again(task_id, payload="{}", result=None, delay_ms=HOUR_MS))
+    skewed.lab.write(lambda tx: tx.tasks.reschedule(task_id, payload="{}", result=None, delay_ms=HOUR_MS))
 
 
 def _task_retry(skewed: SkewedStore) -> None:
@@ -131,7 +131,7 @@ def _webhook_lease(skewed: SkewedStore) -> None:
 def _webhook_failure(skewed: SkewedStore) -> None:
     hook = make_webhook(skewed.lab, skewed.world)
     skewed.lab.write(lambda tx: tx.webhooks.lease("dead", limit=9, lease_ms=30_000))
-    skewed.lab.write(lambda tx: tx.webhooks.failed(hook.id, "dead", "refused", delay_ms=900_000))
+    skewed.lab.write(lambda tx: tx.webhooks.record_failure(hook.id, "dead", "refused", delay_ms=900_000))
 
 
 def _is_webhook_due(skewed: SkewedStore) -> bool:
@@ -187,7 +187,7 @@ def _table_lease(skewed: SkewedStore) -> None:
 
 
 def _is_table_lease_over(skewed: SkewedStore) -> bool:
-    return bool(skewed.lab.write(lambda tx: tx.rewrites.expired()))
+    return bool(skewed.lab.write(lambda tx: tx.rewrites.read_expired()))
 
 
 def _yielded(skewed: SkewedStore) -> None:
@@ -365,7 +365,9 @@ def test_index_positions_do_not_depend_on_the_clock(lab: StoreLab, world: StoreW
     lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id)
     skewed.move(jump_ms)
     (before,) = [each for each in lab.load(zones_behind_read(limit=9)) if each.zone == world.main.id]
-    lab.write(lambda tx: tx.search.reached(world.main.id, epoch=before.epoch, revision=before.newest, scan_after=None))
+    lab.write(
+        lambda tx: tx.search.store_progress(world.main.id, epoch=before.epoch, revision=before.newest, scan_after=None)
+    )
     skewed.move(-jump_ms)
 
     assert world.main.id not in [each.zone for each in lab.load(zones_behind_read(limit=9))]
@@ -421,7 +423,7 @@ def test_new_task_keeps_its_delay() -> None:
     """A task that was created a day ahead to protect readers keeps its delay, and no error of a clock shortens it."""
     task = LaterTask(id=1, kind="purge", created_at=DAY_MS, due_at=DAY_MS + HOUR_MS, attempts=0)
 
-    assert task.moved(0, every_ms=None, retry_ms=HOUR_MS) == LaterTask(
+    assert task.correct_times(0, every_ms=None, retry_ms=HOUR_MS) == LaterTask(
         id=1, kind="purge", created_at=0, due_at=HOUR_MS, attempts=0
     )
-    assert task.moved(DAY_MS, every_ms=None, retry_ms=HOUR_MS) == task
+    assert task.correct_times(DAY_MS, every_ms=None, retry_ms=HOUR_MS) == task

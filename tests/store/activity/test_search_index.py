@@ -70,7 +70,7 @@ def test_zone_position_is_tracked_and_lease_is_exclusive(lab: StoreLab, world: S
     assert (progress.is_lost, progress.behind >= 1) == (True, True)
     assert lab.write(lambda tx: tx.search.is_at(progress), zone=world.lake.id)
     lab.write(
-        lambda tx: tx.search.reached(zone, epoch=progress.epoch, revision=progress.newest, scan_after=None),
+        lambda tx: tx.search.store_progress(zone, epoch=progress.epoch, revision=progress.newest, scan_after=None),
         zone=world.lake.id,
     )
     (after,) = lab.load(progress_read([zone]))
@@ -97,7 +97,7 @@ def test_position_is_unchanged_only_in_all_its_parts(lab: StoreLab, world: Store
         return lab.write(lambda tx: tx.search.is_at(progress._replace(**parts)), zone=zone)
 
     assert is_at()
-    lab.write(lambda tx: tx.search.reached(zone, epoch=3, revision=5, scan_after=scan), zone=zone)
+    lab.write(lambda tx: tx.search.store_progress(zone, epoch=3, revision=5, scan_after=scan), zone=zone)
 
     assert is_at(indexed_epoch=3, revision=5, scan_after=scan)
     assert not is_at(indexed_epoch=4, revision=5, scan_after=scan)
@@ -156,7 +156,9 @@ def test_position_of_a_scan_is_stored_and_that_of_an_older_release_is_the_beginn
 ) -> None:
     """A scan continues at its stored position, and begins again if a node of an older release went on by names."""
     zone = world.main.id
-    lab.write(lambda tx: tx.search.reached(zone, epoch=lab.epoch(), revision=1, scan_after=17), zone=world.lake.id)
+    lab.write(
+        lambda tx: tx.search.store_progress(zone, epoch=lab.epoch(), revision=1, scan_after=17), zone=world.lake.id
+    )
     (stored,) = lab.load(progress_read([zone]))
     is_there = lab.write(lambda tx: tx.search.is_at(stored), zone=world.lake.id)
     lab.database.sql("UPDATE search_position SET scan_after = 0, scan_folded = 'm', scan_id = 17")

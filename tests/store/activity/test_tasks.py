@@ -101,7 +101,7 @@ def test_finished_task_is_deleted(lab: StoreLab) -> None:
     lab.write(lambda tx: tx.tasks.create("purge", "{}"))
     task = lab.write(lease)
 
-    lab.write(lambda tx: tx.tasks.done(task.id))
+    lab.write(lambda tx: tx.tasks.delete_finished(task.id))
 
     assert lab.database.sql("SELECT count(*) FROM task") == [(0,)]
 
@@ -179,7 +179,7 @@ def test_recurring_task_exists_once(lab: StoreLab) -> None:
         lab.write(lambda tx: tx.tasks.ensure("sweep", "{}", delay_ms=0))
     task = lab.write(lease)
 
-    lab.write(lambda tx: tx.tasks.again(task.id, payload='{"n":2}', result="3", delay_ms=60_000))
+    lab.write(lambda tx: tx.tasks.reschedule(task.id, payload='{"n":2}', result="3", delay_ms=60_000))
     lab.write(lambda tx: tx.tasks.ensure("sweep", "{}", delay_ms=0))
 
     assert lab.write(lease) is None

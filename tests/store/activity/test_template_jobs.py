@@ -87,7 +87,7 @@ def test_waiting_job_is_cancelled_and_lost_job_is_listed(lab: StoreLab, world: S
     withdrawn = lab.load(job_read(world.lake.id, "j-1"))
     ask(lab, world, template, "j-2")
     lab.write(lambda tx: tx.template_jobs.claim("h", limit=1, lease_ms=0))
-    (lost,) = lab.write(lambda tx: tx.template_jobs.lost(10))
+    (lost,) = lab.write(lambda tx: tx.template_jobs.read_expired(10))
 
     assert (due, withdrawn and withdrawn.state, lab.load(jobs_due(now - 1)), lab.load(jobs_due(now + 60_000))) == (
         True,

@@ -59,14 +59,16 @@ def test_only_the_lease_holder_records_progress_and_failures(lab: StoreLab, worl
     """
     hook = make(lab, world)
     lab.write(lambda tx: tx.webhooks.lease("me", limit=9, lease_ms=60_000))
-    lab.write(lambda tx: tx.webhooks.failed(hook.id, "other", "no", delay_ms=0))
+    lab.write(lambda tx: tx.webhooks.record_failure(hook.id, "other", "no", delay_ms=0))
     untouched = read(lab, world)[0]
-    lab.write(lambda tx: tx.webhooks.failed(hook.id, "me", "no", delay_ms=0))
+    lab.write(lambda tx: tx.webhooks.record_failure(hook.id, "me", "no", delay_ms=0))
     failed = read(lab, world)[0]
     lab.write(lambda tx: tx.webhooks.lease("me", limit=9, lease_ms=60_000))
     moved = [
         lab.write(
-            lambda tx, who=who: tx.webhooks.reached(hook.id, who, position=f"by {who}", lease_ms=1000, delivered=True)
+            lambda tx, who=who: tx.webhooks.store_position(
+                hook.id, who, position=f"by {who}", lease_ms=1000, delivered=True
+            )
         )
         for who in ("other", "me")
     ]
@@ -83,7 +85,7 @@ def test_stopped_webhook_is_due_after_a_restart(lab: StoreLab, world: StoreWorld
     """A stopped webhook is due again when a user restarts it, at its position or at another one."""
     hook = make(lab, world)
     lab.write(lambda tx: tx.webhooks.lease("me", limit=9, lease_ms=60_000))
-    lab.write(lambda tx: tx.webhooks.failed(hook.id, "me", "lost", delay_ms=None))
+    lab.write(lambda tx: tx.webhooks.record_failure(hook.id, "me", "lost", delay_ms=None))
     stopped = is_due(lab, ahead_ms=10**12)
     revived = lab.write(lambda tx: tx.webhooks.retry(world.lake.id, hook.id, position=None))
 

@@ -157,7 +157,9 @@ def test_change_rows_keep_each_text(server_lab: StoreLab, text: str) -> None:
     world = make_world(server_lab)
 
     def mutation(tx: Tx) -> str:
-        tx.changed(ChangeDraft(operation="alter", kind=Kind.NAMESPACE, node_id=1, old_name=text, new_name=text + text))
+        tx.add_change(
+            ChangeDraft(operation="alter", kind=Kind.NAMESPACE, node_id=1, old_name=text, new_name=text + text)
+        )
         return text
 
     submitted(server_lab, world, [mutation, mutation])

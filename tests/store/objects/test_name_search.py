@@ -11,8 +11,8 @@ from limnos.store.objects.name_search import (
     NAME_PARTS,
     NameRange,
     candidates_read,
-    named_read,
     names_fold,
+    names_read,
     owned_ids_read,
 )
 from tests.backends import StoreLab
@@ -24,7 +24,7 @@ ALL = [int(kind) for kind in Kind]
 def names(lab: StoreLab, low: str, high: str, *zones: int, limit: int = 100) -> list[str]:
     """Return the folded names of a range, in order."""
     name_range = NameRange(low, high, zones, ALL)
-    return sorted(each.folded for each in lab.load(named_read(name_range, limit=limit)))
+    return sorted(each.folded for each in lab.load(names_read(name_range, limit=limit)))
 
 
 def test_folded_names_are_searched_by_range_and_zone(lab: StoreLab, world: StoreWorld) -> None:
@@ -65,11 +65,11 @@ def test_parts_of_a_name_range_have_each_object_once(lab: StoreLab, world: Store
     for number in range(64):
         lab.write(lambda tx, name=f"part{number:02}": add_namespace(tx, world.main, name), zone=world.main.id)
     name_range = NameRange("part", f"part{LAST}", [world.main.id], ALL)
-    parts = [[each.folded for each in lab.load(named_read(name_range, limit=100, part=at))] for at in range(NAME_PARTS)]
+    parts = [[each.folded for each in lab.load(names_read(name_range, limit=100, part=at))] for at in range(NAME_PARTS)]
 
     assert sorted(name for part in parts for name in part) == [f"part{number:02}" for number in range(64)]
     assert all(8 <= len(part) <= 24 for part in parts)
-    assert len(lab.load(named_read(name_range, limit=3, part=0))) == 3
+    assert len(lab.load(names_read(name_range, limit=3, part=0))) == 3
 
 
 def test_owned_objects_are_read_up_to_a_limit(lab: StoreLab, world: StoreWorld) -> None:

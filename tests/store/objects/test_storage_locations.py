@@ -19,7 +19,7 @@ def test_object_that_moves_to_and_fro_keeps_each_location_once(lab: StoreLab, wo
     lab.write(lambda tx: tx.places.put(claim, HOME), zone=world.main.id)
 
     def move(tx: Tx, location: str) -> None:
-        tx.places.moved(table.id, kind=LocationKind.TABLE, location=location)
+        tx.places.keep_former_as_data(table.id, kind=LocationKind.TABLE, location=location)
         tx.places.put(claim, location)
 
     for end in ("x", "", "x", "", "y"):

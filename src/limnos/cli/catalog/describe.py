@@ -126,7 +126,7 @@ def _model(client: Client, path: str) -> dict[str, object]:
     }
 
 
-def _declared(declared: DeclaredKind) -> Callable[[Client, str], dict[str, object]]:
+def _declared_loader(declared: DeclaredKind) -> Callable[[Client, str], dict[str, object]]:
     """Return the function that loads the fields of an object of a declared kind."""
 
     def load(client: Client, path: str) -> dict[str, object]:
@@ -358,7 +358,7 @@ _FOUND = {
     "topic": _topic,
     "fileset": _fileset,
     "model": _model,
-    **{each.kind.word: _declared(each) for each in DECLARED},
+    **{each.kind.word: _declared_loader(each) for each in DECLARED},
 }
 DESCRIBED = frozenset({"metalake", "catalog", *_FOUND})
 """The kinds of objects that `describe` shows."""

@@ -18,7 +18,7 @@ from limnos.cli.common import DEFAULTS, CommonFlags, KindFlag, YesFlag, confirm
 from limnos.cli.failures import UsageError
 from limnos.cli.identity.principals import find_holder
 from limnos.cli.output import Row, show_done, show_rows
-from limnos.cli.sentences import quoted
+from limnos.cli.sentences import quote_command
 from limnos.client import ClientError, NotFoundError
 from limnos.client.values import NamedPrincipals, ReadRestriction
 from limnos.model.row_filter_sql import sql_of
@@ -200,7 +200,7 @@ def _require_kinds(client: Client, words: Iterable[str]) -> None:
             else f"{token[: -len(each)]}{holder.kind}:{each}"
             for token in typed_tokens.get()
         ]
-        raise UsageError(f"'{each}' does not say that it is a {holder.kind}", hint=quoted(again))
+        raise UsageError(f"'{each}' does not say that it is a {holder.kind}", hint=quote_command(again))
 
 
 def _parse_principals(words: Iterable[str]) -> NamedPrincipals:

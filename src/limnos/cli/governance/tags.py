@@ -132,7 +132,7 @@ def add(
             require_columns(client, path, columns=[column])
         names = client.tags.change(path, kind=kind or client.objects.kind(path), column=column, adds=(name,))
     result = _result(path, column, names=names)
-    show_done(f"tag {name} is on {_spelled(path, column)}", result, output_format=common.output_format)
+    show_done(f"tag {name} is on {_target_text(path, column)}", result, output_format=common.output_format)
 
 
 @app.command
@@ -157,7 +157,7 @@ def remove(
     with common.client() as client:
         names = client.tags.change(path, kind=kind or client.objects.kind(path), column=column, removes=(name,))
     result = _result(path, column, names=names)
-    show_done(f"tag {name} is no longer on {_spelled(path, column)}", result, output_format=common.output_format)
+    show_done(f"tag {name} is no longer on {_target_text(path, column)}", result, output_format=common.output_format)
 
 
 def _rows_of_columns(client: Client, path: str) -> list[Row]:
@@ -181,7 +181,7 @@ def _result(path: str, column: str | None, *, names: Sequence[str]) -> dict[str,
     return {"object": path, **({} if column is None else {"column": column}), "tags": list(names)}
 
 
-def _spelled(path: str, column: str | None) -> str:
+def _target_text(path: str, column: str | None) -> str:
     return path if column is None else f"column {column} of {path}"
 
 

@@ -24,7 +24,7 @@ def single_grants(tokens: Sequence[str]) -> list[list[str]] | None:
     """
     if len(tokens) < 2 or tokens[0].lower() not in _VERBS:
         return None
-    joined = _joined(tokens)
+    joined = _join_lists(tokens)
     is_role = joined[1].lower() == "role"
     names = [[token] for token in joined]
     lists: list[int] = []
@@ -49,7 +49,7 @@ def _line(names: Sequence[Sequence[str]], chosen: dict[int, str]) -> list[str]:
     return [name for at, each in enumerate(names) for name in ([chosen[at]] if at in chosen else each)]
 
 
-def _joined(tokens: Sequence[str]) -> list[str]:
+def _join_lists(tokens: Sequence[str]) -> list[str]:
     """Return a command line in which `a, b` is the word `a,b`."""
     result: list[str] = []
     for token in tokens:

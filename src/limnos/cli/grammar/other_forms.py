@@ -57,7 +57,7 @@ def other_form(tokens: Sequence[str]) -> OtherForm | None:
         _role_binding,
         _followed_log,
         _with_star,
-        _numbered,
+        _numbered_form,
         _command_as_flag,
     )
     return next((form for read in forms if (form := read(tokens)) is not None), None)
@@ -220,7 +220,7 @@ def _with_star(tokens: Sequence[str]) -> OtherForm | None:
     return OtherForm(f"a path has no '*': a list has all that is below '{words[-1].removesuffix('.*')}'", plain)
 
 
-def _numbered(tokens: Sequence[str]) -> OtherForm | None:
+def _numbered_form(tokens: Sequence[str]) -> OtherForm | None:
     """Return the line for `head -5 PATH`, as shells have it: the number as the value of a flag of any list."""
     words, _ = take_words(tokens)
     at = 0

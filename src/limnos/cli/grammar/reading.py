@@ -17,7 +17,7 @@ from limnos.cli.errors import UsageError
 from limnos.cli.flags import SWITCHES, VALUED
 from limnos.cli.grammar.listed_grants import single_grants
 from limnos.cli.grammar.other_forms import other_form
-from limnos.cli.grammar.spelling import aliases_of, nearest, spelled
+from limnos.cli.grammar.spelling import aliases_of, nearest, spell_operation
 from limnos.cli.grammar.wrong_words import SQL_WORDS, WrongWords
 from limnos.cli.guesses import FILLERS, OTHER_VERBS, command_for, guess_table, without_sql
 from limnos.cli.operations import (
@@ -311,7 +311,7 @@ _RESTRICTED_TABLES: Final = (
 
 def _with_named_values(operation: Operation, flags: Sequence[str]) -> str:
     """Return how an operation is typed, with the values of flags that have the names of its arguments, as `--id 7`."""
-    typed = spelled(operation).split()
+    typed = spell_operation(operation).split()
     others: list[str] = []
     for at, flag in enumerate(flags):
         if flag in _SET_FLAGS and operation.verb in {"set", "create"}:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from limnos.cli.operations import GROUP_ALIASES, OPERATIONS, Operation, plural
 
 
-def spelled(operation: Operation) -> str:
+def spell_operation(operation: Operation) -> str:
     """Return how an operation is typed, with its arguments."""
     kind = plural(operation.kind) if operation.verb == "list" else operation.kind
     return f"limnos {operation.verb} {kind} {operation.arguments}".strip()
@@ -20,7 +20,7 @@ def typed_as(command: str) -> str:
     known = {each.command: each for each in OPERATIONS}
     if command not in known or " " not in command:
         return command
-    return spelled(known[command]).removeprefix("limnos ").removesuffix(known[command].arguments).strip()
+    return spell_operation(known[command]).removeprefix("limnos ").removesuffix(known[command].arguments).strip()
 
 
 def aliases_of(group: str) -> list[str]:

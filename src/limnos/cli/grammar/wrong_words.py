@@ -12,7 +12,7 @@ from limnos.cli.errors import UsageError
 from limnos.cli.grammar.spelling import aliases_of, nearest, typed_as
 from limnos.cli.guesses import PROGRAMS, command_for, guessed_words, own_words
 from limnos.cli.operations import COMMANDS, GROUPS, KIND_WORDS, OPERATIONS, VERB_ALIASES, plural
-from limnos.cli.proposals import proposed
+from limnos.cli.proposals import correct_command
 from limnos.cli.signatures import is_installed
 from limnos.cli.sql_grants import SQL_PRIVILEGES
 from limnos.model.declared_kinds import DECLARED_WORDS
@@ -118,7 +118,7 @@ class WrongWords:
 
     def propose(self, tokens: Sequence[str]) -> str:
         """Return a command line as an answer proposes it, in quotes and corrected (see `proposals`)."""
-        return proposed(tokens, resolve=self._resolve)
+        return correct_command(tokens, resolve=self._resolve)
 
     def guess_error(self, typed: str, guess: tuple[list[str], str], *, flags: Sequence[str]) -> UsageError:
         """Return the error for words that the table of guesses has; `guess` is what `command_for` returned."""

@@ -16,7 +16,7 @@ from limnos.cli.grammar.reading import answers
 from limnos.cli.hints.called_command import CalledCommand, value_name
 from limnos.cli.hints.selections import negated_selection
 from limnos.cli.output import flag_values
-from limnos.cli.sentences import quoted
+from limnos.cli.sentences import quote_command
 from limnos.cli.token_words import take_words
 from limnos.model.privileges import Privilege
 
@@ -36,7 +36,7 @@ def missing_value(error: MissingArgumentError, command: CalledCommand) -> UsageE
     lists = _ID_LISTS.get(label)
     if lists is not None:
         words, _ = take_words(command.rest)
-        hint += f"; {quoted([*lists.split(), *(words[:1] if lists == 'list secrets' else [])])} has the ids"
+        hint += f"; {quote_command([*lists.split(), *(words[:1] if lists == 'list secrets' else [])])} has the ids"
     if label == "PATH" and f"NAME {' '.join(map(shlex.quote, take_words(command.rest)[0]))}" in typed:
         label = "NAME"
     return UsageError(f"{label} is missing", hint=hint)

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from limnos.cli.foreign_flags import LIST_FILTERS
 from limnos.cli.output import flag_values
-from limnos.cli.sentences import quoted
+from limnos.cli.sentences import quote_command
 from limnos.cli.signatures import COMMON, signature_of
 from limnos.cli.token_words import take_words, without_flag
 
@@ -76,7 +76,7 @@ def filtered_list(typed: str, words: Sequence[str], *, rest: Sequence[str]) -> L
         conditions = [condition] if condition else []
     else:
         plain = [*without_flag(rest, typed)]
-        return ListAnswer("a list is whole", f"{quoted([*_spelled(words), *plain])} lists all")
+        return ListAnswer("a list is whole", f"{quote_command([*_typed_words(words), *plain])} lists all")
     if path:
         conditions.append(f"path like '{path.replace(chr(39), '')}.%'")
     value = next(iter(flag_values(rest, typed)), "")
@@ -98,7 +98,7 @@ def _statement(table: str, conditions: list[str], *, typed: str, value: str) -> 
     where = f" where {' and '.join(conditions)}" if conditions else ""
     columns = "*" if table == "runs" else "name, created_at" if table == "principals" else "path, kind"
     text = f"select {columns} from {table}{where} order by {order} limit {limit}"  # noqa: S608 - proposed, not run
-    return quoted(["ask", text])
+    return quote_command(["ask", text])
 
 
 def _column(typed: str) -> str:
@@ -107,7 +107,7 @@ def _column(typed: str) -> str:
     return next((column for column, words in _COLUMNS.items() if word in words), "")
 
 
-def _spelled(words: Sequence[str]) -> list[str]:
+def _typed_words(words: Sequence[str]) -> list[str]:
     from limnos.cli.grammar.spelling import typed_as
 
     return typed_as(" ".join(words)).split()
@@ -127,7 +127,7 @@ def with_named_argument(typed: str, words: Sequence[str], *, rest: Sequence[str]
     names = [each.removesuffix("...") for each in signature.arguments]
     if names[len(arguments) : len(arguments) + 1] != [name]:
         return None
-    return [*_spelled(words), *arguments, value, *flags]
+    return [*_typed_words(words), *arguments, value, *flags]
 
 
 def near_flags(typed: str, own: Sequence[str]) -> list[str]:

@@ -91,7 +91,7 @@ class TypedCommand:
                 return path_parts(token.removeprefix("--to="))
         return self.path
 
-    def located(self, message: str) -> str:
+    def add_catalog(self, message: str) -> str:
         """Append the typed path's catalog to a message that names an object without it, as Iceberg's messages do."""
         if not self.path or not _LEVELS.match(message) or message.endswith(f": {display.render(self.path)}"):
             return message

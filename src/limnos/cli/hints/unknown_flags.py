@@ -30,7 +30,7 @@ from limnos.cli.hints.called_command import CONNECTION_FLAGS, CalledCommand
 from limnos.cli.hints.near_flags import filtered_list, near_flags, proposed_flags, with_named_argument
 from limnos.cli.hints.typed_command import TypedCommand
 from limnos.cli.output import flag_values
-from limnos.cli.sentences import proposal_for, quoted
+from limnos.cli.sentences import proposal_for, quote_command
 from limnos.cli.token_words import take_words, without_flag
 from limnos.model.declared_kinds import DECLARED
 
@@ -69,7 +69,7 @@ def unknown_flag(error: UnknownOptionError, command: CalledCommand) -> UsageErro
     if (hint := _said_elsewhere(typed, command)) is not None:
         return UsageError(message, hint=hint)
     with_argument = answers.propose(command.typed_tokens)
-    if with_argument != quoted(command.typed_tokens) and len(take_words(command.rest)[0]) < _count(
+    if with_argument != quote_command(command.typed_tokens) and len(take_words(command.rest)[0]) < _count(
         with_argument, command
     ):
         return UsageError(message, hint=with_argument)
@@ -179,7 +179,7 @@ def _of_one_command(typed: str, command: CalledCommand, *, message: str, has_yes
         return _own_field(message, typed, command=command)
     if command.words == ["delete"] and typed == "-f":
         text = f"{message}, and reads no file: an object is named by its path"
-        return UsageError(text, hint=answers.propose(["delete", *_deleted(command)]))
+        return UsageError(text, hint=answers.propose(["delete", *_delete_arguments(command)]))
     return None
 
 
@@ -196,7 +196,7 @@ def _own_field(message: str, typed: str, *, command: CalledCommand) -> UsageErro
     )
 
 
-def _deleted(command: CalledCommand) -> list[str]:
+def _delete_arguments(command: CalledCommand) -> list[str]:
     """Return the arguments of `delete -f`: a path that was typed, never a name that kubectl would read as a file's."""
     words, flags = take_words([word for word in command.rest if word != "-f"])
     paths = [word for word in words if "." in word and not FILE.fullmatch(word)]
@@ -257,7 +257,7 @@ def _said_elsewhere(typed: str, command: CalledCommand) -> str | None:
         each_group = [["group", "add", group, words[0]] for group in names]
     else:
         each_group = [_with_words(then, name=words[0], values=names)]
-    after = ", ".join(quoted(each) for each in each_group)
+    after = ", ".join(quote_command(each) for each in each_group)
     return f"{answers.propose([*command.typed_name, words[0]])}, then {after}"
 
 

@@ -57,7 +57,7 @@ def check_counts(tokens: Sequence[str]) -> None:
                 continue
             again = [f"{flag}={usual}" if each == f"{flag}={value}" else each for each in tokens]
             again = [usual if pair == (flag, value) else pair[1] for pair in itertools.pairwise(["", *again])]
-            raise UsageError(f"{flag} takes a number above 0, not '{value}'", hint=_quoted(again))
+            raise UsageError(f"{flag} takes a number above 0, not '{value}'", hint=_quote_command(again))
 
 
 def hint_for_value(message: str, typed: TypedCommand) -> str | None:
@@ -67,22 +67,24 @@ def hint_for_value(message: str, typed: TypedCommand) -> str | None:
         near = [_MASKS.get(mask[1].lower(), ""), *difflib.get_close_matches(mask[1].lower(), known, n=1)]
         meant = next((each for each in near if each in known), None)
         again = [re.sub(rf"={re.escape(mask[1])}$", f"={meant}", token) for token in typed.tokens]
-        return None if meant is None else _quoted(again)
+        return None if meant is None else _quote_command(again)
     if (privilege := _PRIVILEGE.match(message)) is not None and privilege[1] in PRIVILEGE_ACTIONS:
-        return _quoted([PRIVILEGE_ACTIONS[privilege[1]] if token == privilege[1] else token for token in typed.tokens])
+        return _quote_command(
+            [PRIVILEGE_ACTIONS[privilege[1]] if token == privilege[1] else token for token in typed.tokens]
+        )
     if (rows := _ROWS.match(message)) is not None:
         end = re.compile(rf"(^|=){re.escape(rows[2])}$")
-        return _quoted([end.sub(rf"\g<1>{rows[1]}", token) for token in typed.tokens])
+        return _quote_command([end.sub(rf"\g<1>{rows[1]}", token) for token in typed.tokens])
     if (kind := _PROVIDER.match(message)) is not None:
         creates = typed.command("create", "catalog", "NAME", "--type", _TYPES.get(kind[1], kind[1]))
         return f"'{typed.command('list', 'catalogs')}' has the provider of each; '{creates}' creates one"
     if (illegal := _ILLEGAL.match(message)) is not None and typed.words[:1] in {("create",), ("rename",)}:
         plain = re.sub(r"[^A-Za-z0-9_-]+", "_", illegal[1]).strip("_-")[:64]
-        return _quoted([plain if token == illegal[1] else token for token in typed.tokens]) if plain else None
+        return _quote_command([plain if token == illegal[1] else token for token in typed.tokens]) if plain else None
     if (kind := _NO_KIND.match(message)) is not None:
         near = difflib.get_close_matches(kind[1], kind[2].split(", "), n=1)
         again = [token.replace(kind[1], near[0]) if near else token for token in typed.tokens]
-        return _quoted(again) if near else None
+        return _quote_command(again) if near else None
     if message.startswith("The setting audit.export has no location"):
         return f"'{typed.command('audit', 'export', 'LOCATION')}' writes to a location that the server may use"
     if message.startswith("The table has no column ") and typed.path:
@@ -105,9 +107,9 @@ def hint_for_file(message: str, typed: TypedCommand) -> str | None:
     near += difflib.get_close_matches(file.name, names, n=1, cutoff=0.8)
     if not near or name not in typed.tokens:
         return "check the path of the file" if _ABSENT.match(message) else None
-    return _quoted([str(file.parent / near[0]) if token == name else token for token in typed.tokens])
+    return _quote_command([str(file.parent / near[0]) if token == name else token for token in typed.tokens])
 
 
-def _quoted(tokens: list[str]) -> str:
+def _quote_command(tokens: list[str]) -> str:
     text = TypedCommand(tokens).again()
     return text if "'" in text else f"'{text}'"

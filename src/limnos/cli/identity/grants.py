@@ -68,7 +68,7 @@ class _GrantCommand:
     def preposition(self) -> str:
         return "to" if self.verb == "grant" else "from"
 
-    def spelled(self, *words: str) -> str:
+    def to_text(self, *words: str) -> str:
         """Return the command with other words, for a hint: a question stays one."""
         return shlex.join(["limnos", self.verb, *words, *(["--what-if"] if self.is_question else [])])
 
@@ -174,7 +174,7 @@ def _execute_preset(command: _GrantCommand, preset: PresetName, *, common: Commo
     named = [each for each in paths if "." not in each]
     if len(paths) == 2 and len(named) == 1 and command.holder is None and command.group is None:
         path = next(each for each in paths if each != named[0])
-        typed = command.spelled("--preset", preset, path, f"--{command.preposition}", named[0])
+        typed = command.to_text("--preset", preset, path, f"--{command.preposition}", named[0])
         raise UsageError(f"the holder of a preset is an option, --{command.preposition}", hint=f"'{typed}'")
     if (command.holder is None) == (command.group is None):
         raise UsageError(
@@ -204,7 +204,7 @@ def _preset_line(command: _GrantCommand, preset: PresetName, *, path: str) -> st
     place = ["--on-metalake"] if command.on_metalake else [path, *kind]
     holders = [each for each in (command.holder, command.group and f"group:{command.group}") if each]
     holder = holders[0] if len(holders) == 1 else "user:NAME"
-    return f"'{command.spelled('--preset', preset, *place, flag, holder)}'"
+    return f"'{command.to_text('--preset', preset, *place, flag, holder)}'"
 
 
 def _execute(command: _GrantCommand, common: CommonFlags) -> None:
@@ -267,8 +267,8 @@ def _without_prefix(command: _GrantCommand) -> _GrantCommand:
         )
     if holder.kind != "role":
         if command.deny:
-            denial = command.spelled(*command.names, *_on(command), f"--{command.preposition}", "ROLE", "--deny")
-            then = command.spelled("role", "ROLE", f"--{command.preposition}", str(command.holder))
+            denial = command.to_text(*command.names, *_on(command), f"--{command.preposition}", "ROLE", "--deny")
+            then = command.to_text("role", "ROLE", f"--{command.preposition}", str(command.holder))
             raise UsageError(
                 f"a denial is held by a role, not by a {holder.kind}", hint=f"'{denial}', and for the role '{then}'"
             )
@@ -286,11 +286,11 @@ def _of_principal(command: _GrantCommand, *, kind: str) -> str:
     preset = next((word for name in command.names if (word := _PRESET_WORDS.get(name.lower()))), None)
     if preset is not None:
         path = command.on or next((name for name in command.names if "." in name), "PATH")
-        return f"a preset goes to a {kind}: '{command.spelled('--preset', preset, path, flag, holder)}'"
-    typed = command.spelled(*command.names, *_on(command), flag, "ROLE")
+        return f"a preset goes to a {kind}: '{command.to_text('--preset', preset, path, flag, holder)}'"
+    typed = command.to_text(*command.names, *_on(command), flag, "ROLE")
     if command.verb == "revoke":
         return f"'{shlex.join(['limnos', 'show', kind, holder.rpartition(':')[2]])}' shows the roles, and '{typed}'"
-    return f"'limnos create role ROLE', '{typed}', then '{command.spelled('role', 'ROLE', flag, holder)}'"
+    return f"'limnos create role ROLE', '{typed}', then '{command.to_text('role', 'ROLE', flag, holder)}'"
 
 
 def _on(command: _GrantCommand) -> list[str]:
@@ -306,7 +306,7 @@ def _check_roles(command: _GrantCommand) -> None:
         flag = f"--{command.preposition}"
         roles = [name for name in command.names[1:] if name.lower() not in {"to", "from", "user"}]
         holder = roles[-1] if len(roles) > 1 else "USER"
-        typed = command.spelled("role", *(roles[:-1] or roles), flag, holder)
+        typed = command.to_text("role", *(roles[:-1] or roles), flag, holder)
         raise UsageError(
             f"name one holder of the role: {flag} USER or {flag}-group GROUP", hint=f"'{typed}', if that is a user"
         )
@@ -332,10 +332,10 @@ def _privilege(text: str, command: _GrantCommand) -> str:
     if "," in text:
         words = [part.strip() for name in command.names for part in name.split(",") if part.strip()]
         names = [SQL_PRIVILEGES.get(word.lower(), word) for word in words]
-        typed = command.spelled(*names, *_on(command), flag, command.holder or "ROLE")
+        typed = command.to_text(*names, *_on(command), flag, command.holder or "ROLE")
         raise UsageError("privileges are separated by blanks", hint=f"'{typed}'")
     if text.startswith("role:") and len(text) > len("role:"):
-        typed = command.spelled("role", text.removeprefix("role:"), flag, command.holder or "USER")
+        typed = command.to_text("role", text.removeprefix("role:"), flag, command.holder or "USER")
         raise UsageError(f"a role is named after the word role, not as '{text}'", hint=f"'{typed}'")
     paths = [command.on] if command.on else [name for name in command.names if "." in name]
     if word == "secret":
@@ -350,23 +350,23 @@ def _privilege(text: str, command: _GrantCommand) -> str:
         )
     preset = _PRESET_WORDS.get(word, "")
     if preset and paths and not command.deny:
-        typed = command.spelled("--preset", preset, paths[0], flag, command.holder or "HOLDER")
+        typed = command.to_text("--preset", preset, paths[0], flag, command.holder or "HOLDER")
         raise UsageError(f"'{text}' is no privilege: the preset {preset} has what one needs", hint=f"'{typed}'")
     if (meant := SQL_PRIVILEGES.get(word)) is not None:
-        typed = command.spelled(meant, "--on", command.on or "PATH", flag, command.holder or "ROLE")
+        typed = command.to_text(meant, "--on", command.on or "PATH", flag, command.holder or "ROLE")
         whole = {"read": "reader", "write": "writer"}.get(word)
         also = ""
         if whole is not None and command.on and command.holder and not command.deny:
-            with_preset = command.spelled("--preset", whole, command.on, flag, command.holder)
+            with_preset = command.to_text("--preset", whole, command.on, flag, command.holder)
             also = f"; with all that a {whole} needs above it: '{with_preset}'"
         raise UsageError(f"'{text}' is not a privilege", hint=f"'{typed}'{also}")
     privileges = [SQL_PRIVILEGES.get(name.lower(), name.lower()) for name in command.names if name not in paths]
     if command.on is None and text in paths and privileges and {*privileges} <= {*known, *ALIASES}:
-        typed = command.spelled(*privileges, "--on", text, flag, command.holder or "ROLE")
+        typed = command.to_text(*privileges, "--on", text, flag, command.holder or "ROLE")
         raise UsageError(f"'{text}' is no privilege: an object stands after --on", hint=f"'{typed}'")
     if command.on is None and len(command.names) <= 2 and "." not in text:
         role, holder = command.names[0], command.holder or (command.names[1:] or ("USER",))[0]
-        typed = command.spelled("role", role, flag, holder)
+        typed = command.to_text("role", role, flag, holder)
         raise UsageError(f"'{text}' is not a privilege", hint=f"'{typed}', if it is a role")
     near = difflib.get_close_matches(word, known, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"privileges are {', '.join(known)}"
@@ -424,7 +424,7 @@ def _elsewhere(client: Client, role: Role, *, command: _GrantCommand, missing: S
         if not names or command.on_metalake or not _is_above(path, kind=kind, target=target):
             continue
         place = ["--on-metalake"] if kind == "metalake" else ["--on", path, "--kind", kind]
-        typed = command.spelled(*names, *place, *(["--deny"] if command.deny else []), "--from", role.name)
+        typed = command.to_text(*names, *place, *(["--deny"] if command.deny else []), "--from", role.name)
         denial = "denies" if command.deny else "has"
         above.append(f"it {denial} {', '.join(names)} on {kind} {path}: '{typed}'")
     return "".join(f"; {each}" for each in above)

@@ -318,7 +318,7 @@ def use(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     known = profiles.read(os.environ)
     if name not in known.profiles:
         raise StoppedError(f"there is no profile {name}", code="not-found", hint="'limnos list profiles' lists them")
-    profiles.update(os.environ, lambda current: current.selected(name))
+    profiles.update(os.environ, lambda current: current.with_current(name))
     show_done(f"using {name}", {"profile": name}, output_format=common.output_format)
 
 

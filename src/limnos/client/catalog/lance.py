@@ -71,16 +71,16 @@ class LanceTables(Resource[S]):
     @verb
     def list(self, namespace: str | Sequence[str]) -> Flow[tuple[Parts, ...]]:
         """List the Lance tables of a catalog or namespace, as full paths, sorted."""
-        result = yield from self._listed(parts_of(namespace), "table/list")
+        result = yield from self._list_all(parts_of(namespace), "table/list")
         return result
 
     @verb
     def namespaces(self, parent: str | Sequence[str]) -> Flow[tuple[Parts, ...]]:
         """List the direct child namespaces of a catalog or namespace, as full paths, also in a directory catalog."""
-        result = yield from self._listed(parts_of(parent), "list")
+        result = yield from self._list_all(parts_of(parent), "list")
         return result
 
-    def _listed(self, parts: Parts, action: str) -> Flow[tuple[Parts, ...]]:
+    def _list_all(self, parts: Parts, action: str) -> Flow[tuple[Parts, ...]]:
         result: tuple[Parts, ...] = ()
         more = {"limit": PAGE_SIZE}
         while True:

@@ -43,7 +43,7 @@ class SchemaDraft:
         self.last_id = last_id
         self.version = version
 
-    def settled(self) -> tuple[Json, dict[str, str]]:
+    def build_schema(self) -> tuple[Json, dict[str, str]]:
         """Return the changed schema, and the original types (by field id) of the fields that still have them.
 
         Raises BadRequest if the changed schema is invalid.
@@ -68,16 +68,16 @@ class SchemaDraft:
         fields = self._fields(above)
         self._refuse_taken(fields, name)
         maker = FieldBuilder(self.last_id + 1)
-        built = maker.field({**column, "name": name})
-        if built["required"] and built.get("write-default") is None:
+        new_field = maker.field({**column, "name": name})
+        if new_field["required"] and new_field.get("write-default") is None:
             raise BadRequest(
-                f"Column {_dotted(path)} is not nullable, and existing rows have no value for it: make it nullable"
+                f"Column {_join_path(path)} is not nullable, and existing rows have no value for it: make it nullable"
             )
-        if "write-default" in built:
-            built["initial-default"] = built["write-default"]
+        if "write-default" in new_field:
+            new_field["initial-default"] = new_field["write-default"]
         self.original_types |= maker.original_types
-        self.last_id = columns({"type": "struct", "fields": [built]}).highest_id
-        fields.append(built)
+        self.last_id = columns({"type": "struct", "fields": [new_field]}).highest_id
+        fields.append(new_field)
         self._put(fields, len(fields) - 1, position=position)
 
     def rename(self, path: Sequence[str], new_name: str) -> None:
@@ -86,7 +86,7 @@ class SchemaDraft:
         Raises BadRequest for a missing column, and for a new name that is empty or exists.
         """
         if not new_name:
-            raise BadRequest(f"Column {_dotted(path)} needs a name: the new one is empty")
+            raise BadRequest(f"Column {_join_path(path)} needs a name: the new one is empty")
         place = self._find(path)
         if new_name != place.field["name"]:
             self._refuse_taken(place.fields, new_name)
@@ -98,7 +98,7 @@ class SchemaDraft:
         Raises BadRequest for a missing column, a nested or unknown type, and a type that is not wider.
         """
         field = self._find(path).field
-        old, name = field["type"], _dotted(path)
+        old, name = field["type"], _join_path(path)
         if not isinstance(old, str) or not isinstance(new_type, str):
             raise BadRequest(
                 f"Column {name}: only primitive types can change; add, rename or delete the columns within it"
@@ -128,7 +128,7 @@ class SchemaDraft:
         """
         field = self._find(path).field
         if not nullable and field.get("required") is not True:
-            raise BadRequest(f"Column {_dotted(path)} is nullable and may contain nulls: it cannot become required")
+            raise BadRequest(f"Column {_join_path(path)} is nullable and may contain nulls: it cannot become required")
         field["required"] = not nullable
 
     def default(self, path: Sequence[str], value: object) -> None:
@@ -138,7 +138,7 @@ class SchemaDraft:
         """
         field = self._find(path).field
         word = self.original_types.get(str(field["id"]))
-        result = None if value is None else default_of(value, field["type"], word=word, name=_dotted(path))
+        result = None if value is None else default_of(value, field["type"], word=word, name=_join_path(path))
         field.pop("write-default", None)
         if result is not None:
             field["write-default"] = result
@@ -168,9 +168,9 @@ class SchemaDraft:
         by_id = columns({"type": "struct", "fields": [place.field]}).by_id
         for field_id in by_id:
             if field_id in used:
-                raise BadRequest(f"Column {_dotted(path)} cannot be deleted: {used[field_id]} needs it")
+                raise BadRequest(f"Column {_join_path(path)} cannot be deleted: {used[field_id]} needs it")
             if field_id in self._identifiers():
-                raise BadRequest(f"Column {_dotted(path)} cannot be deleted: the primary key needs it")
+                raise BadRequest(f"Column {_join_path(path)} cannot be deleted: the primary key needs it")
         del place.fields[place.position]
 
     def add_index(self, index: Json) -> None:
@@ -196,7 +196,7 @@ class SchemaDraft:
         for index, field in enumerate(fields):
             if field["name"] == name:
                 return FieldPosition(fields, index)
-        raise BadRequest(f"The table has no column {_dotted(path)}")
+        raise BadRequest(f"The table has no column {_join_path(path)}")
 
     def _fields(self, path: Sequence[str]) -> list[Json]:
         """Return the list of fields at a path: of the table, or of a nested struct.
@@ -209,9 +209,9 @@ class SchemaDraft:
             walked.append(name)
             schema = _child_type(schema, name)
             if schema is None:
-                raise BadRequest(f"The table has no column {_dotted(walked)}")
+                raise BadRequest(f"The table has no column {_join_path(walked)}")
         if not isinstance(schema, dict) or schema.get("type") != "struct":
-            raise BadRequest(f"Column {_dotted(path)} is not a struct: it has no columns within it")
+            raise BadRequest(f"Column {_join_path(path)} is not a struct: it has no columns within it")
         return cast("list[Json]", schema["fields"])
 
     def _refuse_taken(self, fields: list[Json], name: str) -> None:
@@ -229,8 +229,8 @@ class SchemaDraft:
             after = next((each for each in fields if each["name"] == position["after"]), None)
             if after is None:
                 raise BadRequest(f"There is no column {preview_value(position['after'])} in the same struct")
-            moved = fields.pop(index)
-            fields.insert(fields.index(after) + 1 if after is not moved else index, moved)
+            field = fields.pop(index)
+            fields.insert(fields.index(after) + 1 if after is not field else index, field)
         elif not (position is None or (isinstance(position, str) and position.lower() == "default")):
             raise BadRequest("A position must be first, default or an object with after")
 
@@ -251,9 +251,9 @@ def set_identifiers(schema: Json, index: Json) -> None:
     schema_columns = columns(schema)
     ids: list[object] = []
     for path in cast("list[list[str]]", index.get("fieldNames") or []):
-        column = schema_columns.by_name.get(_dotted(path))
+        column = schema_columns.by_name.get(_join_path(path))
         if column is None:
-            raise BadRequest(f"The table has no column {_dotted(path)}")
+            raise BadRequest(f"The table has no column {_join_path(path)}")
         ids.append(column.id)
     schema["identifier-field-ids"] = ids
 
@@ -280,5 +280,5 @@ def _child_type(value: object, name: str) -> object:
     return value.get(name) if name in ("element", "key", "value") else None
 
 
-def _dotted(path: Sequence[str]) -> str:
+def _join_path(path: Sequence[str]) -> str:
     return ".".join(path)

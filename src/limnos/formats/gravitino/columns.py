@@ -17,7 +17,7 @@ import msgspec
 
 from limnos.formats.iceberg.default_values import default_in_stored_form
 from limnos.formats.iceberg.json_types import Json, as_object, objects_at, preview_value, text_at
-from limnos.formats.iceberg.literals import as_written
+from limnos.formats.iceberg.literals import to_json_literal
 from limnos.formats.iceberg.schema import DEPTH_MAX, with_fresh_ids
 from limnos.formats.iceberg.types import parse_primitive
 from limnos.model.errors import BadRequest, UnsupportedOperation
@@ -244,7 +244,7 @@ def default_of(value: object, kind: object, *, word: str | None, name: str) -> o
             raise ValueError(text)  # Python reads 1_000 and digits of other scripts, Gravitino's clients do not
         converted = _NUMBERS[kind](text) if kind in _NUMBERS else text
         if parsed.family in _WRITTEN:
-            converted = as_written(text, kind, about=about)
+            converted = to_json_literal(text, kind, about=about)
         if word is not None and not _is_within(converted, word):
             raise ValueError(text)
         return default_in_stored_form(converted, parsed)

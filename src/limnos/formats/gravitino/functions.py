@@ -126,7 +126,7 @@ class RemoveImpl(_FunctionEdit, frozen=True, tag="removeImpl"):
 FunctionChange = AddDefinition | RemoveDefinition | AddImpl | UpdateImpl | RemoveImpl
 
 
-def stored_text(function: Function) -> str:
+def encode_function(function: Function) -> str:
     """Encode a function as JSON for the record of its node."""
     return msgspec.json.encode(function).decode()
 
@@ -140,8 +140,8 @@ def function_json(function: Function) -> Json:
     """Return a function as Gravitino's JSON: only fields with values, but always parameters and implementations."""
     definitions = []
     for each in function.definitions:
-        bare: Json = {"parameters": [], "impls": []}
-        definitions.append(bare | as_object(msgspec.to_builtins(each), "definition"))
+        defaults: Json = {"parameters": [], "impls": []}
+        definitions.append(defaults | as_object(msgspec.to_builtins(each), "definition"))
     return {"functionType": function.function_type, "deterministic": function.deterministic, "definitions": definitions}
 
 
@@ -166,13 +166,13 @@ def check_function(function: Function, *, before: Sequence[FunctionDefinition] =
 def change_function(function: Function, changes: Sequence[FunctionChange]) -> Function:
     """Apply changes in order. Raises BadRequest if a change does not fit the function, or makes it invalid."""
     for change in changes:
-        definitions = _after(function, change)
-        changed = Function(function.function_type, function.deterministic, definitions)
-        function = check_function(changed, before=function.definitions)
+        definitions = _changed_definitions(function, change)
+        changed_function = Function(function.function_type, function.deterministic, definitions)
+        function = check_function(changed_function, before=function.definitions)
     return function
 
 
-def _after(function: Function, change: FunctionChange) -> tuple[FunctionDefinition, ...]:
+def _changed_definitions(function: Function, change: FunctionChange) -> tuple[FunctionDefinition, ...]:
     if isinstance(change, AddDefinition):
         return (*function.definitions, change.definition)
     at = _position(function, change.parameters)
@@ -261,9 +261,9 @@ def _implementation(implementation: FunctionImplementation) -> FunctionImplement
         raise BadRequest(
             f"An implementation must be for one of {', '.join(RUNTIMES)}, not {preview_value(implementation.runtime)}"
         )
-    needed = TEXT_OF[language]
-    if not (getattr(implementation, needed) or "").strip():
-        raise BadRequest(f"An implementation in {language} needs a value for {needed.replace('_n', 'N')}")
+    text_field = TEXT_OF[language]
+    if not (getattr(implementation, text_field) or "").strip():
+        raise BadRequest(f"An implementation in {language} needs a value for {text_field.replace('_n', 'N')}")
     return msgspec.structs.replace(implementation, language=language, runtime=runtime)
 
 
@@ -324,6 +324,6 @@ def _argument_types(definition: FunctionDefinition) -> Iterator[tuple[str, ...]]
     """
     parameters = definition.parameters or []
     kinds = [_type_text(each.data_type) for each in parameters]
-    needed = sum(each.default_value is None for each in parameters)
-    for length in range(needed, len(kinds) + 1):
+    required_count = sum(each.default_value is None for each in parameters)
+    for length in range(required_count, len(kinds) + 1):
         yield tuple(kinds[:length])

@@ -82,7 +82,7 @@ def content_of(job_type: str, fields: Mapping[str, object]) -> TemplateContent:
         content = msgspec.convert({name: each for name, each in fields.items() if each is not None}, TemplateContent)
     except msgspec.ValidationError as error:
         raise BadRequest(f"The job template is not valid for type {job_type}: {error}") from None
-    return _checked(content)
+    return _check_content(content)
 
 
 def content_read(text: str) -> TemplateContent:
@@ -90,7 +90,7 @@ def content_read(text: str) -> TemplateContent:
     return msgspec.json.decode(text, type=TemplateContent)
 
 
-def content_altered(job_type: str, text: str, *, changes: Mapping[str, object]) -> TemplateContent:
+def alter_content(job_type: str, text: str, *, changes: Mapping[str, object]) -> TemplateContent:
     """Apply an update to stored content. Its fields are `newExecutable` and so on; null fields change nothing.
 
     Raises BadRequest for a malformed field, or one of another job type.
@@ -121,7 +121,7 @@ def _refuse_others(job_type: str, fields: Mapping[str, object]) -> None:
         )
 
 
-def _checked(content: TemplateContent) -> TemplateContent:
+def _check_content(content: TemplateContent) -> TemplateContent:
     if not content.executable.strip():
         raise BadRequest("Field executable is empty: name the file to run")
     if len(content.text) > CONTENT_MAX:
@@ -141,10 +141,10 @@ def placeholders(content: TemplateContent) -> dict[str, str | None]:
     results: dict[str, str | None] = {}
 
     def note(text: str) -> str:
-        broken = _BROKEN.search(text)
-        if broken is not None:
+        broken_match = _BROKEN.search(text)
+        if broken_match is not None:
             raise BadRequest(
-                f"Placeholder {{{{{broken[1]}:-…}}}} is not closed, or contains braces: {preview_value(text)}"
+                f"Placeholder {{{{{broken_match[1]}:-…}}}} is not closed, or contains braces: {preview_value(text)}"
             )
         for match in _PLACE.finditer(text):
             if match[1] is not None:
@@ -156,12 +156,12 @@ def placeholders(content: TemplateContent) -> dict[str, str | None]:
 
 
 def _add_placeholder(results: dict[str, str | None], name: str, *, otherwise: str | None) -> None:
-    known = results.get(name)
-    if known is not None and otherwise is not None and known != otherwise:
+    existing = results.get(name)
+    if existing is not None and otherwise is not None and existing != otherwise:
         raise BadRequest(
-            f"Placeholder {name} has two default values: {preview_value(known)} and {preview_value(otherwise)}"
+            f"Placeholder {name} has two default values: {preview_value(existing)} and {preview_value(otherwise)}"
         )
-    results[name] = otherwise if known is None else known
+    results[name] = otherwise if existing is None else existing
 
 
 def fill_placeholders(content: TemplateContent, values: Mapping[str, str]) -> TemplateContent:
@@ -170,8 +170,8 @@ def fill_placeholders(content: TemplateContent, values: Mapping[str, str]) -> Te
     Raises BadRequest for a missing value, for two keys of a map that become equal, and for a result that cannot be a
     process argument (a zero byte) or a class name.
     """
-    known = placeholders(content)
-    missing = sorted(name for name, otherwise in known.items() if otherwise is None and name not in values)
+    placeholder_names = placeholders(content)
+    missing = sorted(name for name, otherwise in placeholder_names.items() if otherwise is None and name not in values)
     if missing:
         raise BadRequest(
             f"No value for {', '.join(missing)}: give it in jobConf, or give it a default value in the template:"
@@ -179,14 +179,14 @@ def fill_placeholders(content: TemplateContent, values: Mapping[str, str]) -> Te
         )
 
     def fill(match: re.Match[str]) -> str:
-        return "{{" if match[1] is None else values.get(match[1], known[match[1]] or "")
+        return "{{" if match[1] is None else values.get(match[1], placeholder_names[match[1]] or "")
 
-    done = _map_strings(content, lambda text: _PLACE.sub(fill, text))
-    if "\\u0000" in done.text:
+    filled_content = _map_strings(content, lambda text: _PLACE.sub(fill, text))
+    if "\\u0000" in filled_content.text:
         raise BadRequest("A value contains a zero byte, which is not possible in process arguments")
-    if done.class_name and not _CLASS.fullmatch(done.class_name):
-        raise BadRequest(f"Field className is {preview_value(done.class_name)}, which is not a class name")
-    return done
+    if filled_content.class_name and not _CLASS.fullmatch(filled_content.class_name):
+        raise BadRequest(f"Field className is {preview_value(filled_content.class_name)}, which is not a class name")
+    return filled_content
 
 
 def _map_strings(content: TemplateContent, change: Callable[[str], str]) -> TemplateContent:
@@ -206,7 +206,7 @@ def _map_strings(content: TemplateContent, change: Callable[[str], str]) -> Temp
 
 
 def _keys(texts: Mapping[str, str], change: Callable[[str], str]) -> dict[str, str]:
-    changed = {change(key): change(value) for key, value in texts.items()}
-    if len(changed) < len(texts):
+    changed_texts = {change(key): change(value) for key, value in texts.items()}
+    if len(changed_texts) < len(texts):
         raise BadRequest("Two names of environments, customFields or configs become equal with the values of jobConf")
-    return changed
+    return changed_texts

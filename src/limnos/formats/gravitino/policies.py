@@ -248,10 +248,10 @@ def _table_maintenance(content: TableMaintenanceContent) -> TableMaintenanceCont
     _check_number("targetFileSizeBytes", content.target_file_size_bytes, least=1 << 20, most=_FILE_BYTES_MAX)
     _check_number("minDeleteFileNumber", content.min_delete_file_number, least=1)
     _check_number("maxBytesPerDay", content.max_bytes_per_day, least=1, most=1 << 60)
-    return msgspec.structs.replace(content, quiet_hours=_checked_hours(content.quiet_hours))
+    return msgspec.structs.replace(content, quiet_hours=_check_hours(content.quiet_hours))
 
 
-def _checked_hours(hours: list[str] | None) -> list[str] | None:
+def _check_hours(hours: list[str] | None) -> list[str] | None:
     if len(hours or ()) > QUIET_HOURS_MAX:
         raise BadRequest(f"Field quietHours of the content has {len(hours or ())} hours, and at most {QUIET_HOURS_MAX}")
     try:
@@ -264,7 +264,7 @@ def _row_retention(content: RowRetentionContent) -> RowRetentionContent:
     if not 0 < len(content.column) <= COLUMN_CHARS_MAX:
         raise BadRequest(f"Field column of the content must name a column, in at most {COLUMN_CHARS_MAX} characters")
     _check_number("olderThanDays", content.older_than_days, least=1, most=RETENTION_DAYS_MAX)
-    return msgspec.structs.replace(content, quiet_hours=_checked_hours(content.quiet_hours))
+    return msgspec.structs.replace(content, quiet_hours=_check_hours(content.quiet_hours))
 
 
 def _check_number(name: str, value: int | None, *, least: int, most: int = _NUMBER_MAX) -> None:

@@ -302,7 +302,7 @@ def commit_of(stored: IcebergTableMetadata, changes: Sequence[TableChange]) -> I
             updates += _property_updates(change)
         else:
             _apply(draft, change, stored=stored)
-    schema, words = draft.settled()
+    schema, words = draft.build_schema()
     if words != original_types:
         removed: Json = {"action": "remove-properties", "removals": [ORIGINAL_TYPES]}
         updates.append(_set_property(ORIGINAL_TYPES, original_types_text(words)) if words else removed)

@@ -66,14 +66,18 @@ _SUSPECT: Final = re.compile("|".join(map(re.escape, (*_PARTS, *RUNTIME_PREFIXES
 
 def is_class_property(name: str, value: str) -> bool:
     """Return whether a property of a table names a class or a setting of a runtime."""
-    plain = name.strip().lower()
+    lower_name = name.strip().lower()
     for wrapper in _WRAPPERS:
-        plain = plain.removeprefix(wrapper)
-    if plain in ENCRYPTION_VALUES or plain.startswith(ALLOWED_PREFIXES) or _OF_COLUMN.match(plain) is not None:
+        lower_name = lower_name.removeprefix(wrapper)
+    if (
+        lower_name in ENCRYPTION_VALUES
+        or lower_name.startswith(ALLOWED_PREFIXES)
+        or _OF_COLUMN.match(lower_name) is not None
+    ):
         return False
-    if plain in _NAMES_CLASS:
+    if lower_name in _NAMES_CLASS:
         return "." in value
-    return plain.startswith((*RUNTIME_PREFIXES, _ENCRYPTION)) or _CLASS.search(plain) is not None
+    return lower_name.startswith((*RUNTIME_PREFIXES, _ENCRYPTION)) or _CLASS.search(lower_name) is not None
 
 
 def find_class_property(properties: Mapping[str, str]) -> str | None:
@@ -109,10 +113,10 @@ def is_allowed_in_catalog(name: str, value: str) -> bool:
     """Return whether a catalog may have a property: it names no class, or one of Iceberg's own."""
     if not is_class_property(name, value):
         return True
-    plain = name.strip().lower()
+    lower_name = name.strip().lower()
     for wrapper in _WRAPPERS:
-        plain = plain.removeprefix(wrapper)
-    return value in ALLOWED_CLASSES.get(plain, ())
+        lower_name = lower_name.removeprefix(wrapper)
+    return value in ALLOWED_CLASSES.get(lower_name, ())
 
 
 def _refusal(name: str, word: str) -> BadRequest:

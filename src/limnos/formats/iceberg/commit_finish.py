@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from limnos.formats.iceberg import partitioning, sorting
 from limnos.formats.iceberg.draft import HERE, MetadataDraft
-from limnos.formats.iceberg.encoded_rows import keep_encoded
+from limnos.formats.iceberg.encoded_rows import put_encoded_lists
 from limnos.formats.iceberg.evolution import SchemaHistory, check_column_names, check_evolution
 from limnos.formats.iceberg.json_types import Json, hashable, integer_at
 from limnos.formats.iceberg.metadata import (
@@ -55,7 +55,7 @@ def finish(draft: MetadataDraft, *, previous_location: str | None) -> Json:
     if draft.origin is not None and previous_location is not None:
         _log_metadata(draft, previous_location, before_ms)
     if draft.origin is not None:
-        keep_encoded(draft.doc, draft.origin, grown=draft.grown_lists())
+        put_encoded_lists(draft.doc, draft.origin, grown=draft.grown_lists())
     return draft.doc
 
 
@@ -75,12 +75,12 @@ def _correct_snapshot_log(draft: MetadataDraft) -> None:
     between = {one for one in draft.main_ids if one in added and one != current} if draft.main_ids else set()
     if not between and not draft.dropped_snapshots:
         return
-    known = {row.get("snapshot-id") for row in draft.rows("snapshots")}
+    snapshot_ids = {row.get("snapshot-id") for row in draft.rows("snapshots")}
     entries: list[Json] = []
     for entry in draft.log("snapshot-log"):
         if entry.get("snapshot-id") in between:
             continue
-        if entry.get("snapshot-id") in known:
+        if entry.get("snapshot-id") in snapshot_ids:
             entries.append(entry)
         elif draft.dropped_snapshots:
             entries.clear()
@@ -178,10 +178,10 @@ def _lineages(draft: MetadataDraft) -> Iterator[tuple[str, list[Json | None]]]:
     branch, so that many branches cost no more steps than there are snapshots. Empty for a snapshot without rows. A
     snapshot without a parent replaces all rows.
     """
-    named = {name: ref for name, ref in references(draft.doc).items() if ref.get("type") == "branch"}
+    branches = {name: ref for name, ref in references(draft.doc).items() if ref.get("type") == "branch"}
     snapshots, seen = draft.rows("snapshots"), set[object]()
-    for name in sorted(named, key=lambda each: each != MAIN):
-        snapshot = snapshots.find(integer_at(named[name], "snapshot-id", where=f"{HERE}, reference '{name}'"))
+    for name in sorted(branches, key=lambda each: each != MAIN):
+        snapshot = snapshots.find(integer_at(branches[name], "snapshot-id", where=f"{HERE}, reference '{name}'"))
         lineage: list[Json | None] = []
         summary = {} if snapshot is None else snapshot.get("summary")
         is_empty = snapshot is None or (isinstance(summary, dict) and summary.get("total-records") == "0")
@@ -210,13 +210,13 @@ def _check_added_rows(draft: MetadataDraft, after: SchemaColumns) -> None:
         for each, schema_id in draft.schemas_of_snapshots.items()
         if isinstance(schema_id, int) and schema_id != current_id
     }
-    checked: set[int] = set()
+    checked_ids: set[int] = set()
     for branch, lineage in _lineages(draft) if others else ():
         for snapshot in lineage:
             schema_id = None if snapshot is None else others.get(integer_at(snapshot, "snapshot-id", where=HERE))
-            if schema_id is None or schema_id in checked:
+            if schema_id is None or schema_id in checked_ids:
                 continue
-            checked.add(schema_id)
+            checked_ids.add(schema_id)
             before = draft.rows("schemas").find(schema_id)
             if before is not None:
                 check_evolution(draft.columns_of(before), after, history=_history(draft, branch))
@@ -230,14 +230,14 @@ def _settle_schemas_of_snapshots(draft: MetadataDraft) -> None:
     """
     if not draft.schemas_of_snapshots and not draft.removed_schemas:
         return
-    known = {row.get("schema-id") for row in draft.rows("schemas")}
+    schema_ids = {row.get("schema-id") for row in draft.rows("schemas")}
     for snapshot_id, schema_id in draft.schemas_of_snapshots.items():
-        if schema_id not in known and schema_id not in draft.removed_schemas:
+        if schema_id not in schema_ids and schema_id not in draft.removed_schemas:
             raise BadRequest(f"Snapshot {snapshot_id} has schema {schema_id}, which the table does not have")
     snapshots = draft.rows("snapshots")
     for row in list(snapshots) if draft.removed_schemas else ():
         removed_id = hashable(row.get("schema-id"))
-        if removed_id in known or removed_id not in draft.removed_schemas:
+        if removed_id in schema_ids or removed_id not in draft.removed_schemas:
             continue
         snapshot_id = integer_at(row, "snapshot-id", where=HERE)
         if _is_readable(draft, removed_id):

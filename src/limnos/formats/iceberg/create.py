@@ -57,14 +57,14 @@ def new_table(
     check_version(schema_columns, version)
     check_column_names(schema_columns)
     _check_metrics(stored, schema_columns)
-    fresh, ids = with_fresh_ids(in_stored_form(arguments, schema_columns))
+    fresh_schema, ids = with_fresh_ids(in_stored_form(arguments, schema_columns))
     spec = _spec(partition_spec, schema_columns, ids.renumbered)
     order = _order(write_order, schema_columns, ids.renumbered)
     doc: Json = {"format-version": version, "table-uuid": uuid, "location": strip_slash(location)}
     if version > 1:
         doc["last-sequence-number"] = 0
     doc |= {"last-updated-ms": now_ms, "last-column-id": ids.last}
-    return {**doc, **_layout(version, fresh, spec, order), "properties": stored, **empty_history(version)}
+    return {**doc, **_layout(version, fresh_schema, spec, order), "properties": stored, **empty_history(version)}
 
 
 def _version(properties: dict[str, str]) -> int:

@@ -59,8 +59,8 @@ class DocumentFiles(msgspec.Struct, frozen=True, rename="kebab", kw_only=True):
         return msgspec.structs.replace(
             self,
             snapshots=[] if current is None else [current],
-            statistics=_of_snapshot(self.statistics, self.current_snapshot_id),
-            partition_statistics=_of_snapshot(self.partition_statistics, self.current_snapshot_id),
+            statistics=_statistics_of_snapshot(self.statistics, self.current_snapshot_id),
+            partition_statistics=_statistics_of_snapshot(self.partition_statistics, self.current_snapshot_id),
         )
 
     @property
@@ -72,7 +72,7 @@ class DocumentFiles(msgspec.Struct, frozen=True, rename="kebab", kw_only=True):
         return [*lists, *inline, *(each.statistics_path for each in statistics)]
 
 
-def _of_snapshot(statistics: list[NamedStatistics] | None, snapshot_id: int | None) -> list[NamedStatistics]:
+def _statistics_of_snapshot(statistics: list[NamedStatistics] | None, snapshot_id: int | None) -> list[NamedStatistics]:
     return [each for each in statistics or () if each.snapshot_id == snapshot_id]
 
 

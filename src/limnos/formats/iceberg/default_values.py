@@ -125,7 +125,7 @@ def _decimal(text: str, parameters: list[int]) -> None:
         raise ValueError(text)
 
 
-def _shaped(pattern: re.Pattern[str], parse: Callable[[str], object]) -> Callable[[str, list[int]], None]:
+def _create_check(pattern: re.Pattern[str], parse: Callable[[str], object]) -> Callable[[str, list[int]], None]:
     def check(text: str, _: list[int]) -> None:
         if pattern.fullmatch(text) is None:
             raise ValueError(text)
@@ -149,7 +149,7 @@ def _in_utc(check: Callable[[str, list[int]], None]) -> Callable[[str, list[int]
     return check_with_offset
 
 
-def _fixed(text: str, parameters: list[int]) -> None:
+def _check_fixed(text: str, parameters: list[int]) -> None:
     if _HEX.fullmatch(text) is None or len(text) != 2 * parameters[0]:
         raise ValueError(text)
 
@@ -161,20 +161,20 @@ _NUMBERS: Final[Mapping[str, Callable[[object], object]]] = {
     "float": _fraction("<f"),
     "double": _fraction("<d"),
 }
-_MOMENT: Final = _shaped(_TIMESTAMP, datetime.fromisoformat)
-_MOMENT_NS: Final = _shaped(_TIMESTAMP_NS, _nanoseconds)
+_MOMENT: Final = _create_check(_TIMESTAMP, datetime.fromisoformat)
+_MOMENT_NS: Final = _create_check(_TIMESTAMP_NS, _nanoseconds)
 _TEXTS: Final[Mapping[str, Callable[[str, list[int]], None]]] = {
     "string": lambda _text, _parameters: None,
     "decimal": _decimal,
-    "date": _shaped(_DATE, date.fromisoformat),
-    "time": _shaped(_TIME, time.fromisoformat),
+    "date": _create_check(_DATE, date.fromisoformat),
+    "time": _create_check(_TIME, time.fromisoformat),
     "timestamp": _MOMENT,
     "timestamptz": _in_utc(_MOMENT),
     "timestamp_ns": _MOMENT_NS,
     "timestamptz_ns": _in_utc(_MOMENT_NS),
-    "uuid": _shaped(_UUID, UUID),
-    "fixed": _fixed,
-    "binary": _shaped(_HEX, bytes.fromhex),
+    "uuid": _create_check(_UUID, UUID),
+    "fixed": _check_fixed,
+    "binary": _create_check(_HEX, bytes.fromhex),
 }
 _REWRITTEN: Final[Mapping[str, Callable[[str, PrimitiveType], str]]] = {
     "decimal": _decimal_of_scale,

@@ -96,7 +96,7 @@ class MetadataDraft:
         """Write the changed lists into the document."""
         for key, document_rows in self._lists.items():
             if document_rows.changed:
-                self.doc[key] = document_rows.whole()
+                self.doc[key] = document_rows.to_list()
 
     def replace_document(self, corrected: Json) -> None:
         """Replace the whole document by one that states the same in other words. `settle` must come before."""
@@ -175,12 +175,12 @@ class MetadataDraft:
 
     def has_child(self, snapshot_id: int) -> bool:
         """Return whether a snapshot of the document names this one as its parent."""
-        known = self.rows("snapshots").known
-        if known is not None and snapshot_id not in known.parents and snapshot_id not in self._added_parents:
+        ids = self.rows("snapshots").known
+        if ids is not None and snapshot_id not in ids.parents and snapshot_id not in self._added_parents:
             return False
         if self._parent_ids is None and self._parent_scans < SCANS_MAX:
             self._parent_scans += 1
-            return snapshot_id in [row.get("parent-snapshot-id") for row in self.rows("snapshots").whole()]
+            return snapshot_id in [row.get("parent-snapshot-id") for row in self.rows("snapshots").to_list()]
         if self._parent_ids is None:
             self._parent_ids = {hashable(row.get("parent-snapshot-id")) for row in self.rows("snapshots")}
         return snapshot_id in self._parent_ids
@@ -279,14 +279,14 @@ def start(base: Json | None, *, version: int, now_ms: int, ahead_ms: int = AHEAD
 
 def empty_history(version: int) -> Json:
     """Return the initial snapshot fields of the metadata of a new table, without snapshots."""
-    fresh: Json = {"current-snapshot-id": -1}
+    history: Json = {"current-snapshot-id": -1}
     if version >= 3:
-        fresh = {"current-snapshot-id": None, "next-row-id": 0}
+        history = {"current-snapshot-id": None, "next-row-id": 0}
     lists = ("snapshots", "statistics", "partition-statistics", "snapshot-log", "metadata-log")
-    return {**fresh, "refs": {}, **{key: [] for key in lists}}
+    return {**history, "refs": {}, **{key: [] for key in lists}}
 
 
-def added_or(chosen: int, added: int | None, *, what: str, update: str) -> int:
+def resolve_added_id(chosen: int, added: int | None, *, what: str, update: str) -> int:
     """Return the id in an update: -1 stands for the last object that the request added, whose id is `added`.
 
     Raises BadRequest if the request added none.

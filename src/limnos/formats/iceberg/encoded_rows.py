@@ -63,7 +63,7 @@ class EncodedRows(list["Json"]):
         self.known = known
 
 
-def keep_encoded(document: Json, before: Json, *, grown: Mapping[str, list[Json]] = _NONE) -> None:
+def put_encoded_lists(document: Json, before: Json, *, grown: Mapping[str, list[Json]] = _NONE) -> None:
     """Put the growing lists of a document with their JSON into it.
 
     Rows of the former document `before` are not encoded again. `grown` are lists of it to which rows were only
@@ -73,25 +73,25 @@ def keep_encoded(document: Json, before: Json, *, grown: Mapping[str, list[Json]
         rows = document.get(key)
         if type(rows) is list and len(rows) >= _ROWS_MIN:
             former = before.get(key)
-            encoded, shared = _encoded(rows, former, is_grown=former is not None and grown.get(key) is former)
-            known = _known_ids(rows, former if shared else None, shared=shared) if key == _WITH_IDS else None
-            document[key] = EncodedRows(rows, encoded, known=known)
+            encoded, shared = _encode_list(rows, former, is_grown=former is not None and grown.get(key) is former)
+            row_ids = _known_ids(rows, former if shared else None, shared=shared) if key == _WITH_IDS else None
+            document[key] = EncodedRows(rows, encoded, known=row_ids)
 
 
 def _known_ids(rows: list[Json], before: object, *, shared: int) -> KnownIds:
     """Return the ids of snapshots, of which the first `shared` ones belong to the former ones, too."""
     if not isinstance(before, EncodedRows):
-        known, shared = KnownIds(), 0
+        ids, shared = KnownIds(), 0
     elif before.known is None or len(before.known.ids) > _FOREIGN_MAX * len(rows):
-        known = before.known = KnownIds()  # also of the former document: other commits may begin with it
-        known.add(before)
+        ids = before.known = KnownIds()  # also of the former document: other commits may begin with it
+        ids.add(before)
     else:
-        known = before.known
-    known.add(rows[shared:])
-    return known
+        ids = before.known
+    ids.add(rows[shared:])
+    return ids
 
 
-def _encoded(rows: list[Json], before: object, *, is_grown: bool) -> tuple[bytes, int]:
+def _encode_list(rows: list[Json], before: object, *, is_grown: bool) -> tuple[bytes, int]:
     """Return the JSON of a list, and the number of its rows that are those of the former one."""
     if isinstance(before, EncodedRows):
         for dropped in range(min(_DROPPED_MAX + 1, len(before))):
@@ -109,5 +109,7 @@ def _encoded(rows: list[Json], before: object, *, is_grown: bool) -> tuple[bytes
 
 def with_encoded_rows(document: Json) -> Json:
     """Return the document for the encoder, with JSON in place of the lists whose JSON is known."""
-    known = {key: msgspec.Raw(rows.encoded) for key in GROWING if isinstance(rows := document.get(key), EncodedRows)}
-    return {**document, **known} if known else document
+    encoded_lists = {
+        key: msgspec.Raw(rows.encoded) for key in GROWING if isinstance(rows := document.get(key), EncodedRows)
+    }
+    return {**document, **encoded_lists} if encoded_lists else document

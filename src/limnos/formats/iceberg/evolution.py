@@ -41,7 +41,7 @@ class SchemaHistory:
     branch: str = MAIN
     _by_id: dict[int, SchemaColumn] | None = None
 
-    def dropped(self, field_id: int) -> SchemaColumn | None:
+    def find_newest_field(self, field_id: int) -> SchemaColumn | None:
         """Return a field as the newest schema has it that has it at all; None for a field that no schema had."""
         if field_id > self.last_column_id:
             return None
@@ -87,7 +87,7 @@ def check_evolution(before: SchemaColumns, after: SchemaColumns, *, history: Sch
             problem = _problem(old, column, history=history)
         else:
             problem = _problem_of_new(column, before=before, after=after)
-            if problem is None and (dropped := history.dropped(field_id)) is not None:
+            if problem is None and (dropped := history.find_newest_field(field_id)) is not None:
                 problem = _problem_of_type(dropped, column, history=history)
         if problem is not None:
             problems.append(problem)

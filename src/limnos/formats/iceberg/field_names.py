@@ -70,13 +70,13 @@ def field_names(body: bytes) -> FieldNames:
     for schema in sorted(history.schemas, key=lambda each: _number(each, "schema-id") == current, reverse=True):
         schemas.setdefault(_number(schema, "schema-id"), _fields(schema, "", depth=DEPTH_MAX))
     head, *older = schemas.items() if schemas else ((0, {}),)
-    ordered = dict([head, *sorted(older, reverse=True)])
+    names_by_schema = dict([head, *sorted(older, reverse=True)])
     names: dict[int, str] = {}
-    for ids in ordered.values():
+    for ids in names_by_schema.values():
         for name, field_id in ids.items():
             names.setdefault(field_id, name)
     by_snapshot = {each.snapshot_id: each.schema_id for each in history.snapshots or () if each.schema_id is not None}
-    return FieldNames(ordered, names, by_snapshot)
+    return FieldNames(names_by_schema, names, by_snapshot)
 
 
 def _number(value: dict[str, object], key: str) -> int:

@@ -186,11 +186,11 @@ def _new_places(rows: Sequence[Json]) -> list[str]:
 
 
 def _snapshot(row: Json) -> SnapshotFiles:
-    listed, inline = row.get("manifest-list"), row.get("manifests")
+    manifest_list, inline = row.get("manifest-list"), row.get("manifests")
     manifests = tuple([each for each in inline if isinstance(each, str)]) if isinstance(inline, list) else ()
     return SnapshotFiles(
         _int(row.get("snapshot-id")) or 0,
-        listed if isinstance(listed, str) else None,
+        manifest_list if isinstance(manifest_list, str) else None,
         manifests,
         _int(row.get("timestamp-ms")) or 0,
     )

@@ -23,8 +23,8 @@ def json_kind(value: object) -> str:
         return "null"
     if isinstance(value, bool):
         return "a boolean"
-    for known, word in ((str, "a string"), (int, "an integer"), (float, "a fraction"), (list, "an array")):
-        if isinstance(value, known):
+    for python_type, word in ((str, "a string"), (int, "an integer"), (float, "a fraction"), (list, "an array")):
+        if isinstance(value, python_type):
             return word
     return "an object" if isinstance(value, dict) else type(value).__name__
 
@@ -90,7 +90,7 @@ def _field(key: str, where: str) -> str:
     return f"{where}: field '{key}'"
 
 
-def _required(doc: Json, key: str, where: str) -> object:
+def _require_value(doc: Json, key: str, where: str) -> object:
     value = doc.get(key)
     if value is None:
         raise BadRequest(f"{_field(key, where)} is required")
@@ -103,13 +103,13 @@ def object_at(doc: Json, key: str, *, where: str) -> Json:
     Raises BadRequest if it is missing or not an object; `where` names the document.
     """
     value = doc.get(key)
-    return value if isinstance(value, dict) else as_object(_required(doc, key, where), _field(key, where))
+    return value if isinstance(value, dict) else as_object(_require_value(doc, key, where), _field(key, where))
 
 
 def list_at(doc: Json, key: str, *, where: str) -> list[object]:
     """Return the array in a required field. Raises BadRequest if it is missing or not an array."""
     value = doc.get(key)
-    return value if isinstance(value, list) else as_list(_required(doc, key, where), _field(key, where))
+    return value if isinstance(value, list) else as_list(_require_value(doc, key, where), _field(key, where))
 
 
 def objects_at(doc: Json, key: str, *, where: str) -> list[Json]:
@@ -134,7 +134,7 @@ def as_objects(value: object, what: str) -> list[Json]:
 def string_at(doc: Json, key: str, *, where: str) -> str:
     """Return the string in a required field. Raises BadRequest if it is missing or not a string."""
     value = doc.get(key)
-    return value if isinstance(value, str) else as_string(_required(doc, key, where), _field(key, where))
+    return value if isinstance(value, str) else as_string(_require_value(doc, key, where), _field(key, where))
 
 
 def text_at(doc: Json, key: str, *, where: str) -> str:
@@ -157,7 +157,7 @@ def integer_at(doc: Json, key: str, *, where: str, low: int = -LONG_MAX - 1, hig
     value = doc.get(key)
     if type(value) is int and low <= value <= high:
         return value
-    return as_integer(_required(doc, key, where), _field(key, where), low=low, high=high)
+    return as_integer(_require_value(doc, key, where), _field(key, where), low=low, high=high)
 
 
 def optional_integer_at(
@@ -172,7 +172,7 @@ def optional_integer_at(
 
 def boolean_at(doc: Json, key: str, *, where: str) -> bool:
     """Return the boolean in a required field. Raises BadRequest if it is missing or not a boolean."""
-    value = _required(doc, key, where)
+    value = _require_value(doc, key, where)
     if isinstance(value, bool):
         return value
     raise wrong_type_error(_field(key, where), "a boolean", value)
@@ -182,14 +182,17 @@ def integers_at(doc: Json, key: str, *, where: str) -> list[int]:
     """Return the array of integers in a required field. Raises BadRequest otherwise."""
     what = _field(key, where)
     return [
-        as_integer(item, f"{what}, element {i}") for i, item in enumerate(as_list(_required(doc, key, where), what))
+        as_integer(item, f"{what}, element {i}")
+        for i, item in enumerate(as_list(_require_value(doc, key, where), what))
     ]
 
 
 def strings_at(doc: Json, key: str, *, where: str) -> list[str]:
     """Return the array of strings in a required field. Raises BadRequest otherwise."""
     what = _field(key, where)
-    return [as_string(item, f"{what}, element {i}") for i, item in enumerate(as_list(_required(doc, key, where), what))]
+    return [
+        as_string(item, f"{what}, element {i}") for i, item in enumerate(as_list(_require_value(doc, key, where), what))
+    ]
 
 
 def as_string_map(value: object, what: str) -> dict[str, str]:
@@ -210,4 +213,4 @@ def string_map_at(doc: Json, key: str, *, where: str) -> dict[str, str]:
                 break
         else:
             return value
-    return as_string_map(_required(doc, key, where) if value is None else value, _field(key, where))
+    return as_string_map(_require_value(doc, key, where) if value is None else value, _field(key, where))

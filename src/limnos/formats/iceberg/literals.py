@@ -19,7 +19,7 @@ from limnos.model.errors import BadRequest
 _DECIMAL: Final = re.compile(r"decimal\(\s*([0-9]+)\s*,\s*([0-9]+)\s*\)")
 
 
-def as_written(value: object, kind: str, *, about: str) -> object:
+def to_json_literal(value: object, kind: str, *, about: str) -> object:
     """Return a literal in Iceberg's JSON single-value form for the type `kind`, such as `"2026-01-31"` for a date.
 
     Raises BadRequest for a value of another type. `about` is the beginning of the error message.
@@ -39,7 +39,7 @@ def _boolean(value: object) -> object:
     return value
 
 
-def _whole(bits: int) -> Callable[[object], object]:
+def _integer_reader(bits: int) -> Callable[[object], object]:
     def read(value: object) -> object:
         if isinstance(value, bool) or not isinstance(value, (int, float)) or value != int(value):
             raise ValueError(value)
@@ -110,8 +110,8 @@ def _instant(value: object) -> str:
 _NANOSECONDS: Final = re.compile(r"[.,]\d{6}0*[1-9]")
 _READ: Final[Mapping[str, Callable[[object], object]]] = {
     "boolean": _boolean,
-    "int": _whole(32),
-    "long": _whole(64),
+    "int": _integer_reader(32),
+    "long": _integer_reader(64),
     "float": _number,
     "double": _number,
     "string": _text,

@@ -16,11 +16,11 @@ import msgspec
 from limnos.formats.iceberg.draft import MetadataDraft
 from limnos.formats.iceberg.json_types import Json, without_nulls
 from limnos.formats.iceberg.metadata import encode, rows
-from limnos.formats.iceberg.name_mappings import NAME_MAPPING, corrected_name_mapping
+from limnos.formats.iceberg.name_mappings import NAME_MAPPING, correct_name_mapping
 from limnos.formats.iceberg.registered_counters import NOT_NULL, counters
 from limnos.formats.iceberg.registered_metadata import ReaderProblem, find_reader_problems, highest_sequence_number
-from limnos.formats.iceberg.stored_schemas import corrected_schema
-from limnos.formats.iceberg.update_keys import padded_key
+from limnos.formats.iceberg.stored_schemas import correct_schema
+from limnos.formats.iceberg.update_keys import pad_key
 from limnos.formats.iceberg.update_snapshots import with_operation
 from limnos.formats.iceberg.view_metadata import check_readable
 from limnos.model.errors import BadRequest
@@ -40,7 +40,7 @@ def mend_metadata(draft: MetadataDraft, _: Json) -> None:
         if draft.stored is not draft.origin and draft.stored is not None and find_reader_problems(draft.stored):
             draft.is_reworded = True
         return
-    corrected = _corrected(draft.doc)
+    corrected = _correct_document(draft.doc)
     left = find_reader_problems(corrected)
     if left:
         raise BadRequest(
@@ -60,7 +60,7 @@ def find_problems(metadata: Json) -> list[ReaderProblem]:
     problems = find_reader_problems(metadata)
     if not problems:
         return []
-    left = find_reader_problems(_corrected(metadata))
+    left = find_reader_problems(_correct_document(metadata))
     mendable = [ReaderProblem(each.reason, MENDABLE) for each in problems if each not in left]
     return mendable + left
 
@@ -70,7 +70,7 @@ def describe_problem(problem: ReaderProblem) -> str:
     return f"{problem.reason}. To correct it, {problem.remedy}"
 
 
-def _corrected(metadata: Json) -> Json:
+def _correct_document(metadata: Json) -> Json:
     """Return a document that states the same as readers accept it, as far as that is possible."""
     corrected = {key: value for key, value in metadata.items() if value is not None or key not in NOT_NULL}
     try:
@@ -86,8 +86,8 @@ def _corrected(metadata: Json) -> Json:
     _correct_properties(corrected)
     with suppress(BadRequest):  # a schema or spec that stays unreadable has no highest id
         for key, lowest in counters(corrected):
-            stated = corrected.get(key)
-            if isinstance(stated, int) and stated < lowest:
+            stated_value = corrected.get(key)
+            if isinstance(stated_value, int) and stated_value < lowest:
                 corrected[key] = lowest
     return corrected
 
@@ -104,7 +104,7 @@ def _correct_properties(corrected: Json) -> None:
     properties = corrected.get("properties")
     if not isinstance(properties, dict) or not isinstance(mapping := properties.get(NAME_MAPPING), str):
         return
-    better = corrected_name_mapping(mapping)
+    better = correct_name_mapping(mapping)
     if better != mapping:
         rest = {key: value for key, value in properties.items() if key != NAME_MAPPING}
         corrected["properties"] = rest if better is None else {**rest, NAME_MAPPING: better}
@@ -139,9 +139,9 @@ def _text_of(value: object) -> object:
 
 
 _CORRECTIONS: Final[dict[str, Callable[[Json], Json]]] = {
-    "schemas": corrected_schema,
+    "schemas": correct_schema,
     "snapshots": _correct_entry,
     "statistics": _correct_entry,
     "partition-statistics": _correct_entry,
-    "encryption-keys": lambda entry: padded_key(_correct_entry(entry)),
+    "encryption-keys": lambda entry: pad_key(_correct_entry(entry)),
 }

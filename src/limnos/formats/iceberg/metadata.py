@@ -75,12 +75,12 @@ def unpack(data: bytes, *, bytes_max: int = _UNPACKED_BYTES_MAX) -> bytes:
         return data
     reader = zlib.decompressobj(wbits=31)
     try:
-        plain = reader.decompress(data, bytes_max)
+        unpacked_bytes = reader.decompress(data, bytes_max)
     except zlib.error as error:
         raise BadRequest(f"{_HERE} looks like gzip but cannot be unpacked: {error}") from None
     if not reader.eof:
         raise BadRequest(f"{_HERE} is a truncated gzip file, or holds more than {bytes_max} bytes")
-    return plain
+    return unpacked_bytes
 
 
 def pack(data: bytes) -> bytes:
@@ -113,10 +113,10 @@ def strip_slash(location: str) -> str:
     """Return a location without trailing slashes; those of a bare `scheme://` are not removed."""
     if not location.endswith("/"):
         return location
-    bare = location.rstrip("/")  # in one step: a location may have megabytes of slashes
-    if bare.endswith(":") and len(location) - len(bare) > 1:
-        return f"{bare}//"
-    return bare or "/"
+    stripped = location.rstrip("/")  # in one step: a location may have megabytes of slashes
+    if stripped.endswith(":") and len(location) - len(stripped) > 1:
+        return f"{stripped}//"
+    return stripped or "/"
 
 
 def properties_of(metadata: Json) -> dict[str, str]:
@@ -134,7 +134,7 @@ def property_of(metadata: Json, key: str) -> str | None:
     return value if value is None or isinstance(value, str) else as_string(value, f"{_HERE}: property '{key}'")
 
 
-def whole_number(text: str) -> int | None:
+def parse_whole_number(text: str) -> int | None:
     """Parse a property's value as an integer of at most 9 digits; None for any other string."""
     return int(text) if _WHOLE_NUMBER.fullmatch(text.strip()) else None
 
@@ -144,16 +144,20 @@ def previous_versions_max(metadata: Json) -> int:
     1.
     """
     text = property_of(metadata, PREVIOUS_VERSIONS_MAX)
-    chosen = None if text is None else whole_number(text)
-    return PREVIOUS_VERSIONS_MAX_DEFAULT if chosen is None else max(1, chosen)
+    stated_number = None if text is None else parse_whole_number(text)
+    return PREVIOUS_VERSIONS_MAX_DEFAULT if stated_number is None else max(1, stated_number)
 
 
 def metadata_directory(metadata: Json) -> str:
     """Return the directory of metadata files: the property `write.metadata.path`, else `metadata` below the table's
     location.
     """
-    chosen = property_of(metadata, METADATA_PATH)
-    return strip_slash(chosen) if chosen else f"{strip_slash(text_at(metadata, 'location', where=_HERE))}/metadata"
+    stated_directory = property_of(metadata, METADATA_PATH)
+    return (
+        strip_slash(stated_directory)
+        if stated_directory
+        else f"{strip_slash(text_at(metadata, 'location', where=_HERE))}/metadata"
+    )
 
 
 def stated_path(metadata: Json) -> str | None:
@@ -170,9 +174,9 @@ def outside_paths(metadata: Json) -> dict[str, str]:
     properties = metadata.get("properties")
     if not properties or (isinstance(properties, dict) and _DATA_PATHS.isdisjoint(properties)):
         return {}
-    stated = {key: property_of(metadata, key) for key in DATA_PATHS}
+    paths_by_key = {key: property_of(metadata, key) for key in DATA_PATHS}
     below = f"{strip_slash(text_at(metadata, 'location', where=_HERE))}/"
-    return {key: path for key, path in stated.items() if path and not f"{strip_slash(path)}/".startswith(below)}
+    return {key: path for key, path in paths_by_key.items() if path and not f"{strip_slash(path)}/".startswith(below)}
 
 
 def wants_gzip(metadata: Json) -> bool:

@@ -60,10 +60,10 @@ class _Names:
 
 def check_name_mapping(text: str) -> None:
     """Check the value of a table's name mapping. Raises BadRequest if a reader of files could not use it."""
-    _add_fields(_Names(), as_objects(_decoded(text), _WHERE), prefixes=[""], depth=1)
+    _add_fields(_Names(), as_objects(_decode_json(text), _WHERE), prefixes=[""], depth=1)
 
 
-def corrected_name_mapping(text: str) -> str | None:
+def correct_name_mapping(text: str) -> str | None:
     """Return a name mapping that says the same in the form that all readers know; None for an empty one. One that
     cannot be corrected without losing something is returned unchanged.
     """
@@ -73,13 +73,13 @@ def corrected_name_mapping(text: str) -> str | None:
         check_name_mapping(text)
     except BadRequest:
         try:
-            return msgspec.json.encode(_corrected(_decoded(text), depth=1)).decode()
+            return msgspec.json.encode(_correct_fields(_decode_json(text), depth=1)).decode()
         except BadRequest:
             pass
     return text
 
 
-def _decoded(text: str) -> object:
+def _decode_json(text: str) -> object:
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
@@ -99,7 +99,7 @@ def _add_fields(names: _Names, fields: list[Json], *, prefixes: list[str], depth
         _add_fields(names, objects_at(one, "fields", where=where), prefixes=own, depth=depth + 1)
 
 
-def _corrected(fields: object, *, depth: int) -> list[Json]:
+def _correct_fields(fields: object, *, depth: int) -> list[Json]:
     """Return fields with ids that are integers, with names, and without nulls. Raises BadRequest if a part is not even
     similar to a name mapping.
     """
@@ -115,6 +115,6 @@ def _corrected(fields: object, *, depth: int) -> list[Json]:
         ):
             result["field-id"] = int(field_id)
         if "fields" in result:
-            result["fields"] = _corrected(result["fields"], depth=depth + 1)
+            result["fields"] = _correct_fields(result["fields"], depth=depth + 1)
         results.append(result)
     return results

@@ -24,9 +24,9 @@ class NamedPath(msgspec.Struct, frozen=True, array_like=True):
 def named_paths(metadata: Json) -> list[NamedPath]:
     """Return all paths of files in a document. Malformed parts are skipped, since other checks refuse them."""
     return [
-        *(path for each in _objects(metadata.get("snapshots")) for path in _of_snapshot(each)),
-        *(path for each in _objects(metadata.get("statistics")) for path in _of_statistics(each)),
-        *(path for each in _objects(metadata.get("partition-statistics")) for path in _of_statistics(each)),
+        *(path for each in _objects(metadata.get("snapshots")) for path in _paths_of_snapshot(each)),
+        *(path for each in _objects(metadata.get("statistics")) for path in _paths_of_statistics(each)),
+        *(path for each in _objects(metadata.get("partition-statistics")) for path in _paths_of_statistics(each)),
         *(
             NamedPath("metadata file in the metadata log", path)
             for each in _objects(metadata.get("metadata-log"))
@@ -41,19 +41,19 @@ def added_paths(updates: Sequence[object]) -> list[NamedPath]:
     return [path for each, paths_of in rows if paths_of is not None for path in paths_of(each)]
 
 
-def _of_snapshot(snapshot: object) -> Iterator[NamedPath]:
+def _paths_of_snapshot(snapshot: object) -> Iterator[NamedPath]:
     if not isinstance(snapshot, dict):
         return
-    listed, number = snapshot.get("manifest-list"), snapshot.get("snapshot-id")
-    if isinstance(listed, str):
-        yield NamedPath(f"manifest list of snapshot {number}", listed)
+    manifest_list, number = snapshot.get("manifest-list"), snapshot.get("snapshot-id")
+    if isinstance(manifest_list, str):
+        yield NamedPath(f"manifest list of snapshot {number}", manifest_list)
     manifests = snapshot.get("manifests")
     for path in manifests if isinstance(manifests, list) else ():
         if isinstance(path, str):
             yield NamedPath(f"manifest of snapshot {number}", path)
 
 
-def _of_statistics(statistics: object) -> Iterator[NamedPath]:
+def _paths_of_statistics(statistics: object) -> Iterator[NamedPath]:
     path = statistics.get("statistics-path") if isinstance(statistics, dict) else None
     if isinstance(statistics, dict) and isinstance(path, str):
         yield NamedPath(f"statistics file of snapshot {statistics.get('snapshot-id')}", path)
@@ -64,8 +64,8 @@ def _objects(value: object) -> list[Json]:
 
 
 NAMING: Final[Mapping[str, Callable[[Json], Iterator[NamedPath]]]] = {
-    "add-snapshot": lambda update: _of_snapshot(update.get("snapshot")),
-    "set-statistics": lambda update: _of_statistics(update.get("statistics")),
-    "set-partition-statistics": lambda update: _of_statistics(update.get("partition-statistics")),
+    "add-snapshot": lambda update: _paths_of_snapshot(update.get("snapshot")),
+    "set-statistics": lambda update: _paths_of_statistics(update.get("statistics")),
+    "set-partition-statistics": lambda update: _paths_of_statistics(update.get("partition-statistics")),
 }
 """The updates that add paths of files to a document; those that set locations add none."""

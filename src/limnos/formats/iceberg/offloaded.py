@@ -108,7 +108,7 @@ def _outline(metadata: Json) -> bytes:
     return msgspec.json.encode(outline)
 
 
-def _whole(metadata: Json) -> list[bytes]:
+def _encode_document(metadata: Json) -> list[bytes]:
     """Return the outline, the document's JSON bytes, and the gzip-compressed bytes (empty unless the table's properties
     require compression).
     """
@@ -122,17 +122,17 @@ def commit(body: bytes, request: bytes, terms: bytes) -> list[bytes]:
     Returns an empty list if nothing changes; otherwise the old outline, the new outline, the bytes and the compressed
     bytes.
     """
-    commit_body, known = _read(request, CommitBody), msgspec.json.decode(terms, type=CommitTerms)
-    base = iceberg_metadata.with_uuid(iceberg_metadata.decode(body), known.uuid)
+    commit_body, commit_terms = _read(request, CommitBody), msgspec.json.decode(terms, type=CommitTerms)
+    base = iceberg_metadata.with_uuid(iceberg_metadata.decode(body), commit_terms.uuid)
     new = build(
         base,
         commit_body.requirements,
         commit_body.updates,
-        now_ms=known.now_ms,
-        previous_location=known.previous_location,
-        ahead_ms=known.ahead_ms,
+        now_ms=commit_terms.now_ms,
+        previous_location=commit_terms.previous_location,
+        ahead_ms=commit_terms.ahead_ms,
     )
-    return [] if new is base else [_outline(base), *_whole(new)]
+    return [] if new is base else [_outline(base), *_encode_document(new)]
 
 
 def commit_create(request: bytes, times: bytes) -> list[bytes]:
@@ -144,22 +144,22 @@ def commit_create(request: bytes, times: bytes) -> list[bytes]:
     now_ms, ahead_ms = map(int, times.split())
     body = _read(request, CommitBody)
     requirements.check(None, body.requirements)
-    return _whole(updates.apply(None, body.updates, now_ms=now_ms, previous_location=None, ahead_ms=ahead_ms))
+    return _encode_document(updates.apply(None, body.updates, now_ms=now_ms, previous_location=None, ahead_ms=ahead_ms))
 
 
 def create(request: bytes, terms: bytes) -> list[bytes]:
     """Build a new table. Returns outline, bytes, compressed bytes."""
-    body, known = _read(request, CreateBody), msgspec.json.decode(terms, type=CreateTerms)
+    body, create_terms = _read(request, CreateBody), msgspec.json.decode(terms, type=CreateTerms)
     metadata = new_table(
-        uuid=known.uuid,
-        location=known.location,
+        uuid=create_terms.uuid,
+        location=create_terms.location,
         schema=body.schema,
         partition_spec=body.partition_spec,
         write_order=body.write_order,
         properties=body.properties,
-        now_ms=known.now_ms,
+        now_ms=create_terms.now_ms,
     )
-    return _whole(metadata)
+    return _encode_document(metadata)
 
 
 def register(data: bytes, terms: bytes) -> list[bytes]:
@@ -172,22 +172,22 @@ def register(data: bytes, terms: bytes) -> list[bytes]:
     metadata = iceberg_metadata.decode(data)
     check_registrable(metadata, latest_ms=int(latest_ms))
     paths = msgspec.json.encode(named_paths.named_paths(metadata))
-    return [*_whole(iceberg_metadata.with_uuid(metadata, uuid.decode()))[:2], paths]
+    return [*_encode_document(iceberg_metadata.with_uuid(metadata, uuid.decode()))[:2], paths]
 
 
 def view_create(request: bytes, terms: bytes) -> list[bytes]:
     """Build a new view. Returns outline, bytes, compressed bytes."""
-    body, known = _read(request, CreateViewBody), msgspec.json.decode(terms, type=CreateTerms)
+    body, create_terms = _read(request, CreateViewBody), msgspec.json.decode(terms, type=CreateTerms)
     metadata = view_updates.new_view(
-        uuid=known.uuid,
-        location=known.location,
+        uuid=create_terms.uuid,
+        location=create_terms.location,
         schema=body.schema,
         version=body.view_version,
         properties=body.properties,
-        now_ms=known.now_ms,
-        ahead_ms=known.ahead_ms,
+        now_ms=create_terms.now_ms,
+        ahead_ms=create_terms.ahead_ms,
     )
-    return _whole(metadata)
+    return _encode_document(metadata)
 
 
 def view_commit(body: bytes, request: bytes, terms: bytes) -> list[bytes]:
@@ -196,19 +196,19 @@ def view_commit(body: bytes, request: bytes, terms: bytes) -> list[bytes]:
     The first part returned is `text` if the request sets the view's SQL text, else empty. If anything changes, the
     parts of `commit` follow.
     """
-    commit_body, known = _read(request, CommitBody), msgspec.json.decode(terms, type=CommitTerms)
+    commit_body, commit_terms = _read(request, CommitBody), msgspec.json.decode(terms, type=CommitTerms)
     base = iceberg_metadata.decode(body)
     view_updates.check(base, commit_body.requirements)
-    new = view_updates.apply(base, commit_body.updates, now_ms=known.now_ms, ahead_ms=known.ahead_ms)
+    new = view_updates.apply(base, commit_body.updates, now_ms=commit_terms.now_ms, ahead_ms=commit_terms.ahead_ms)
     data = b"text" if view_updates.writes_text(commit_body.updates) else b""
-    return [data] if new is base else [data, _outline(base), *_whole(new)]
+    return [data] if new is base else [data, _outline(base), *_encode_document(new)]
 
 
 def view_register(data: bytes, latest_ms: bytes) -> list[bytes]:
     """Check a view's metadata file. Returns outline and bytes."""
     metadata = iceberg_metadata.decode(data)
     view_metadata.check_registrable(metadata, latest_ms=int(latest_ms))
-    return _whole(metadata)[:2]
+    return _encode_document(metadata)[:2]
 
 
 def relocate(body: bytes, location: bytes) -> list[bytes]:
@@ -216,7 +216,7 @@ def relocate(body: bytes, location: bytes) -> list[bytes]:
 
     Returns the document's bytes, and its compressed bytes (empty unless required).
     """
-    return _whole({**iceberg_metadata.decode(body), "location": location.decode()})[1:]
+    return _encode_document({**iceberg_metadata.decode(body), "location": location.decode()})[1:]
 
 
 def reader_problems(body: bytes) -> list[bytes]:

@@ -47,10 +47,10 @@ def _field(arguments: Json) -> Json:
     where = f"{_SPEC}, field '{name}'"
     parsed = parse_transform(string_at(arguments, "transform", where=where), where=where)
     integer_at(arguments, "source-id", where=where, low=0, high=INT_MAX)
-    checked = {**arguments, "transform": parsed}
+    stored_field = {**arguments, "transform": parsed}
     if optional_integer_at(arguments, "field-id", where=where, low=0, high=INT_MAX) is None:
-        checked.pop("field-id", None)
-    return checked
+        stored_field.pop("field-id", None)
+    return stored_field
 
 
 def _check_unique(what: str, values: list[object]) -> None:
@@ -87,10 +87,10 @@ def check_readable(fields: Iterable[Json], columns: SchemaColumns) -> None:
         source = columns.by_id.get(source_id) if isinstance(source_id, int) else None
         if source is None:
             continue
-        named = columns.by_name.get(name) or (_column_by_short_name(name, columns) if "." in name else None)
-        if named is not None and named.id != source_id:
+        column = columns.by_name.get(name) or (_column_by_short_name(name, columns) if "." in name else None)
+        if column is not None and column.id != source_id:
             raise BadRequest(
-                f"{_SPEC}, field '{name}': column {named.id} has that name and is not its source; rename the column, "
+                f"{_SPEC}, field '{name}': column {column.id} has that name and is not its source; rename the column, "
                 "or choose another name for the field"
             )
         transform_text = str(canonical_transform(one.get("transform")))

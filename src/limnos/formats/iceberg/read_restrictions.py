@@ -136,7 +136,7 @@ def strictest(one: str, other: str) -> str:
     return _HIDES_MORE.get(frozenset((one, other)), FIXED)
 
 
-def terms_bound(terms: RestrictionTerms, schema: Json) -> RestrictionTerms:
+def bind_terms(terms: RestrictionTerms, schema: Json) -> RestrictionTerms:
     """Bind the terms of a restriction to a table's columns: replace names by field ids and convert values to the
     columns' types.
 
@@ -149,7 +149,8 @@ def terms_bound(terms: RestrictionTerms, schema: Json) -> RestrictionTerms:
         field = _column(mask.column, by_name)
         if not fits(mask.action, field):
             raise BadRequest(
-                f"Mask '{mask.action}' does not fit column {field.name}, which is {field.kind}: {_instead(field)}"
+                f"Mask '{mask.action}' does not fit column {field.name}, which is {field.kind}:"
+                f" {_suggest_actions(field)}"
             )
         masks.append(ColumnMask(field.name, mask.action, field.id))
     return msgspec.structs.replace(terms, row_filter=_filter_text(terms.row_filter, fields), masks=tuple(masks))
@@ -165,7 +166,7 @@ def _column(name: str, by_name: Mapping[str, TopField]) -> TopField:
     )
 
 
-def _instead(field: TopField) -> str:
+def _suggest_actions(field: TopField) -> str:
     return f"use one of {', '.join(action for action in FITS if fits(action, field))}"
 
 
@@ -186,11 +187,13 @@ def _filter_text(text: str, fields: Iterable[TopField]) -> str:
             )
         return {"type": "reference", "id": field.id, "name": field.name}
 
-    bound = with_references(msgspec.json.decode(text), bind)
-    return msgspec.json.encode(check_filter(bound, {each.id: each.kind for each in by_id.values()})).decode()
+    bound_filter = with_references(msgspec.json.decode(text), bind)
+    return msgspec.json.encode(check_filter(bound_filter, {each.id: each.kind for each in by_id.values()})).decode()
 
 
-def bound_of(applying: Iterable[tuple[str, RestrictionTerms]], schema: Json, *, table_id: int = 0) -> BoundRestrictions:
+def combine_restrictions(
+    applying: Iterable[tuple[str, RestrictionTerms]], schema: Json, *, table_id: int = 0
+) -> BoundRestrictions:
     """Combine the restrictions that apply to a user: filters by AND, and for each column the strictest of its masks.
 
     Raises PermissionDenied if a restriction no longer fits the table: restricted users then cannot read the table.
@@ -208,11 +211,13 @@ def bound_of(applying: Iterable[tuple[str, RestrictionTerms]], schema: Json, *, 
         if terms.row_filter:
             filters.append(columns.rebind_filter(terms.row_filter))
         for mask in terms.masks:
-            for field in columns.masked(mask):
+            for field in columns.find_masked(mask):
                 action = mask.action if fits(mask.action, field) else FIXED if fits(FIXED, field) else NULL
                 masks[field.id] = strictest(masks.get(field.id, action), action)
-    joined = reduce(lambda left, right: {"type": "and", "left": left, "right": right}, filters) if filters else None
-    return BoundRestrictions(joined, dict(sorted(masks.items())))
+    joined_filter = (
+        reduce(lambda left, right: {"type": "and", "left": left, "right": right}, filters) if filters else None
+    )
+    return BoundRestrictions(joined_filter, dict(sorted(masks.items())))
 
 
 def _former_names(terms: RestrictionTerms, table_id: int) -> dict[str, set[int]]:
@@ -235,17 +240,17 @@ class _RestrictedColumns(NamedTuple):
     former: Mapping[str, set[int]]
     inherited: bool = False
 
-    def ids_named(self, name: str) -> set[int]:
+    def find_ids(self, name: str) -> set[int]:
         """Return the ids of all columns that have a name, or had it since the restriction was set, ignoring case."""
         folded = name.casefold()
         return {each.id for each in self.fields if each.name.casefold() == folded} | self.former.get(folded, set())
 
-    def masked(self, mask: ColumnMask) -> list[TopField]:
+    def find_masked(self, mask: ColumnMask) -> list[TopField]:
         """Return the columns that a mask applies to: by field id, and by name.
 
         Raises PermissionDenied if no column has the field id, or if an inherited mask has no column.
         """
-        ids = self.ids_named(mask.column) | {mask.field_id}
+        ids = self.find_ids(mask.column) | {mask.field_id}
         fields = [each for each in self.fields if each.id in ids]
         is_missing = mask.field_id and not any(each.id == mask.field_id for each in fields)
         if is_missing or (self.inherited and not fields):
@@ -261,7 +266,7 @@ class _RestrictedColumns(NamedTuple):
         by_id = {each.id: each for each in self.fields}
 
         def bind(reference: Json) -> Json:
-            ids = {int(str(reference["id"]))} if "id" in reference else self.ids_named(str(reference["name"]))
+            ids = {int(str(reference["id"]))} if "id" in reference else self.find_ids(str(reference["name"]))
             if len(ids) > 1:
                 raise _broken_restriction(
                     self.name, f"filters by column {reference.get('name')}, a name of more than one column"
@@ -294,11 +299,11 @@ def returning_columns(before: Json, after: Json, *, last_id: int) -> tuple[tuple
     The schemas in the metadata do not tell the former name reliably, since a commit may remove some of them. `last_id`
     is the highest field id that the table has assigned before the change.
     """
-    known = {each.id for each in fields_of(before)}
-    return tuple((each.id, ANY_NAME) for each in fields_of(after) if each.id <= last_id and each.id not in known)
+    former_ids = {each.id for each in fields_of(before)}
+    return tuple((each.id, ANY_NAME) for each in fields_of(after) if each.id <= last_id and each.id not in former_ids)
 
 
-def columns_named(terms: RestrictionTerms) -> set[str]:
+def referenced_names(terms: RestrictionTerms) -> set[str]:
     """Return the names to which the terms of a restriction refer without a field id, and those of masks, in lower
     case.
     """
@@ -403,7 +408,7 @@ def reading_shape(metadata: Json) -> Json:
     shaped = iceberg_metadata.with_current_shape(metadata)
     schema = iceberg_metadata.current_schema(shaped)
     mapping = iceberg_metadata.property_of(shaped, NAME_MAPPING)
-    known = (
+    keys = (
         "format-version",
         "table-uuid",
         "last-column-id",
@@ -411,7 +416,7 @@ def reading_shape(metadata: Json) -> Json:
         "default-spec-id",
         "last-partition-id",
     )
-    fields: Json = {key: shaped[key] for key in known if key in shaped}
+    fields: Json = {key: shaped[key] for key in keys if key in shaped}
     more: Json = (
         {"last-sequence-number": 0} if shaped["format-version"] != 1 else {"schema": schema, "partition-spec": []}
     )
@@ -454,8 +459,8 @@ def _schema(schema: Json, bound: BoundRestrictions) -> Json:
 
 
 def _snapshot(snapshot: Json, *, location: str, schema: Json) -> Json:
-    known = ("snapshot-id", "parent-snapshot-id", "sequence-number", "timestamp-ms")
-    fields = {key: snapshot[key] for key in known if key in snapshot}
+    keys = ("snapshot-id", "parent-snapshot-id", "sequence-number", "timestamp-ms")
+    fields = {key: snapshot[key] for key in keys if key in snapshot}
     summary = snapshot.get("summary")
     operation = summary.get("operation", "append") if isinstance(summary, dict) else "append"
     more: Json = {"first-row-id": 0, "added-rows": 0} if "first-row-id" in snapshot else {}

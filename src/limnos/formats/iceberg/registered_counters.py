@@ -57,10 +57,10 @@ def check_first_version(metadata: Json) -> None:
     schema_id = optional_integer_at(schema, "schema-id", where=f"{HERE}, schema", low=0, high=INT_MAX) or 0
     for key, number in (("schemas", schema_id), ("partition-specs", 0)):
         default = _OF_LISTS[key][1]
-        stated = optional_integer_at(metadata, default, where=HERE)
-        if key not in metadata and stated not in (None, number):
+        stated_id = optional_integer_at(metadata, default, where=HERE)
+        if key not in metadata and stated_id not in (None, number):
             raise BadRequest(
-                f"{HERE}: field '{default}' is {stated}, and there are no {key}: without them it is {number}"
+                f"{HERE}: field '{default}' is {stated_id}, and there are no {key}: without them it is {number}"
             )
 
 
@@ -80,9 +80,9 @@ def check_counters(metadata: Json, *, columns_of: Callable[[Json], SchemaColumns
     would have the values of two columns, or partitions or row ids of two.
     """
     for key, highest in counters(metadata, columns_of=columns_of):
-        stated = optional_integer_at(metadata, key, where=HERE)
-        if stated is not None and stated < highest:
-            raise BadRequest(f"{HERE}: {key} {stated} is below {highest}, which is in use")
+        counter = optional_integer_at(metadata, key, where=HERE)
+        if counter is not None and counter < highest:
+            raise BadRequest(f"{HERE}: {key} {counter} is below {highest}, which is in use")
 
 
 def counters(metadata: Json, *, columns_of: Callable[[Json], SchemaColumns] = columns) -> Iterator[tuple[str, int]]:

@@ -196,10 +196,10 @@ class _CheckedSchemas:
 
     def columns(self, schema: Json) -> SchemaColumns:
         """Check a schema at its first use, and return its columns. Raises BadRequest."""
-        known = self._known.get(id(schema))
-        if known is None:
-            known = self._known[id(schema)] = (schema, columns(schema))
-        return known[1]
+        cached_columns = self._known.get(id(schema))
+        if cached_columns is None:
+            cached_columns = self._known[id(schema)] = (schema, columns(schema))
+        return cached_columns[1]
 
 
 def _layout_parts(metadata: Json, schemas: _CheckedSchemas) -> Iterator[_Part]:
@@ -216,7 +216,7 @@ def _layout_parts(metadata: Json, schemas: _CheckedSchemas) -> Iterator[_Part]:
     for spec in objects_at(metadata, "partition-specs", where=HERE):
         removal = partial(_removal, "spec", spec, metadata=metadata)
         yield _Part(partial(_check_spec, spec), removal)
-        either = partial(_either, rename, removal)
+        either = partial(_join_remedies, rename, removal)
         yield _Part(partial(_check_spec_columns, spec, metadata, current=current), either)
     yield _Part(partial(_check_last_partition_id, metadata))
     for order in objects_at(metadata, "sort-orders", where=HERE):
@@ -231,7 +231,7 @@ def _removal(kind: Literal["schema", "spec"], row: Json, *, metadata: Json) -> s
     return f"{first}remove {kind} {number} ({removal})"
 
 
-def _either(remedy: str, other: Callable[[], str]) -> str:
+def _join_remedies(remedy: str, other: Callable[[], str]) -> str:
     return f"{remedy}, or {other()}"
 
 
@@ -293,15 +293,17 @@ def _check_fields(fields: list[Json], what: str) -> None:
 
 def _check_default(metadata: Json, key: str, *, id_key: str, default: str) -> None:
     objects = objects_at(metadata, key, where=HERE)
-    chosen = integer_at(metadata, default, where=HERE)
+    default_id = integer_at(metadata, default, where=HERE)
     ids = [integer_at(row, id_key, where=f"{HERE}, {key}", low=0, high=INT_MAX) for row in objects]
-    if chosen not in ids:
-        raise BadRequest(f"{HERE}: field '{default}' is {chosen}, which is none of the {key} ({preview_value(ids)})")
+    if default_id not in ids:
+        raise BadRequest(
+            f"{HERE}: field '{default}' is {default_id}, which is none of the {key} ({preview_value(ids)})"
+        )
 
 
 def _snapshot_parts(metadata: Json) -> Iterator[_Part]:
     snapshots = rows(metadata, "snapshots")
-    known = {hashable(row.get("snapshot-id")) for row in snapshots}
+    snapshot_ids = {hashable(row.get("snapshot-id")) for row in snapshots}
     for row in snapshots:
         number = row.get("snapshot-id")
         remedy = f"remove snapshot {number} (remove-snapshots), after a rollback to another one if it is current"
@@ -311,7 +313,7 @@ def _snapshot_parts(metadata: Json) -> Iterator[_Part]:
     yield _Part(partial(_check_current_snapshot, metadata))
     for name, ref in references(metadata).items():
         yield _Part(
-            partial(_check_reference, name, ref, known=known), f"remove reference '{name}' (remove-snapshot-ref)"
+            partial(_check_reference, name, ref, known=snapshot_ids), f"remove reference '{name}' (remove-snapshot-ref)"
         )
     yield _Part(partial(_check_logs, metadata))
 

@@ -65,21 +65,21 @@ def is_applied(base: Json, requirements: list[object], updates: list[object]) ->
     each reference points to its snapshot or to a descendant, and all requirements are met except those about
     references.
     """
-    known = {one.get("snapshot-id"): one for one in rows(base, "snapshots")}
+    snapshots_by_id = {one.get("snapshot-id"): one for one in rows(base, "snapshots")}
     added: set[object] = set()
     version = integer_at(base, "format-version", where=HERE)
     for update in updates:
         if not isinstance(update, dict):
             return False
         if update.get("action") == _ADD:
-            sent = update.get("snapshot")
-            number = sent.get("snapshot-id") if isinstance(sent, dict) else None
-            if not isinstance(sent, dict) or not isinstance(number, int):
+            sent_snapshot = update.get("snapshot")
+            number = sent_snapshot.get("snapshot-id") if isinstance(sent_snapshot, dict) else None
+            if not isinstance(sent_snapshot, dict) or not isinstance(number, int):
                 return False
-            if known.get(number) != stored_snapshot(sent, version):
+            if snapshots_by_id.get(number) != stored_snapshot(sent_snapshot, version):
                 return False
             added.add(number)
-        elif update.get("action") != _SET or not _is_at_snapshot(base, known, update):
+        elif update.get("action") != _SET or not _is_at_snapshot(base, snapshots_by_id, update):
             return False
     return bool(added) and _are_requirements_met(base, [each for each in requirements if not _is_of_reference(each)])
 

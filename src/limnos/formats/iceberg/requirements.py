@@ -77,8 +77,8 @@ def _check_of(requirement: Json) -> Callable[[Json, Json], None]:
         return lambda _base, _requirement: None
     result = CHECKS.get(name)
     if result is None:
-        known = ", ".join((_CREATE, *CHECKS))
-        raise BadRequest(f"Unknown requirement type '{preview_value(name)}' for a table; known are {known}")
+        requirement_types = ", ".join((_CREATE, *CHECKS))
+        raise BadRequest(f"Unknown requirement type '{preview_value(name)}' for a table; known are {requirement_types}")
     return result
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from limnos.formats.iceberg.json_types import Json, as_list, as_object, preview_value, text_at
-from limnos.formats.iceberg.literals import as_written
+from limnos.formats.iceberg.literals import to_json_literal
 from limnos.model.errors import BadRequest
 
 CONDITIONS_MAX: Final = 200
@@ -85,8 +85,8 @@ def _condition(word: str, fields: Json) -> Json:
     if word in _COMPARED or word in _PREFIXED:
         value = _value(fields.get("right", fields.get("value")))
         return {"type": word, "left": left, "right": {"type": "literal", "value": value}}
-    known = ", ".join((*_FIXED, *_JOINED, "not", *_UNARY, *_COMPARED, *_PREFIXED, *_AMONG))
-    raise BadRequest(f"{_HERE}: there is no condition '{preview_value(word)}': use one of {known}")
+    filter_types = ", ".join((*_FIXED, *_JOINED, "not", *_UNARY, *_COMPARED, *_PREFIXED, *_AMONG))
+    raise BadRequest(f"{_HERE}: there is no condition '{preview_value(word)}': use one of {filter_types}")
 
 
 def _reference(value: object) -> Json:
@@ -125,11 +125,11 @@ def read_stored_filter(value: object) -> Json:
         if isinstance(each.get("id"), int) and isinstance(each.get("name"), str):
             names[int(str(each["id"]))] = str(each["name"])
 
-    def named(reference: Json) -> Json:
+    def add_name(reference: Json) -> Json:
         name = names.get(int(str(reference["id"]))) if "id" in reference else None
         return reference if name is None else {**reference, "name": name}
 
-    return with_references(filter_read(value), named)
+    return with_references(filter_read(value), add_name)
 
 
 def references(filter_: Json) -> Iterator[Json]:
@@ -145,14 +145,14 @@ def references(filter_: Json) -> Iterator[Json]:
 
 def with_references(filter_: Json, change: Callable[[Json], Json]) -> Json:
     """Return the filter with `change` applied to every reference."""
-    changed = dict(filter_)
+    changed_filter = dict(filter_)
     for side in ("left", "right", "child"):
-        part = changed.get(side)
+        part = changed_filter.get(side)
         if isinstance(part, dict) and part.get("type") == "reference":
-            changed[side] = change(part)
+            changed_filter[side] = change(part)
         elif isinstance(part, dict) and part.get("type") != "literal":
-            changed[side] = with_references(part, change)
-    return changed
+            changed_filter[side] = with_references(part, change)
+    return changed_filter
 
 
 def check_filter(filter_: Json, types: Mapping[int, str]) -> Json:
@@ -172,9 +172,11 @@ def check_filter(filter_: Json, types: Mapping[int, str]) -> Json:
     if word in _UNARY:
         return filter_
     if word in _AMONG:
-        values = [as_written(each, kind, about=f"{_HERE}: column {name}") for each in as_list(filter_["values"], _HERE)]
+        values = [
+            to_json_literal(each, kind, about=f"{_HERE}: column {name}") for each in as_list(filter_["values"], _HERE)
+        ]
         return {**filter_, "values": values}
-    value = as_written(as_object(filter_["right"], _HERE)["value"], kind, about=f"{_HERE}: column {name}")
+    value = to_json_literal(as_object(filter_["right"], _HERE)["value"], kind, about=f"{_HERE}: column {name}")
     return {**filter_, "right": {"type": "literal", "value": value}}
 
 

@@ -63,7 +63,7 @@ class DocumentRows:
         """The ids of snapshots before the first change, if the document has them."""
         return self._known
 
-    def whole(self) -> list[Json]:
+    def to_list(self) -> list[Json]:
         """Return all rows as a list, to be written into the document."""
         return self._rows if not self._removed_count else list(self)  # type: ignore[return-value]  # no row was removed
 
@@ -80,7 +80,7 @@ class DocumentRows:
 
     def append(self, row: Json, *, content: Hashable = None) -> None:
         """Append a row; `content` is the key by which `same` finds the row."""
-        self._own()
+        self._copy_once()
         number, place = row.get(self._id_key), len(self._rows)
         if self._known is not None:
             self._appended.add(hashable(number))
@@ -97,7 +97,7 @@ class DocumentRows:
         places = self._index().get(expected)
         if not places:
             return False
-        self._own()
+        self._copy_once()
         self.is_grown = False
         for place in places:
             self._rows[place] = row
@@ -108,7 +108,7 @@ class DocumentRows:
         index = self._index()
         places = [place for one in requested for place in index.pop(one, ())]
         if places:
-            self._own()
+            self._copy_once()
             self.is_grown = False
             self._removed_count += len(places)
             for place in places:
@@ -124,7 +124,7 @@ class DocumentRows:
             self._highest = max((one for one in numbers if isinstance(one, int)), default=first - 1)
         return max(first, self._highest + 1)
 
-    def same(self, content: Hashable, content_of: Callable[[Json], Hashable]) -> Json | None:
+    def find_same(self, content: Hashable, content_of: Callable[[Json], Hashable]) -> Json | None:
         """Return the first row whose key by `content_of` equals `content`; None if there is none.
 
         `content_of` must be the same function at each call.
@@ -142,7 +142,7 @@ class DocumentRows:
             del self._contents[content]  # the row was removed, so an equal one may be appended
         return _rows
 
-    def _own(self) -> None:
+    def _copy_once(self) -> None:
         if not self.changed:
             self.changed = True
             self._rows = list(self._rows)

@@ -222,12 +222,12 @@ def _column(
     # Called often for wide schemas: messages are only built for errors.
     field_id, required = holder.get(part.id), holder.get(part.required) if part.required else True
     if type(field_id) is not int or not 0 <= field_id <= FIELD_ID_MAX:
-        field_id = integer_at(holder, part.id, where=_where(name), low=0, high=FIELD_ID_MAX)
+        field_id = integer_at(holder, part.id, where=_error_prefix(name), low=0, high=FIELD_ID_MAX)
     if not isinstance(required, bool):
-        required = boolean_at(holder, part.required or "", where=_where(name))
+        required = boolean_at(holder, part.required or "", where=_error_prefix(name))
     parsed = _check_type(type_value, name)
     if parsed and parsed.family == "unknown" and required:
-        raise BadRequest(f"{_where(name)}: a field of type unknown must be optional")
+        raise BadRequest(f"{_error_prefix(name)}: a field of type unknown must be optional")
     has_default = part is _FIELD and _check_extras(holder, parsed, name)
     return SchemaColumn(
         id=field_id,
@@ -244,7 +244,7 @@ def _column(
     )
 
 
-def _where(name: str) -> str:
+def _error_prefix(name: str) -> str:
     return f"Invalid schema, field '{name}'"
 
 
@@ -253,13 +253,15 @@ def _check_type(value: object, name: str) -> PrimitiveType | None:
         try:
             return parse_primitive(value)
         except BadRequest as error:
-            raise BadRequest(f"{_where(name)}: {error.message}") from None
+            raise BadRequest(f"{_error_prefix(name)}: {error.message}") from None
     if isinstance(value, dict) and value.get("type") in NESTED:
         return None
     if value is None:
-        raise BadRequest(f"{_where(name)}: its type is required")
+        raise BadRequest(f"{_error_prefix(name)}: its type is required")
     shape = f"an object of type {preview_value(value.get('type'))}" if isinstance(value, dict) else json_kind(value)
-    raise BadRequest(f"{_where(name)}: a type is a type name or an object of type struct, list or map, not {shape}")
+    raise BadRequest(
+        f"{_error_prefix(name)}: a type is a type name or an object of type struct, list or map, not {shape}"
+    )
 
 
 def _check_extras(holder: Json, parsed: PrimitiveType | None, name: str) -> bool:
@@ -268,7 +270,7 @@ def _check_extras(holder: Json, parsed: PrimitiveType | None, name: str) -> bool
     Raises BadRequest for a `doc` that is not a string, or a default value that is not of the field's type.
     """
     if not isinstance(holder.get("doc"), (str, NoneType)):
-        raise BadRequest(f"{_where(name)}: field 'doc' must be a string, not {json_kind(holder['doc'])}")
+        raise BadRequest(f"{_error_prefix(name)}: field 'doc' must be a string, not {json_kind(holder['doc'])}")
     if holder.get("initial-default") is None and holder.get("write-default") is None:
         return False
     for key in ("initial-default", "write-default"):
@@ -277,12 +279,13 @@ def _check_extras(holder: Json, parsed: PrimitiveType | None, name: str) -> bool
             continue
         if parsed is None or parsed.family in _NO_DEFAULT:
             kind = as_object(holder.get("type"), "type")["type"] if parsed is None else parsed.family
-            raise BadRequest(f"{_where(name)}: a field of type {kind} can only have null as its {key}")
+            raise BadRequest(f"{_error_prefix(name)}: a field of type {kind} can only have null as its {key}")
         try:
             default_in_stored_form(value, parsed)
         except ValueError:
             raise BadRequest(
-                f"{_where(name)}: {key} is {json_kind(value)}, {preview_value(value)}, which is not a value of type "
+                f"{_error_prefix(name)}: {key} is {json_kind(value)}, {preview_value(value)}, which is not a"
+                " value of type "
                 f"{parsed.text} in the JSON form of Iceberg's specification, Appendix D"
             ) from None
     return True
@@ -343,8 +346,8 @@ def content_of(schema: Json) -> bytes:
     Types are normalized, and null entries are omitted.
     """
     ids = schema.get("identifier-field-ids")
-    chosen = sorted({str(one) for one in ids}) if isinstance(ids, list) else []
-    return msgspec.json.encode([chosen, _comparable(schema.get("fields"))], order="deterministic")
+    identifier_ids = sorted({str(one) for one in ids}) if isinstance(ids, list) else []
+    return msgspec.json.encode([identifier_ids, _comparable(schema.get("fields"))], order="deterministic")
 
 
 def _comparable(value: object) -> object:
@@ -400,11 +403,11 @@ def with_fresh_ids(schema: Json) -> tuple[Json, FreshIds]:
     `identifier-field-ids` are replaced, too; `schema-id` becomes 0.
     """
     ids = FreshIds()
-    fresh = {**_fresh_struct(schema, ids), "schema-id": 0}
+    fresh_schema = {**_fresh_struct(schema, ids), "schema-id": 0}
     if schema.get("identifier-field-ids") is not None:
         old_ids = integers_at(schema, "identifier-field-ids", where="Invalid schema")
-        fresh["identifier-field-ids"] = [ids.renumbered[old] for old in old_ids]
-    return fresh, ids
+        fresh_schema["identifier-field-ids"] = [ids.renumbered[old] for old in old_ids]
+    return fresh_schema, ids
 
 
 def _fresh_struct(struct: Json, ids: FreshIds) -> Json:

@@ -60,7 +60,7 @@ def _stored_field(one: Json, *, default_of: Callable[[object, PrimitiveType], ob
     return stored
 
 
-def corrected_schema(schema: Json) -> Json:
+def correct_schema(schema: Json) -> Json:
     """Return a stored schema in stored form, with default values in the form of their types where nothing is lost; the
     schema itself if it cannot be corrected so.
     """

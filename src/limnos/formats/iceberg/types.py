@@ -60,7 +60,7 @@ def parse_primitive(text: str) -> PrimitiveType:
         return PrimitiveType(text, text, 3)
     if len(text) > _TEXT_MAX:
         raise BadRequest(f"Unknown type '{text[:80]}...': a type name has at most {_TEXT_MAX} characters")
-    primitive_type = _fixed(text) or _decimal(text) or _geometry(text) or _geography(text)
+    primitive_type = _parse_fixed(text) or _decimal(text) or _geometry(text) or _geography(text)
     if primitive_type is None:
         raise BadRequest(f"Unknown type '{text[:80]}': use one of {_KNOWN}, or an object of type struct, list or map")
     return primitive_type
@@ -76,7 +76,7 @@ def plain_primitive(text: str) -> PrimitiveType | None:
     return primitive_type if primitive_type.version == 1 else None
 
 
-def _fixed(text: str) -> PrimitiveType | None:
+def _parse_fixed(text: str) -> PrimitiveType | None:
     match = _FIXED.fullmatch(text)
     return PrimitiveType("fixed", f"fixed[{int(match[1])}]") if match else None
 

@@ -23,7 +23,7 @@ def add_encryption_key(draft: MetadataDraft, update: Json) -> None:
     """
     key = without_nulls(object_at(update, "encryption-key", where="add-encryption-key"))
     key_id = text_at(key, "key-id", where="add-encryption-key")
-    key = padded_key(key)
+    key = pad_key(key)
     check_key(key, where="add-encryption-key")
     if draft.version < FIRST_VERSION_WITH_KEYS:
         raise BadRequest(f"A v{draft.version} table has no encryption keys; upgrade its format-version to 3 first")
@@ -31,7 +31,7 @@ def add_encryption_key(draft: MetadataDraft, update: Json) -> None:
         draft.rows(_KEYS).append(key)
 
 
-def padded_key(key: Json) -> Json:
+def pad_key(key: Json) -> Json:
     """Return an encryption key whose metadata has base64's padding: Iceberg's Java library reads it without, others do
     not.
     """

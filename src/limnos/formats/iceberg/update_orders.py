@@ -7,7 +7,7 @@ Must not know other updates.
 from __future__ import annotations
 
 from limnos.formats.iceberg import sorting
-from limnos.formats.iceberg.draft import MetadataDraft, added_or
+from limnos.formats.iceberg.draft import MetadataDraft, resolve_added_id
 from limnos.formats.iceberg.json_types import Json, integer_at, object_at
 from limnos.model.errors import BadRequest
 
@@ -20,9 +20,9 @@ def add_sort_order(draft: MetadataDraft, update: Json) -> None:
     order = object_at(update, "sort-order", where="add-sort-order")
     fields = sorting.order_fields(order)
     orders, content = draft.rows("sort-orders"), sorting.content_of(fields)
-    known = orders.same(content, lambda row: sorting.content_of(sorting.stored_fields(row)))
-    if known is not None:
-        draft.added_order_id = integer_at(known, "order-id", where="add-sort-order")
+    equal_order = orders.find_same(content, lambda row: sorting.content_of(sorting.stored_fields(row)))
+    if equal_order is not None:
+        draft.added_order_id = integer_at(equal_order, "order-id", where="add-sort-order")
         return
     sorting.check_binding(fields, draft.current_columns("sort order"))
     order_id = orders.next_id(sorting.FIRST_SORTED_ID) if fields else sorting.UNSORTED_ID
@@ -35,8 +35,8 @@ def set_default_sort_order(draft: MetadataDraft, update: Json) -> None:
 
     Raises BadRequest for an unknown order.
     """
-    chosen = integer_at(update, "sort-order-id", where="set-default-sort-order")
-    chosen = added_or(chosen, draft.added_order_id, what="sort order", update="add-sort-order")
-    if draft.rows("sort-orders").find(chosen) is None:
-        raise BadRequest(f"Cannot set default sort order to unknown sort order: {chosen}")
-    draft.doc["default-sort-order-id"] = chosen
+    order_id = integer_at(update, "sort-order-id", where="set-default-sort-order")
+    order_id = resolve_added_id(order_id, draft.added_order_id, what="sort order", update="add-sort-order")
+    if draft.rows("sort-orders").find(order_id) is None:
+        raise BadRequest(f"Cannot set default sort order to unknown sort order: {order_id}")
+    draft.doc["default-sort-order-id"] = order_id

@@ -9,7 +9,7 @@ from __future__ import annotations
 from limnos.formats.iceberg.class_properties import refuse_class_properties
 from limnos.formats.iceberg.draft import MetadataDraft
 from limnos.formats.iceberg.json_types import Json, preview_value, string_map_at, strings_at
-from limnos.formats.iceberg.metadata import METADATA_CODEC, PREVIOUS_VERSIONS_MAX, whole_number
+from limnos.formats.iceberg.metadata import METADATA_CODEC, PREVIOUS_VERSIONS_MAX, parse_whole_number
 from limnos.formats.iceberg.name_mappings import NAME_MAPPING, check_name_mapping
 from limnos.formats.iceberg.update_table import upgrade_to
 from limnos.model.errors import BadRequest
@@ -32,7 +32,7 @@ def persistent(properties: dict[str, str]) -> dict[str, str]:
     if not RESERVED.isdisjoint(entries):
         entries = {key: value for key, value in entries.items() if key not in RESERVED}
     count = entries.get(PREVIOUS_VERSIONS_MAX)
-    if count is not None and whole_number(count) is None:
+    if count is not None and parse_whole_number(count) is None:
         raise BadRequest(f"Property '{PREVIOUS_VERSIONS_MAX}' must be a whole number, not '{preview_value(count)}'")
     check_codec(entries)
     if NAME_MAPPING in entries:
@@ -55,7 +55,7 @@ def format_version(properties: dict[str, str]) -> int | None:
     text = properties.get(FORMAT_VERSION)
     if text is None:
         return None
-    version = whole_number(text)
+    version = parse_whole_number(text)
     if version is None:
         raise BadRequest(f"Property '{FORMAT_VERSION}' must be 1, 2 or 3, not '{preview_value(text)}'")
     return version

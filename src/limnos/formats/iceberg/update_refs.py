@@ -32,11 +32,11 @@ def set_snapshot_ref(draft: MetadataDraft, update: Json) -> None:
     """
     name = text_at(update, "ref-name", where=_SET)
     ref = _reference(name, update)
-    known = draft.map("refs").get(name)
-    if isinstance(known, dict):
+    current_ref = draft.map("refs").get(name)
+    if isinstance(current_ref, dict):
         # Unknown fields of the stored reference are preserved.
-        ref = {**{key: value for key, value in known.items() if key not in _KNOWN}, **ref}
-        if known == ref:
+        ref = {**{key: value for key, value in current_ref.items() if key not in _KNOWN}, **ref}
+        if current_ref == ref:
             return
     snapshot_id = integer_at(ref, "snapshot-id", where=_SET)
     if draft.rows("snapshots").find(snapshot_id) is None:
@@ -62,12 +62,12 @@ def check_reference(name: str, ref: Json, *, where: str) -> None:
     if name == MAIN and kind != "branch":
         raise BadRequest(f"{where}: '{MAIN}' must be a branch, not a tag")
     integer_at(ref, "snapshot-id", where=where)
-    stated = [
+    retention_keys = [
         key
         for key, high in _RETENTION.items()
         if optional_integer_at(ref, key, where=where, low=1, high=high) is not None
     ]
-    if kind == "tag" and stated not in ([], ["max-ref-age-ms"]):
+    if kind == "tag" and retention_keys not in ([], ["max-ref-age-ms"]):
         raise BadRequest(f"{where}: a tag has no snapshot retention; of these fields it takes only max-ref-age-ms")
 
 

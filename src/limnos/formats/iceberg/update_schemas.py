@@ -6,7 +6,7 @@ Must not know other updates.
 
 from __future__ import annotations
 
-from limnos.formats.iceberg.draft import MetadataDraft, added_or
+from limnos.formats.iceberg.draft import MetadataDraft, resolve_added_id
 from limnos.formats.iceberg.json_types import Json, integer_at, integers_at, object_at
 from limnos.formats.iceberg.rows import SCANS_MAX
 from limnos.formats.iceberg.schema import check_version, columns, content_of, same_schema
@@ -20,19 +20,19 @@ def add_schema(draft: MetadataDraft, update: Json) -> None:
     The schema id and `last-column-id` in the request are ignored: the next free id is assigned, and the highest field
     id is computed.
     """
-    sent = object_at(update, "schema", where="add-schema")
-    schema_columns = columns(sent)
-    schema = in_stored_form(sent, schema_columns)
+    sent_schema = object_at(update, "schema", where="add-schema")
+    schema_columns = columns(sent_schema)
+    schema = in_stored_form(sent_schema, schema_columns)
     check_version(schema_columns, draft.version)
-    schemas, content, known = draft.rows("schemas"), b"", None
+    schemas, content, equal_schema = draft.rows("schemas"), b"", None
     draft.schema_updates += 1
     if draft.schema_updates <= SCANS_MAX:
-        known = next((row for row in schemas if same_schema(row, schema)), None)
+        equal_schema = next((row for row in schemas if same_schema(row, schema)), None)
     else:
         content = content_of(schema)
-        known = schemas.same(content, content_of)
-    if known is not None:
-        draft.added_schema_id = integer_at(known, "schema-id", where="add-schema")
+        equal_schema = schemas.find_same(content, content_of)
+    if equal_schema is not None:
+        draft.added_schema_id = integer_at(equal_schema, "schema-id", where="add-schema")
         return
     schema_id = schemas.next_id(0)
     schemas.append({**schema, "schema-id": schema_id}, content=content)
@@ -46,11 +46,11 @@ def set_current_schema(draft: MetadataDraft, update: Json) -> None:
 
     Raises BadRequest for an unknown schema.
     """
-    chosen = integer_at(update, "schema-id", where="set-current-schema")
-    chosen = added_or(chosen, draft.added_schema_id, what="schema", update="add-schema")
-    if draft.rows("schemas").find(chosen) is None:
-        raise BadRequest(f"Cannot set current schema to unknown schema: {chosen}")
-    draft.doc["current-schema-id"] = chosen
+    schema_id = integer_at(update, "schema-id", where="set-current-schema")
+    schema_id = resolve_added_id(schema_id, draft.added_schema_id, what="schema", update="add-schema")
+    if draft.rows("schemas").find(schema_id) is None:
+        raise BadRequest(f"Cannot set current schema to unknown schema: {schema_id}")
+    draft.doc["current-schema-id"] = schema_id
 
 
 def remove_schemas(draft: MetadataDraft, update: Json) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from limnos.formats.iceberg import partitioning
-from limnos.formats.iceberg.draft import MetadataDraft, added_or
+from limnos.formats.iceberg.draft import MetadataDraft, resolve_added_id
 from limnos.formats.iceberg.json_types import INT_MAX, Json, integer_at, integers_at, object_at
 from limnos.model.errors import BadRequest
 
@@ -22,9 +22,9 @@ def add_spec(draft: MetadataDraft, update: Json) -> None:
     spec = object_at(update, "spec", where="add-spec")
     fields = partitioning.spec_fields(spec)
     specs, content = draft.rows("partition-specs"), partitioning.content_of(fields)
-    known = specs.same(content, lambda row: partitioning.content_of(partitioning.stored_fields(row)))
-    if known is not None:
-        draft.added_spec_id = integer_at(known, "spec-id", where="add-spec")
+    equal_spec = specs.find_same(content, lambda row: partitioning.content_of(partitioning.stored_fields(row)))
+    if equal_spec is not None:
+        draft.added_spec_id = integer_at(equal_spec, "spec-id", where="add-spec")
         return
     schema_columns = draft.current_columns("partition spec")
     partitioning.check_binding(fields, schema_columns)
@@ -78,11 +78,11 @@ def set_default_spec(draft: MetadataDraft, update: Json) -> None:
 
     Raises BadRequest for an unknown spec.
     """
-    chosen = integer_at(update, "spec-id", where="set-default-spec")
-    chosen = added_or(chosen, draft.added_spec_id, what="partition spec", update="add-spec")
-    if draft.rows("partition-specs").find(chosen) is None:
-        raise BadRequest(f"Cannot set default partition spec to unknown spec: {chosen}")
-    draft.doc["default-spec-id"] = chosen
+    spec_id = integer_at(update, "spec-id", where="set-default-spec")
+    spec_id = resolve_added_id(spec_id, draft.added_spec_id, what="partition spec", update="add-spec")
+    if draft.rows("partition-specs").find(spec_id) is None:
+        raise BadRequest(f"Cannot set default partition spec to unknown spec: {spec_id}")
+    draft.doc["default-spec-id"] = spec_id
 
 
 def remove_partition_specs(draft: MetadataDraft, update: Json) -> None:

@@ -24,11 +24,11 @@ def assign_uuid(draft: MetadataDraft, update: Json) -> None:
         UUID(text)
     except ValueError:
         raise BadRequest(f"assign-uuid: '{preview_value(text)}' is not a UUID") from None
-    known = draft.doc.get("table-uuid")
-    if known is None:
+    current_uuid = draft.doc.get("table-uuid")
+    if current_uuid is None:
         draft.doc["table-uuid"] = text
-    elif text.lower() != str(known).lower():
-        raise BadRequest(f"Cannot reassign uuid: the table has {known}, the update says {text}")
+    elif text.lower() != str(current_uuid).lower():
+        raise BadRequest(f"Cannot reassign uuid: the table has {current_uuid}, the update says {text}")
 
 
 def upgrade_format_version(draft: MetadataDraft, update: Json) -> None:

@@ -24,7 +24,7 @@ from limnos.formats.iceberg.json_types import (
     strings_at,
     text_at,
 )
-from limnos.formats.iceberg.metadata import properties_of, property_of, rows, whole_number
+from limnos.formats.iceberg.metadata import parse_whole_number, properties_of, property_of, rows
 from limnos.formats.iceberg.schema import columns
 from limnos.formats.iceberg.stored_schemas import refuse_null, refuse_unreadable
 from limnos.model.errors import BadRequest
@@ -48,7 +48,7 @@ def history_size(metadata: Json) -> int:
     text = property_of(metadata, HISTORY)
     if text is None:
         return HISTORY_DEFAULT
-    number = whole_number(text)
+    number = parse_whole_number(text)
     if number is None or not 1 <= number <= HISTORY_MAX:
         raise BadRequest(
             f"{HISTORY} must be positive but was {preview_value(text)}: a whole number from 1 to {HISTORY_MAX}"
@@ -154,9 +154,9 @@ def check_readable(metadata: Json) -> None:
         if len(set(ids)) < len(ids):
             raise BadRequest(f"{HERE}, {key}: two have the same {id_key}")
     check_current(metadata)
-    known = {one.get("schema-id") for one in rows(metadata, "schemas")}
+    schema_ids = {one.get("schema-id") for one in rows(metadata, "schemas")}
     for one in rows(metadata, "versions"):
-        if one.get("schema-id") not in known:
+        if one.get("schema-id") not in schema_ids:
             raise BadRequest(
                 f"{HERE}: version {one.get('version-id')} has schema {one.get('schema-id')}, which is missing"
             )

@@ -111,11 +111,11 @@ def names(document: bytes, path: tuple[str, ...], catalog: str, *, room: TextBud
     version = next((one for one in view.versions if one.version_id == view.current_version_id), None)
     if version is None:
         return False
-    known = {catalog} if version.default_catalog is None else {catalog, version.default_catalog}
+    catalogs = {catalog} if version.default_catalog is None else {catalog, version.default_catalog}
     is_near = _is_namespace(tuple(version.default_namespace), path[:-1])
     room = TextBudget() if room is None else room
     return any(
-        _refers_to(parts, path, catalogs=known, is_near=is_near)
+        _refers_to(parts, path, catalogs=catalogs, is_near=is_near)
         for text in version.representations
         if _may_name(text.sql, path[-1]) and room.takes(text.sql)
         for parts in relations(text.sql, text.dialect)
@@ -195,10 +195,10 @@ def _step(reading: _SqlReader, at: int) -> int:
 
 
 def _close(reading: _SqlReader, at: int) -> None:
-    closed = reading.frames.pop() if len(reading.frames) > 1 else _BracketFrame()
-    if _is_cte_definition(reading.tokens, at + 1) and closed.opened:
+    closed_frame = reading.frames.pop() if len(reading.frames) > 1 else _BracketFrame()
+    if _is_cte_definition(reading.tokens, at + 1) and closed_frame.opened:
         reading.cte_names.add(
-            reading.tokens[closed.opened - 1].text.lower()
+            reading.tokens[closed_frame.opened - 1].text.lower()
         )  # the name of a WITH query stands before its column list
 
 
@@ -236,8 +236,8 @@ def _name(reading: _SqlReader, frame: _BracketFrame, at: int) -> int:
         end += 2
     if _is_cte_definition(tokens, end):
         reading.cte_names.add(parts[0].lower())
-    called = end < len(tokens) and tokens[end].text == "("
-    if frame.expects_relation and not called:
+    is_call = end < len(tokens) and tokens[end].text == "("
+    if frame.expects_relation and not is_call:
         reading.relations.append(tuple(parts))
     frame.expects_relation = False
     return end

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from limnos.formats.iceberg import view_metadata
 from limnos.formats.iceberg.class_properties import refuse_view_classes
 from limnos.formats.iceberg.client_times import AHEAD_MS, check_time
-from limnos.formats.iceberg.draft import added_or
+from limnos.formats.iceberg.draft import resolve_added_id
 from limnos.formats.iceberg.json_types import (
     Json,
     as_objects,
@@ -126,9 +126,9 @@ def _action(update: Json) -> Callable[[ViewDraft, Json], None]:
 
 
 def _assign_uuid(draft: ViewDraft, update: Json) -> None:
-    text, known = text_at(update, "uuid", where="assign-uuid"), str(draft.doc["view-uuid"])
-    if text.lower() != known.lower():
-        raise BadRequest(f"Cannot reassign uuid: the view has {known}, the update says {preview_value(text)}")
+    text, current_uuid = text_at(update, "uuid", where="assign-uuid"), str(draft.doc["view-uuid"])
+    if text.lower() != current_uuid.lower():
+        raise BadRequest(f"Cannot reassign uuid: the view has {current_uuid}, the update says {preview_value(text)}")
 
 
 def _upgrade(draft: ViewDraft, update: Json) -> None:
@@ -142,18 +142,18 @@ def _upgrade(draft: ViewDraft, update: Json) -> None:
 
 def _add_schema(draft: ViewDraft, update: Json) -> None:
     """Add a schema, or reuse an equal one. The schema id in the request is ignored."""
-    sent = object_at(update, "schema", where="add-schema")
-    schema = in_stored_form(sent, columns(sent))
-    known = draft.rows("schemas")
+    sent_schema = object_at(update, "schema", where="add-schema")
+    schema = in_stored_form(sent_schema, columns(sent_schema))
+    schemas = draft.rows("schemas")
     draft.schema_updates += 1
     if draft.schema_updates <= SCANS_MAX:
-        same = next((row for row in known if same_schema(row, schema)), None)
+        same = next((row for row in schemas if same_schema(row, schema)), None)
     else:
         content = content_of(schema)
-        same = next((row for row in known if content_of(row) == content), None)
+        same = next((row for row in schemas if content_of(row) == content), None)
     if same is None:
-        same = {**schema, "schema-id": _next_id(known, "schema-id", first=0)}
-        draft.doc["schemas"] = [*known, same]
+        same = {**schema, "schema-id": _next_id(schemas, "schema-id", first=0)}
+        draft.doc["schemas"] = [*schemas, same]
     draft.added_schema_id = integer_at(same, "schema-id", where="add-schema")
 
 
@@ -165,17 +165,17 @@ def _add_version(draft: ViewDraft, update: Json) -> None:
     version = object_at(update, "view-version", where="add-view-version")
     check_version(version)
     schema_id = integer_at(version, "schema-id", where="Invalid view version")
-    schema_id = added_or(schema_id, draft.added_schema_id, what="schema", update="add-schema")
+    schema_id = resolve_added_id(schema_id, draft.added_schema_id, what="schema", update="add-schema")
     if all(row.get("schema-id") != schema_id for row in draft.rows("schemas")):
         raise BadRequest(f"Cannot add version with unknown schema: {schema_id}")
     version = {"summary": {}, **without_nulls(version), "schema-id": schema_id}
-    known = draft.rows("versions")
-    same = next((row for row in known if _same_version(row, version)), None)
+    versions = draft.rows("versions")
+    same = next((row for row in versions if _same_version(row, version)), None)
     if same is None:
         at = integer_at(version, "timestamp-ms", where="Invalid view version")
         check_time(at, latest_ms=draft.now_ms + draft.ahead_ms, what="view version timestamp")
-        version_id = _next_id(known, "version-id", first=1)
-        draft.doc["versions"] = [*known, {**version, "version-id": version_id}]
+        version_id = _next_id(versions, "version-id", first=1)
+        draft.doc["versions"] = [*versions, {**version, "version-id": version_id}]
         draft.new_versions.append(version_id)
         draft.added_version_id = version_id
         return
@@ -192,15 +192,15 @@ def _set_current(draft: ViewDraft, update: Json) -> None:
 
     Raises BadRequest for an unknown version.
     """
-    chosen = integer_at(update, "view-version-id", where="set-current-view-version")
-    chosen = added_or(chosen, draft.added_version_id, what="view version", update="add-view-version")
-    if chosen == draft.doc.get("current-version-id"):
+    version_id = integer_at(update, "view-version-id", where="set-current-view-version")
+    version_id = resolve_added_id(version_id, draft.added_version_id, what="view version", update="add-view-version")
+    if version_id == draft.doc.get("current-version-id"):
         return
-    fields = next((row for row in draft.rows("versions") if row.get("version-id") == chosen), None)
+    fields = next((row for row in draft.rows("versions") if row.get("version-id") == version_id), None)
     if fields is None:
-        raise BadRequest(f"Cannot set current version to unknown version: {chosen}")
-    draft.doc["current-version-id"] = chosen
-    is_new = chosen in draft.new_versions
+        raise BadRequest(f"Cannot set current version to unknown version: {version_id}")
+    draft.doc["current-version-id"] = version_id
+    is_new = version_id in draft.new_versions
     draft.switched_ms = integer_at(fields, "timestamp-ms", where=HERE) if is_new else draft.now_ms
 
 

@@ -73,12 +73,12 @@ def file_head(request: HeadRequest, *, open_file: Callable[[str], SizedFile]) ->
         raise UnsupportedOperation(
             f"The table has files of format {file['file-format']}; restricted reads support only Parquet"
         )
-    needed = {*request.columns, *_filter_ids(request.shape.row_filter)}
-    needed.update(each for delete in request.deletes for each in delete.get("equality-ids") or ())
-    table = ReadTable(request.shape, only=frozenset(needed))
+    needed_columns = {*request.columns, *_filter_ids(request.shape.row_filter)}
+    needed_columns.update(each for delete in request.deletes for each in delete.get("equality-ids") or ())
+    table = ReadTable(request.shape, only=frozenset(needed_columns))
     is_plain = request.shape.row_filter is None and not request.deletes
     data, is_whole = _beginning(
-        open_file(file["file-path"]), columns=needed, rows=request.rows_max + 1 if is_plain else ROWS_LOOKED_AT
+        open_file(file["file-path"]), columns=needed_columns, rows=request.rows_max + 1 if is_plain else ROWS_LOOKED_AT
     )
     files = {file["file-path"]: data}
     for each in request.deletes:
@@ -87,7 +87,7 @@ def file_head(request: HeadRequest, *, open_file: Callable[[str], SizedFile]) ->
     rows: list[list[object]] = []
     size = 0
     for batch in table.batches(request.task, deletes=request.deletes, open_file=lambda path: io.BytesIO(files[path])):
-        for row in rows_of(table.seen(batch).select(names)):
+        for row in rows_of(table.visible_rows(batch).select(names)):
             size += len(msgspec.json.encode(row))
             if len(rows) >= request.rows_max or size > request.bytes_max:
                 return FileHead(rows, is_whole=False)
@@ -136,5 +136,5 @@ def _needed_schema(schema: pa.Schema, columns: Collection[int]) -> pa.Schema:
     ids = [(field.metadata or {}).get(_FIELD_ID) for field in schema]
     if None in ids or any("." in name for name in schema.names):
         return schema
-    chosen = [field for field, number in zip(schema, ids, strict=True) if int(number or b"-1") in columns]
-    return pa.schema(chosen or [schema.field(0)], metadata=schema.metadata)
+    needed_fields = [field for field, number in zip(schema, ids, strict=True) if int(number or b"-1") in columns]
+    return pa.schema(needed_fields or [schema.field(0)], metadata=schema.metadata)

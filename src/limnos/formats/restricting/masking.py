@@ -29,11 +29,11 @@ def mask_column(values: pa.Array, action: str, *, salt: bytes = b"") -> pa.Array
     return _ACTIONS[action](values, salt).cast(values.type)
 
 
-def _null(values: pa.Array, _: bytes) -> pa.Array:
+def _mask_with_null(values: pa.Array, _: bytes) -> pa.Array:
     return pa.nulls(len(values), values.type)
 
 
-def _fixed(values: pa.Array, _: bytes) -> pa.Array:
+def _mask_with_constant(values: pa.Array, _: bytes) -> pa.Array:
     return pa.repeat(pa.scalar(_fixed_value(values.type), values.type), len(values))
 
 
@@ -59,37 +59,37 @@ def _fixed_value(kind: pa.DataType) -> object:
     raise ValueError(f"no fixed value of {kind}")
 
 
-def _alphanum(values: pa.Array, _: bytes) -> pa.Array:
+def _mask_alphanumeric(values: pa.Array, _: bytes) -> pa.Array:
     others = pc.replace_substring_regex(values, pattern=r"[^0-9(),.\-@]", replacement="x")
     return pc.replace_substring_regex(others, pattern="[0-9]", replacement="n")
 
 
-def _crossed(values: pa.Array) -> pa.Array:
+def _replace_characters(values: pa.Array) -> pa.Array:
     return pc.replace_substring_regex(values, pattern=r"(?s).", replacement="x")
 
 
-def _first(values: pa.Array, _: bytes) -> pa.Array:
-    rest = _crossed(pc.utf8_slice_codeunits(values, start=SHOWN, stop=None))
+def _show_first(values: pa.Array, _: bytes) -> pa.Array:
+    rest = _replace_characters(pc.utf8_slice_codeunits(values, start=SHOWN, stop=None))
     return _of_long(values, first=pc.utf8_slice_codeunits(values, start=0, stop=SHOWN), rest=rest)
 
 
-def _last(values: pa.Array, _: bytes) -> pa.Array:
-    before = _crossed(pc.utf8_slice_codeunits(values, start=0, stop=-SHOWN))
+def _show_last(values: pa.Array, _: bytes) -> pa.Array:
+    before = _replace_characters(pc.utf8_slice_codeunits(values, start=0, stop=-SHOWN))
     return _of_long(values, first=before, rest=pc.utf8_slice_codeunits(values, start=-SHOWN, stop=None))
 
 
 def _of_long(values: pa.Array, *, first: pa.Array, rest: pa.Array) -> pa.Array:
     """Concatenate `first` and `rest` for strings longer than `SHOWN` characters; mask shorter strings completely."""
     empty = pa.scalar("", values.type)
-    joined = pc.binary_join_element_wise(first, rest, empty)
-    return pc.if_else(pc.greater(pc.utf8_length(values), SHOWN), joined, _crossed(values))
+    joined_values = pc.binary_join_element_wise(first, rest, empty)
+    return pc.if_else(pc.greater(pc.utf8_length(values), SHOWN), joined_values, _replace_characters(values))
 
 
-def _to(unit: str) -> Callable[[pa.Array, bytes], pa.Array]:
+def _truncate_to(unit: str) -> Callable[[pa.Array, bytes], pa.Array]:
     return lambda values, _: pc.floor_temporal(values, unit=unit)
 
 
-def _hashed(values: pa.Array, salt: bytes) -> pa.Array:
+def _hash_values(values: pa.Array, salt: bytes) -> pa.Array:
     """Replace each value by its salted hash: strings by hexadecimal digits, binary values by bytes."""
     is_text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
     results: list[str | bytes | None] = []
@@ -103,15 +103,15 @@ def _hashed(values: pa.Array, salt: bytes) -> pa.Array:
 
 
 _ACTIONS: Final[Mapping[str, Callable[[pa.Array, bytes], pa.Array]]] = {
-    "replace-with-null": _null,
-    "mask-to-fixed-value": _fixed,
-    "mask-alphanum": _alphanum,
-    "show-first-4": _first,
-    "show-last-4": _last,
-    "truncate-to-year": _to("year"),
-    "truncate-to-month": _to("month"),
-    "sha-256-global": lambda values, _: _hashed(values, b""),
-    "sha-256-query-local": _hashed,
+    "replace-with-null": _mask_with_null,
+    "mask-to-fixed-value": _mask_with_constant,
+    "mask-alphanum": _mask_alphanumeric,
+    "show-first-4": _show_first,
+    "show-last-4": _show_last,
+    "truncate-to-year": _truncate_to("year"),
+    "truncate-to-month": _truncate_to("month"),
+    "sha-256-global": lambda values, _: _hash_values(values, b""),
+    "sha-256-query-local": _hash_values,
 }
 
 
@@ -131,8 +131,10 @@ def evaluate_filter(filter_: Json, *, rows: int, column: Callable[[int], pa.Arra
     if word in _UNARY:
         return _UNARY[word](values)
     if word in ("in", "not-in"):
-        among = pa.array([_literal(each, values.type) for each in filter_["values"]], values.type)
-        if_else = pc.if_else(pc.is_valid(values), pc.is_in(values, value_set=among), pa.scalar(None, pa.bool_()))
+        accepted_values = pa.array([_literal(each, values.type) for each in filter_["values"]], values.type)
+        if_else = pc.if_else(
+            pc.is_valid(values), pc.is_in(values, value_set=accepted_values), pa.scalar(None, pa.bool_())
+        )
         return if_else if word == "in" else pc.invert(if_else)
     value = filter_["right"]["value"]
     if word in ("starts-with", "not-starts-with"):

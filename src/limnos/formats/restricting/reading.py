@@ -79,8 +79,8 @@ class ReadTable:
         self._metadata = TableMetadataUtil.parse_obj(shape.metadata)
         self._schema: Schema = self._metadata.schema()
         if only is not None:
-            needed = [each for each in self._schema.fields if each.field_id in only]
-            self._schema = Schema(*needed, schema_id=self._schema.schema_id)
+            needed_fields = [each for each in self._schema.fields if each.field_id in only]
+            self._schema = Schema(*needed_fields, schema_id=self._schema.schema_id)
         nulls = {field_id for field_id, action in shape.masks.items() if action == "replace-with-null"}
         fields = [
             each.model_copy(update={"required": False}) if each.field_id in nulls else each
@@ -111,7 +111,9 @@ class ReadTable:
                 dropped column.
         """
         path = task["data-file"]["file-path"]
-        removed = [self._deleted(each, open_file) for each in deletes if each["content"] == "equality-deletes"]
+        removed = [
+            self._read_equality_deletes(each, open_file) for each in deletes if each["content"] == "equality-deletes"
+        ]
         positions = _positions(
             [each for each in deletes if each["content"] != "equality-deletes"], path=path, open_file=open_file
         )
@@ -169,7 +171,9 @@ class ReadTable:
                     values[field_id] = accessors[each.field_id].get(partition)
         return {field_id: value for field_id, value in values.items() if value is not None}
 
-    def _deleted(self, fields: Json, open_file: OpenFile) -> tuple[list[str], frozenset[tuple[object, ...]]]:
+    def _read_equality_deletes(
+        self, fields: Json, open_file: OpenFile
+    ) -> tuple[list[str], frozenset[tuple[object, ...]]]:
         """Read an equality delete file. Returns its columns, and the rows of values to delete.
 
         Raises UnsupportedOperation if the table no longer has a column.
@@ -193,7 +197,7 @@ class ReadTable:
             batch = batch.filter(pa.array(keep, pa.bool_()))
         return batch
 
-    def seen(self, batch: pa.RecordBatch) -> pa.Table:
+    def visible_rows(self, batch: pa.RecordBatch) -> pa.Table:
         """Return the rows visible to the user: filters first, on the stored values, then masks."""
         shape, names = self._shape, self.names
         if shape.row_filter is not None:

@@ -60,14 +60,14 @@ def rewrite_file(
     """
     with hide_error_details():
         table = ReadTable(shape)
-        written = _RestrictedWriter(table)
+        writer = _RestrictedWriter(table)
         for batch in table.batches(task, deletes=deletes, open_file=open_file, span=span):
-            written.add(table.seen(batch))
-            if written.size >= WRITTEN_BYTES:
-                yield written.close()
-                written = _RestrictedWriter(table)
-        if written.rows:
-            yield written.close()
+            writer.add(table.visible_rows(batch))
+            if writer.size >= WRITTEN_BYTES:
+                yield writer.close()
+                writer = _RestrictedWriter(table)
+        if writer.rows:
+            yield writer.close()
 
 
 class _RestrictedWriter:
@@ -122,9 +122,9 @@ def file_statistics(table: ReadTable, metadata: pq.FileMetaData) -> Json:
     fields: Json = {}
     for name in ("value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds"):
         values = to_serialized_dict.get(name) or {}
-        spelled = [each.hex().upper() if isinstance(each, bytes) else each for each in values.values()]
+        encoded_values = [each.hex().upper() if isinstance(each, bytes) else each for each in values.values()]
         if values:
-            fields[name.replace("_", "-")] = {"keys": list(values), "values": spelled}
+            fields[name.replace("_", "-")] = {"keys": list(values), "values": encoded_values}
     return fields
 
 

@@ -121,5 +121,5 @@ def _may_name(file: DataFile, path: str) -> bool:
     A truncated upper bound covers all paths that begin with it.
     """
     low, high = (file.lower_bounds or {}).get(_PATH_ID), (file.upper_bounds or {}).get(_PATH_ID)
-    spelled = path.encode()
-    return (low is None or low <= spelled) and (high is None or spelled <= high or spelled.startswith(high))
+    path_bytes = path.encode()
+    return (low is None or low <= path_bytes) and (high is None or path_bytes <= high or path_bytes.startswith(high))

@@ -167,16 +167,16 @@ class _FilterReader:
 
     def _predicate(self, node: dict[str, object], kind: object) -> BooleanExpression | None:
         if kind in _UNARY:
-            column = self._column(_either(node, "child", older="term"))
+            column = self._column(_part_of_either_name(node, "child", older="term"))
             return None if column is None else self._unary(str(kind), column)
         if kind in _COMPARED:
-            column = self._column(_either(node, "left", older="term"))
-            value = _value(_either(node, "right", older="value"))
+            column = self._column(_part_of_either_name(node, "left", older="term"))
+            value = _value(_part_of_either_name(node, "right", older="value"))
             if column is None:
                 return None
-            return self._compared(str(kind), column, value=value)
+            return self._read_comparison(str(kind), column, value=value)
         if kind in _SETS:
-            column = self._column(_either(node, "child", older="term"))
+            column = self._column(_part_of_either_name(node, "child", older="term"))
             values = node.get("values")
             if not isinstance(values, list):
                 raise BadRequest(f"A filter of type {kind} needs an array 'values'")
@@ -198,7 +198,9 @@ class _FilterReader:
             raise BadRequest(f"The filter tests column {name} of type {sort} for NaN: only float and double have NaN")
         return cast("BooleanExpression", _UNARY[kind](Reference(name)))
 
-    def _compared(self, kind: str, column: tuple[str, IcebergType], *, value: object) -> BooleanExpression | None:
+    def _read_comparison(
+        self, kind: str, column: tuple[str, IcebergType], *, value: object
+    ) -> BooleanExpression | None:
         name, sort = column
         if kind.endswith("starts-with") and not isinstance(sort, StringType):
             raise BadRequest(f"The filter tests the prefix of column {name} of type {sort}: only strings have prefixes")
@@ -234,7 +236,7 @@ class _FilterReader:
         return None if isinstance(field.field_type, _UNREAD) else (name, field.field_type)
 
 
-def _either(node: dict[str, object], name: str, *, older: str) -> object:
+def _part_of_either_name(node: dict[str, object], name: str, *, older: str) -> object:
     if name in node:
         return node[name]
     return _part(node, older)

@@ -38,10 +38,10 @@ def manifests(aim: bytes, request: bytes, *lists: bytes) -> list[bytes]:
     """Determine the manifests that a scan must read: takes scope, request and the bytes of manifest lists, returns a
     `ScanManifests`.
     """
-    needed = manifests_of(
+    scan_manifests = manifests_of(
         msgspec.json.decode(aim, type=ScanScope), msgspec.json.decode(request, type=ScanRequest), lists=lists
     )
-    return [msgspec.json.encode(needed)]
+    return [msgspec.json.encode(scan_manifests)]
 
 
 def tasks(aim: bytes, requested: bytes, *files: bytes) -> list[bytes]:
@@ -51,7 +51,7 @@ def tasks(aim: bytes, requested: bytes, *files: bytes) -> list[bytes]:
     Returns the tasks and the delete files, both as comma-separated JSON objects, the number of rows in files that match
     completely and have no deletes, and as JSON the paths of planned files that are not plainly below a prefix.
     """
-    planned = tasks_of(
+    scan_tasks = tasks_of(
         msgspec.json.decode(aim, type=ScanScope),
         msgspec.json.decode(requested, type=ScanRequest),
         needed=msgspec.json.decode(files[1], type=ScanManifests),
@@ -59,10 +59,10 @@ def tasks(aim: bytes, requested: bytes, *files: bytes) -> list[bytes]:
         prefixes=msgspec.json.decode(files[0], type=tuple[str, ...]),
     )
     return [
-        b",".join(planned.files),
-        b",".join(planned.deletes),
-        b"%d" % planned.sure_rows,
-        msgspec.json.encode(planned.outside),
+        b",".join(scan_tasks.files),
+        b",".join(scan_tasks.deletes),
+        b"%d" % scan_tasks.sure_rows,
+        msgspec.json.encode(scan_tasks.outside),
     ]
 
 

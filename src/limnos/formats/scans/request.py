@@ -104,20 +104,22 @@ def scan_scope_of(metadata: Json, request: ScanRequest) -> ScanScope:
     manifest list.
     """
     request.check()
-    known = {cast("int", each["snapshot-id"]): each for each in _dicts(metadata.get("snapshots"))}
+    snapshots_by_id = {cast("int", each["snapshot-id"]): each for each in _dicts(metadata.get("snapshots"))}
     appended: list[int] | None = None
     last: int | None
     if request.end_snapshot_id is not None:
-        steps = _appended_snapshots(known, cast("int", request.start_snapshot_id), end=request.end_snapshot_id)
+        steps = _appended_snapshots(
+            snapshots_by_id, cast("int", request.start_snapshot_id), end=request.end_snapshot_id
+        )
         last, lists = request.end_snapshot_id, [_list_of(each) for each in steps]
         appended = [cast("int", each["snapshot-id"]) for each in steps]
     else:
         current = metadata.get("current-snapshot-id")
         last = request.snapshot_id if request.snapshot_id is not None else cast("int | None", current)
         last = None if last == -1 and request.snapshot_id is None else last
-        lists = [] if last is None else [_list_of(_snapshot(known, last))]
+        lists = [] if last is None else [_list_of(_snapshot(snapshots_by_id, last))]
     schemas, specs = _schemas(metadata), _specs(metadata)
-    snapshot = {} if last is None else known[last]
+    snapshot = {} if last is None else snapshots_by_id[last]
     target = snapshot.get("schema-id") if request.use_snapshot_schema else None
     today = _by_id(schemas, "schema-id", target_id=metadata.get("current-schema-id")) or schemas[-1]
     schema = _by_id(schemas, "schema-id", target_id=target) or today

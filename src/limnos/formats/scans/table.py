@@ -165,10 +165,12 @@ class ScannedTable:
         place = partition_key_of(file)
         residual = self._residuals.get(place)
         if residual is None:
-            residual = self._residuals[place] = residual_of(self.filter, lambda leaf: self._decided(leaf, file))
+            residual = self._residuals[place] = residual_of(
+                self.filter, lambda leaf: self._decide_by_partition(leaf, file)
+            )
         return residual
 
-    def _decided(self, leaf: BooleanExpression, file: DataFile) -> bool | None:
+    def _decide_by_partition(self, leaf: BooleanExpression, file: DataFile) -> bool | None:
         spec = self.spec(file.spec_id)
         if file.spec_id in self.whole:
             return None

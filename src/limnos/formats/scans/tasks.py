@@ -149,8 +149,8 @@ class _TaskWriter:
         for name, place in (*_COUNTS, *_BOUNDS) if self._table.statistics else ():
             values = {key: value for key, value in (file[place] or {}).items() if key in self._table.statistics}
             if values:
-                spelled = [each.hex().upper() if isinstance(each, bytes) else each for each in values.values()]
-                yield name, {"keys": list(values), "values": spelled}
+                encoded_values = [each.hex().upper() if isinstance(each, bytes) else each for each in values.values()]
+                yield name, {"keys": list(values), "values": encoded_values}
 
     def _delete_file(self, file: DataFile) -> Iterator[tuple[str, object]]:
         yield from self._content(file)

@@ -91,7 +91,7 @@ def _read(kind: IcebergType, value: object) -> Literal[Any] | None:
 
 def _of_int(kind: IcebergType, value: int) -> object:
     if isinstance(kind, DecimalType):
-        return DecimalLiteral(_scaled(Decimal(value), kind))
+        return DecimalLiteral(_scale_decimal(Decimal(value), kind))
     if isinstance(kind, (IntegerType, LongType, FloatType, DoubleType, *_COUNTED)):
         return LongLiteral(value).to(kind)
     return None
@@ -101,7 +101,7 @@ def _of_text(kind: IcebergType, value: str) -> object:
     if isinstance(kind, StringType):
         return StringLiteral(value)
     if isinstance(kind, DecimalType) and len(value) <= _DIGITS_MAX:
-        return DecimalLiteral(_scaled(Decimal(value), kind))
+        return DecimalLiteral(_scale_decimal(Decimal(value), kind))
     if isinstance(kind, (FloatType, DoubleType)) and _DECIMAL.fullmatch(value):
         return DoubleLiteral(float(value)).to(kind)
     if isinstance(kind, UUIDType):
@@ -114,7 +114,7 @@ def _of_text(kind: IcebergType, value: str) -> object:
     return StringLiteral(value).to(kind) if isinstance(kind, _COUNTED) else None
 
 
-def _scaled(value: Decimal, kind: DecimalType) -> Decimal:
+def _scale_decimal(value: Decimal, kind: DecimalType) -> Decimal:
     """Return a decimal with the scale of a column's type. Raises ValueError if it has more decimal places."""
     scaled = value.quantize(Decimal(1).scaleb(-kind.scale))
     if scaled != value:
@@ -164,14 +164,14 @@ def _zoned_nanos(value: object) -> object:
     return f"{_nanos(value)}+00:00"
 
 
-def _zoned(value: object) -> object:
+def _zoned_timestamp(value: object) -> object:
     return f"{_timestamp(value)}+00:00"
 
 
 _SPELLED: Final[tuple[tuple[type[IcebergType], Callable[[object], object]], ...]] = (
     (DateType, _date),
     (TimeType, _time),
-    (TimestamptzType, _zoned),
+    (TimestamptzType, _zoned_timestamp),
     (TimestampType, _timestamp),
     (TimestampNanoType, _nanos),
     (TimestamptzNanoType, _zoned_nanos),

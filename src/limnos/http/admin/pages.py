@@ -116,7 +116,7 @@ def contract() -> OpenApiContract:
     folder = next((each for each in _FOLDERS if (each / f"{CONTRACTS[0]}.json").is_file()), None)
     if folder is None:
         raise NotFound("This installation has no OpenAPI documents: reinstall the wheel", kind="route")
-    whole: dict[str, object] = {
+    document_json: dict[str, object] = {
         "openapi": "3.1.0",
         "info": {"title": "Limnos", "version": __version__, "description": "Every operation of every protocol."},
         "servers": [{"url": "/"}],
@@ -129,12 +129,12 @@ def contract() -> OpenApiContract:
         for prefix in _PREFIXES:
             text = text.replace(prefix, prefix + protocol.encode() + b".")
         document = msgspec.json.decode(text, type=OpenApiDocument)
-        whole |= {"openapi": document.openapi, "security": document.security}
+        document_json |= {"openapi": document.openapi, "security": document.security}
         paths |= document.paths
-        for group, named in document.components.items():
+        for group, definitions in document.components.items():
             own = "" if group == "securitySchemes" else f"{protocol}."
-            components.setdefault(group, {}).update({f"{own}{name}": value for name, value in named.items()})
-    body = msgspec.json.encode({**whole, "paths": paths, "components": components})
+            components.setdefault(group, {}).update({f"{own}{name}": value for name, value in definitions.items()})
+    body = msgspec.json.encode({**document_json, "paths": paths, "components": components})
     return OpenApiContract(body, b'"%s"' % hashlib.sha256(body).hexdigest()[:32].encode())
 
 

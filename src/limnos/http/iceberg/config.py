@@ -44,8 +44,8 @@ async def config_load(
         if record.provider in REST_PROVIDERS:
             return None
         require_format(request_view, ICEBERG)
-        stated = request_view.defaults.storages.stated(record.properties)
-        return stated, caller_scan_mode(request_view, stated)
+        properties = request_view.defaults.storages.merge_properties(record.properties)
+        return properties, caller_scan_mode(request_view, properties)
 
     try:
         answer = await ctx.read(scope, read)

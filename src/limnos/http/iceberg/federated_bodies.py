@@ -84,8 +84,8 @@ def page_of(request: Request) -> tuple[tuple[str, str], ...]:
     token, size = request.query("pageToken"), request.query("pageSize")
     if token is None and size is None:
         return ()
-    checked = () if not size else (("pageSize", str(size_of(size))),)
-    return (("pageToken", token or ""), *checked)
+    size_parameter = () if not size else (("pageSize", str(size_of(size))),)
+    return (("pageToken", token or ""), *size_parameter)
 
 
 def passed_fields_of(request: Request, data: bytes, *, names: tuple[str, ...]) -> dict[str, object]:
@@ -108,8 +108,8 @@ def commit_of(
     decoded = request.decode(few, list[object])
     makes = iceberg_requirements.is_create(decoded)
     identifier = {"namespace": path[:-1], "name": path[-1]}
-    sent = {"identifier": identifier, "requirements": decoded, "updates": [] if updates is None else updates}
-    return sent, makes
+    source_body = {"identifier": identifier, "requirements": decoded, "updates": [] if updates is None else updates}
+    return source_body, makes
 
 
 def etag_prefix_of(scope: RequestScope, mode: str, *, vends: bool = False) -> str:
@@ -148,19 +148,19 @@ def source_load_response(
     call: RestCall, reply: RestReply, *, scope: RequestScope, vending_decision: VendingDecision, etag_prefix: str
 ) -> Response:
     """Return a table or view of the source. Its configuration for clients is filtered by the catalog's rules."""
-    response, whole = (
+    response, fields = (
         read_reply(call, reply, shape=SourceLoadResponse),
         read_reply(call, reply, shape=dict[str, msgspec.Raw]),
     )
-    known = response.config if vending_decision.vends else {}
-    whole["config"] = _raw_json(_client_configuration(response.config, known, scope=scope, path=call.path))
-    whole.pop("storage-credentials", None)
+    source_config = response.config if vending_decision.vends else {}
+    fields["config"] = _raw_json(_client_configuration(response.config, source_config, scope=scope, path=call.path))
+    fields.pop("storage-credentials", None)
     if vending_decision.vends:
-        whole["storage-credentials"] = _raw_json(entries_of(response.storage_credentials, scope=scope, path=call.path))
+        fields["storage-credentials"] = _raw_json(entries_of(response.storage_credentials, scope=scope, path=call.path))
     headers: tuple[tuple[bytes, bytes], ...] = (JSON, NO_STORE) if vending_decision.vends else (JSON,)
     if reply.etag is not None and etag_prefix:
         headers = (*headers, (b"etag", prefix_etag(reply.etag, etag_prefix)))
-    return Response(200, msgspec.json.encode(whole), headers)
+    return Response(200, msgspec.json.encode(fields), headers)
 
 
 def _raw_json(value: object) -> msgspec.Raw:

@@ -38,9 +38,12 @@ async def namespace_create(request: Request, ctx: Context) -> Response:
     scope, _ = split_path(request, ctx, 0)
     body = request.decode(await request.body(), CreateNamespace)
     levels = iceberg.decode_body(body.namespace)
-    sent = {"namespace": levels, "properties": body.properties or {}}
+    source_body = {"namespace": levels, "properties": body.properties or {}}
     call = RestCall(
-        endpoint=f"POST {NAMESPACES}", namespace=levels, body=msgspec.json.encode(sent), conflict_meaning="namespace"
+        endpoint=f"POST {NAMESPACES}",
+        namespace=levels,
+        body=msgspec.json.encode(source_body),
+        conflict_meaning="namespace",
     )
     reply, _ = await federation.forward_create(
         ctx, scope, thing=SourceObjectRequest(Kind.NAMESPACE, levels, Action.NAMESPACE_CREATE), call=call
@@ -95,8 +98,10 @@ async def namespace_properties(request: Request, ctx: Context) -> Response:
     """Set and remove properties of a namespace."""
     scope, thing = _one_namespace(request, ctx, action=Action.NAMESPACE_ALTER)
     body = request.decode(await request.body(), UpdateProperties)
-    sent = {"removals": list(dict.fromkeys(body.removals or [])), "updates": body.updates or {}}
-    call = RestCall(endpoint=f"POST {NAMESPACE}/properties", namespace=thing.path, body=msgspec.json.encode(sent))
+    source_body = {"removals": list(dict.fromkeys(body.removals or [])), "updates": body.updates or {}}
+    call = RestCall(
+        endpoint=f"POST {NAMESPACE}/properties", namespace=thing.path, body=msgspec.json.encode(source_body)
+    )
     return json_response(
         read_reply(call, await federation.forward_request(ctx, scope, thing=thing, call=call), shape=_PropertiesUpdate)
     )

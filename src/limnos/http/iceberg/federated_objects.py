@@ -92,7 +92,7 @@ async def federated_object_rename(request: Request, ctx: Context, *, kind: Kind,
     scope, _ = split_path(request, ctx, 0)
     body = request.decode(await request.body(), RenameTable)
     source, target = iceberg.decode_body(body.source.namespace), iceberg.decode_body(body.destination.namespace)
-    sent = {
+    source_body = {
         "source": {"namespace": source, "name": body.source.name},
         "destination": {"namespace": target, "name": body.destination.name},
     }
@@ -100,7 +100,7 @@ async def federated_object_rename(request: Request, ctx: Context, *, kind: Kind,
         endpoint=endpoint,
         namespace=source,
         name=body.source.name,
-        body=msgspec.json.encode(sent),
+        body=msgspec.json.encode(source_body),
         missing=kind.word,
         conflict_meaning=kind.word,
     )

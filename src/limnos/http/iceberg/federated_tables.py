@@ -49,12 +49,12 @@ async def table_load(request: Request, ctx: Context) -> Response:
     mode = request.query("snapshots") or "all"
     if mode not in ("all", "refs"):
         raise BadRequest(f"snapshots must be all or refs, not {mode}")
-    sent = request.headers.get(b"if-none-match", b"")
-    plain, with_keys = (
-        federated_bodies.source_etag_headers(sent, federated_bodies.etag_prefix_of(scope, mode)),
-        federated_bodies.source_etag_headers(sent, federated_bodies.etag_prefix_of(scope, mode, vends=True)),
+    sent_etag = request.headers.get(b"if-none-match", b"")
+    plain_etag, with_keys = (
+        federated_bodies.source_etag_headers(sent_etag, federated_bodies.etag_prefix_of(scope, mode)),
+        federated_bodies.source_etag_headers(sent_etag, federated_bodies.etag_prefix_of(scope, mode, vends=True)),
     )
-    call = leaf.call(f"GET {TABLE}", query=(("snapshots", mode),))._replace(headers=plain)
+    call = leaf.call(f"GET {TABLE}", query=(("snapshots", mode),))._replace(headers=plain_etag)
     vending = call._replace(headers=(*with_keys, *DELEGATING)) if delegates_of(request) else None
     reply, vending_decision = await federation.forward_load(ctx, scope, thing=leaf.thing, call=call, vending=vending)
     etag_prefix = federated_bodies.etag_prefix_of(scope, mode, vends=vending_decision.vends)
@@ -80,21 +80,25 @@ async def table_create(request: Request, ctx: Context) -> Response:
         request.decode_fields(data, NewTableName).name,
         request.decode_fields(data, _StageCreateFlag).stage_create,
     )
-    sent = {**federated_bodies.passed_fields_of(request, data, names=_NEW_TABLE), "name": name, "stage-create": stages}
+    source_body = {
+        **federated_bodies.passed_fields_of(request, data, names=_NEW_TABLE),
+        "name": name,
+        "stage-create": stages,
+    }
     return await _make_table(
-        request, ctx, action=Action.TABLE_CREATE, sent=sent, endpoint=f"POST {TABLES}", stages=stages
+        request, ctx, action=Action.TABLE_CREATE, sent=source_body, endpoint=f"POST {TABLES}", stages=stages
     )
 
 
 async def table_register(request: Request, ctx: Context) -> Response:
     """Register a table in the source from an existing metadata file."""
     body = request.decode(await request.body(), RegisterTable)
-    sent = {"name": body.name, "metadata-location": body.metadata_location, "overwrite": body.overwrite}
+    source_body = {"name": body.name, "metadata-location": body.metadata_location, "overwrite": body.overwrite}
     return await _make_table(
         request,
         ctx,
         action=Action.TABLE_REGISTER,
-        sent=sent,
+        sent=source_body,
         endpoint=f"POST {NAMESPACE}/register",
         overwrites=body.overwrite,
     )
@@ -138,12 +142,16 @@ async def table_commit(request: Request, ctx: Context) -> Response:
     """Commit updates to a table of the source, or finish a staged creation."""
     scope, path = federated_objects.path_of(request, ctx)
     passed_fields = federated_bodies.passed_fields_of(request, await request.body(), names=federated_bodies.COMMIT)
-    sent, makes = federated_bodies.commit_of(
+    source_body, makes = federated_bodies.commit_of(
         request, requirements=passed_fields.get("requirements"), updates=passed_fields.get("updates"), path=path
     )
     missing = "namespace" if makes else "table"
     call = RestCall(
-        endpoint=f"POST {TABLE}", namespace=path[:-1], name=path[-1], body=msgspec.json.encode(sent), missing=missing
+        endpoint=f"POST {TABLE}",
+        namespace=path[:-1],
+        name=path[-1],
+        body=msgspec.json.encode(source_body),
+        missing=missing,
     )
     reply = await federation.forward_commit(ctx, scope, changes=(SourceTableCommit(path, makes),), call=call)
     return federated_bodies.source_commit_response(
@@ -203,7 +211,7 @@ async def credentials_load(request: Request, ctx: Context) -> Response:
 async def transaction_commit(request: Request, ctx: Context) -> Response:
     """Commit changes to several tables. This server authorizes each; the source executes them as one transaction."""
     scope, _ = split_path(request, ctx, 0)
-    changes, sent = [], []
+    changes, source_bodies = [], []
     for each in request.decode_fields(await request.body(), LargeTransaction).table_changes:
         identifier = request.decode(bytes(each.identifier), TableChangeIdentifier)
         path = (*iceberg.decode_body(identifier.namespace), identifier.name)
@@ -211,9 +219,11 @@ async def transaction_commit(request: Request, ctx: Context) -> Response:
             request, requirements=each.requirements, updates=each.updates, path=path
         )
         changes.append(SourceTableCommit(path, makes))
-        sent.append(commit)
+        source_bodies.append(commit)
     call = RestCall(
-        endpoint="POST /transactions/commit", body=msgspec.json.encode({"table-changes": sent}), missing="table"
+        endpoint="POST /transactions/commit",
+        body=msgspec.json.encode({"table-changes": source_bodies}),
+        missing="table",
     )
     await federation.forward_commit(ctx, scope, changes=changes, call=call)
     return no_content()

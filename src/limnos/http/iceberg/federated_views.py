@@ -51,9 +51,9 @@ async def view_create(request: Request, ctx: Context) -> Response:
 async def view_register(request: Request, ctx: Context) -> Response:
     """Register a view in the source from an existing metadata file."""
     body = request.decode(await request.body(), RegisterView)
-    sent: dict[str, object] = {"metadata-location": body.metadata_location}
+    source_body: dict[str, object] = {"metadata-location": body.metadata_location}
     name = new_view_name(request, body.name)
-    return await _make_view(request, ctx, name=name, sent=sent, endpoint=f"POST {NAMESPACE}/register-view")
+    return await _make_view(request, ctx, name=name, sent=source_body, endpoint=f"POST {NAMESPACE}/register-view")
 
 
 async def _make_view(request: Request, ctx: Context, *, name: str, sent: dict[str, object], endpoint: str) -> Response:
@@ -80,9 +80,9 @@ async def view_load(request: Request, ctx: Context) -> Response:
 
 
 def _view(call: RestCall, reply: RestReply) -> Response:
-    whole = read_reply(call, reply, shape=dict[str, msgspec.Raw])
+    fields = read_reply(call, reply, shape=dict[str, msgspec.Raw])
     read_reply(call, reply, shape=SourceLoadResponse)  # raises an error if the response is not a view
-    return json_response({**whole, "config": {}})
+    return json_response({**fields, "config": {}})
 
 
 async def view_exists(request: Request, ctx: Context) -> Response:
@@ -95,8 +95,8 @@ async def view_replace(request: Request, ctx: Context) -> Response:
     """Replace the metadata of a view in the source."""
     leaf = federated_objects.federated_object_of(request, ctx, kind=Kind.VIEW, action=Action.VIEW_ALTER)
     passed_fields, path = passed_fields_of(request, await request.body(), names=COMMIT), leaf.thing.path
-    sent = {**passed_fields, "identifier": {"namespace": path[:-1], "name": path[-1]}}
-    call = leaf.call(f"POST {VIEW}", body=msgspec.json.encode(sent))
+    source_body = {**passed_fields, "identifier": {"namespace": path[:-1], "name": path[-1]}}
+    call = leaf.call(f"POST {VIEW}", body=msgspec.json.encode(source_body))
     return _view(call, await federation.forward_request(ctx, leaf.scope, thing=leaf.thing, call=call))
 
 

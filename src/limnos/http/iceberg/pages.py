@@ -93,18 +93,18 @@ class JoinedPageCache:
         passed.
         """
         key = (before, after, *map(id, parts))
-        known = self._young.get(key)
-        if known is not None:
-            return known[1]
-        known = self._old.pop(key, None)
-        if known is None:
-            known = parts, _join(parts, before, after)
-        if len(known[1]) <= JOINED_BYTES_MAX:
-            self._young[key] = known  # the entry keeps the parts alive, so their `id()`s are not used again
-            self._young_bytes += JOINED_ENTRY_BYTES + 2 * len(known[1])
+        cached_items = self._young.get(key)
+        if cached_items is not None:
+            return cached_items[1]
+        cached_items = self._old.pop(key, None)
+        if cached_items is None:
+            cached_items = parts, _join(parts, before, after)
+        if len(cached_items[1]) <= JOINED_BYTES_MAX:
+            self._young[key] = cached_items  # the entry keeps the parts alive, so their `id()`s are not used again
+            self._young_bytes += JOINED_ENTRY_BYTES + 2 * len(cached_items[1])
             if self._young_bytes > JOINED_ALL_BYTES_MAX // 2:
                 self._old, self._young, self._young_bytes = self._young, {}, 0
-        return known[1]
+        return cached_items[1]
 
 
 _joined = JoinedPageCache()

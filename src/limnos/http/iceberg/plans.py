@@ -67,9 +67,9 @@ async def scan_plan(request: Request, ctx: Context) -> Response:
     seen = await _find_plan_target(request, ctx, scan_request=scan_request)
     if seen.scanned.bound is not None:
         return await _plan_restricted_scan(request, ctx, seen=seen, bound=seen.scanned.bound)
-    planned = await run_while_connected(request.is_gone, scan_plans.plan_begin(ctx, seen.scanned))
+    plan_result = await run_while_connected(request.is_gone, scan_plans.plan_begin(ctx, seen.scanned))
     return await _plan_response(
-        request, ctx, seen=seen, planned=planned, head=b'"plan-id":"%b",' % planned.plan_id.encode()
+        request, ctx, seen=seen, planned=plan_result, head=b'"plan-id":"%b",' % plan_result.plan_id.encode()
     )
 
 
@@ -77,13 +77,13 @@ async def plan_load(request: Request, ctx: Context) -> Response:
     """Return the status of a scan plan, and its results if it is complete."""
     seen = await _find_plan_target(request, ctx)
     try:
-        planned = await run_while_connected(
+        plan_result = await run_while_connected(
             request.is_gone, scan_plans.plan_load(ctx, seen.scanned, plan_id=seen.plan_id)
         )
     except _FAILURES as error:
         body = error_response(error, operation="load-plan").body
         return Response(200, b'{"status":"failed",' + body.removeprefix(b"{"), (JSON, NO_STORE))
-    return await _plan_response(request, ctx, seen=seen, planned=planned)
+    return await _plan_response(request, ctx, seen=seen, planned=plan_result)
 
 
 async def plan_cancel(request: Request, ctx: Context) -> Response:

@@ -24,9 +24,9 @@ READING = frozenset({"GET", "HEAD"})
 
 def prefixless(routes: Sequence[Route[Handler]]) -> tuple[list[Route[Handler]], list[Route[Handler]]]:
     """Return a catalog's routes without their prefix: reads are served, changes are refused."""
-    plain = [route._replace(path=route.path.removeprefix("/{prefix}")) for route in routes]
-    reads = [route for route in plain if route.method in READING]
-    return reads, [route._replace(handler=write_refuse) for route in plain if route.method not in READING]
+    plain_routes = [route._replace(path=route.path.removeprefix("/{prefix}")) for route in routes]
+    reads = [route for route in plain_routes if route.method in READING]
+    return reads, [route._replace(handler=write_refuse) for route in plain_routes if route.method not in READING]
 
 
 async def write_refuse(request: Request, ctx: Context) -> NoReturn:

@@ -107,7 +107,7 @@ async def _signing_end(
     )
 
 
-async def restricted_end(
+async def restricted_ending(
     request: Request,
     ctx: Context,
     *,
@@ -142,8 +142,8 @@ async def created_response(
 ) -> Response:
     """Build the response for a table that this request, or an earlier request with the same key, created."""
     document, catalog = document_and_catalog
-    plain = PLAIN_ENDS[await table_scan_mode(ctx, document, properties=catalog.properties)]
-    end = await response_end(request, ctx, scope=scope, levels=levels, catalog=catalog, plain=plain, is_new=True)
+    plain_ending = PLAIN_ENDS[await table_scan_mode(ctx, document, properties=catalog.properties)]
+    end = await response_end(request, ctx, scope=scope, levels=levels, catalog=catalog, plain=plain_ending, is_new=True)
     return load_response(document, etag_of(document, "all", end=end), end=end)
 
 

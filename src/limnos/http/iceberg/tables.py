@@ -26,7 +26,7 @@ from limnos.http.iceberg.table_responses import (
     etag_of,
     load_response,
     response_end,
-    restricted_end,
+    restricted_ending,
 )
 from limnos.http.iceberg.vended_credentials import credentials_configuration, delegates_of, is_vending_requested
 from limnos.http.request import Request
@@ -166,8 +166,8 @@ async def table_load(request: Request, ctx: Context) -> Response:
             None,
         )
         if request_view.operation_token is not None:
-            opened = catalog_storage_of(request_view), request_view.operation_token.id
-            return visible_object, request_view.catalog_record, None, opened
+            file_access = catalog_storage_of(request_view), request_view.operation_token.id
+            return visible_object, request_view.catalog_record, None, file_access
         if visible_object.bound is None and request.is_cacheable and request.query_string in _PLAIN:
             about = (Kind.TABLE, (*namespace, name), Action.TABLE_LOAD)
             validity = cache_validity_of(request_view, ctx.credential, about=about, document=True)
@@ -183,18 +183,18 @@ async def table_load(request: Request, ctx: Context) -> Response:
         raise BadRequest(f"snapshots must be all or refs, not {mode}")
     if visible_object.bound is not None:
         bound, levels = visible_object.bound, (*namespace, name)
-        end = await restricted_end(
+        end = await restricted_ending(
             request, ctx, visible_object=visible_object, bound=bound, levels=levels, catalog=catalog
         )
         return await _restricted_response(request, ctx, visible_object=visible_object, mode=mode, end=end)
     delegates = is_vending_requested(request, ctx, catalog=catalog) or is_signing_requested(
         request, ctx, catalog=catalog
     )
-    plain = PLAIN_ENDS[await table_scan_mode(ctx, document, properties=catalog.properties)]
+    plain_ending = PLAIN_ENDS[await table_scan_mode(ctx, document, properties=catalog.properties)]
     end = (
-        await response_end(request, ctx, scope=scope, levels=(*namespace, name), catalog=catalog, plain=plain)
+        await response_end(request, ctx, scope=scope, levels=(*namespace, name), catalog=catalog, plain=plain_ending)
         if delegates
-        else plain
+        else plain_ending
     )
     etag = etag_of(document, mode, end=end)
     whole = document

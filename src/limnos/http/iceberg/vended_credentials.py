@@ -45,7 +45,7 @@ def delegates_of(request: Request) -> bool:
 
 def is_vending_requested(request: Request, ctx: Context, *, catalog: CatalogRecord) -> bool:
     """Return whether the client requests vended credentials, and the catalog vends them."""
-    return delegates_of(request) and is_vending(ctx.services.defaults.storages.stated(catalog.properties))
+    return delegates_of(request) and is_vending(ctx.services.defaults.storages.merge_properties(catalog.properties))
 
 
 async def credentials_load(request: Request, ctx: Context) -> Response:
@@ -97,12 +97,12 @@ def mode_of(scan_mode: str) -> dict[str, str]:
 
 
 def _gcs_config(keys: GcsToken, vended: VendedCredentials, *, renewed_at: str | None) -> dict[str, str]:
-    known = {
+    gcs_properties = {
         "gcs.project-id": find_property(vended.properties, PROJECT),
         "gcs.service.host": find_property(vended.properties, HOST),
     }
     return {
-        **{key: value for key, value in known.items() if value is not None},
+        **{key: value for key, value in gcs_properties.items() if value is not None},
         "gcs.oauth2.token": keys.token,
         "gcs.oauth2.token-expires-at": str(keys.expires_ms),
         **({} if renewed_at is None else {"gcs.oauth2.refresh-credentials-endpoint": renewed_at}),
@@ -125,8 +125,8 @@ def _adls_config(keys: AdlsSignature, vended: VendedCredentials, *, renewed_at: 
 
 def store_properties_of(properties: Mapping[str, str]) -> dict[str, str]:
     """Encode the connection to a catalog's object store, without credentials."""
-    known = {name: find_property(properties, names) for name, names in _PASSED_ON}
-    return {key: value for key, value in known.items() if value is not None}
+    passed_properties = {name: find_property(properties, names) for name, names in _PASSED_ON}
+    return {key: value for key, value in passed_properties.items() if value is not None}
 
 
 def route_of(scope: RequestScope, levels: Levels) -> str:

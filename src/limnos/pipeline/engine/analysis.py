@@ -90,10 +90,10 @@ class QueryAnalyzer:
             *query_edits(names.relations, texts=texts, renamed=frozenset(texts)),
             *_parameter_edits(self.grammar, sql, parameters=parameters),
         ]
-        text, origins = _edited(sql, sorted(set(edits)))
-        return self._analyzed(sql, text, origins=origins)
+        text, origins = _edit_text(sql, sorted(set(edits)))
+        return self._analyze(sql, text, origins=origins)
 
-    def _analyzed(self, sql: str, text: str, *, origins: Sequence[tuple[int, int]]) -> Java:
+    def _analyze(self, sql: str, text: str, *, origins: Sequence[tuple[int, int]]) -> Java:
         jvm = self.grammar.jvm
         try:
             plan = self.grammar.sql_parser.parsePlan(text)
@@ -163,9 +163,9 @@ def _with_leaves(nodes: list[Json], *, marks: Mapping[int, Parts], leaves: dict[
         if skip:
             skip -= 1
             continue
-        source = _marked(nodes[index : index + 3], marks)
+        source = _marked_source(nodes[index : index + 3], marks)
         if source is None:
-            results.append({key: _nested(value, marks=marks, leaves=leaves) for key, value in node.items()})
+            results.append({key: _field_of_subquery(value, marks=marks, leaves=leaves) for key, value in node.items()})
             continue
         output = [[{**each[0], "num-children": 0}] for each in node["projectList"]]
         leaves[int(output[0][0]["exprId"]["id"])] = source
@@ -174,16 +174,16 @@ def _with_leaves(nodes: list[Json], *, marks: Mapping[int, Parts], leaves: dict[
     return results
 
 
-def _nested(value: Any, *, marks: Mapping[int, Parts], leaves: dict[int, Parts]) -> Any:  # noqa: ANN401
+def _field_of_subquery(value: Any, *, marks: Mapping[int, Parts], leaves: dict[int, Parts]) -> Any:  # noqa: ANN401
     """Return a field of a node with leaves in the plans of its subqueries."""
     if not isinstance(value, list):
         return value
     if value and isinstance(value[0], dict) and "num-children" in value[0]:
         return _with_leaves(value, marks=marks, leaves=leaves)
-    return [_nested(each, marks=marks, leaves=leaves) for each in value]
+    return [_field_of_subquery(each, marks=marks, leaves=leaves) for each in value]
 
 
-def _marked(nodes: Sequence[Json], marks: Mapping[int, Parts]) -> Parts | None:
+def _marked_source(nodes: Sequence[Json], marks: Mapping[int, Parts]) -> Parts | None:
     """Return the source of a marked subquery, whose plan are these three nodes; None for other nodes."""
     kinds = [str(node.get("class", "")).rpartition(".")[2] for node in nodes]
     if kinds != ["Project", "Filter", "OneRowRelation"]:
@@ -214,7 +214,7 @@ def _parameter_edits(grammar: SparkGrammar, sql: str, *, parameters: Mapping[str
     return edits
 
 
-def _edited(sql: str, edits: Sequence[tuple[int, int, str]]) -> tuple[str, list[tuple[int, int]]]:
+def _edit_text(sql: str, edits: Sequence[tuple[int, int, str]]) -> tuple[str, list[tuple[int, int]]]:
     """Return the edited text, and pairs of positions in it with those of the original text at which pieces begin."""
     pieces: list[str] = []
     origins: list[tuple[int, int]] = []

@@ -86,9 +86,11 @@ def _of_step(checker: ColumnChecker, step: StepDeclaration) -> TableLineage:
     named = dict(zip([one.name.lower() for one in body], origins, strict=False))
     if step.embed is not None:
         inputs = [each for name in step.embed.columns for each in named.get(name.lower(), _NO_ORIGINS)]
-        named |= dict.fromkeys([name.lower() for name in step.embed.added], _computed(inputs))
-    columns = tuple([ResolvedColumn(one.name, one.type, _sorted(named.get(one.name.lower(), ()))) for one in known])
-    return TableLineage(columns=columns, rows=_sorted(rows))
+        named |= dict.fromkeys([name.lower() for name in step.embed.added], _mark_computed(inputs))
+    columns = tuple(
+        [ResolvedColumn(one.name, one.type, _sort_origins(named.get(one.name.lower(), ()))) for one in known]
+    )
+    return TableLineage(columns=columns, rows=_sort_origins(rows))
 
 
 def _step_reason(checker: ColumnChecker, step: StepDeclaration) -> str:
@@ -121,7 +123,7 @@ def _in_pipeline(checker: ColumnChecker, origins: Iterable[ColumnOrigin]) -> lis
     return [each._replace(source=checker.full_name(each.source)) for each in origins if isinstance(each.source, tuple)]
 
 
-def _computed(origins: Iterable[ColumnOrigin]) -> Origins:
+def _mark_computed(origins: Iterable[ColumnOrigin]) -> Origins:
     return frozenset(
         [
             each._replace(subtype=TRANSFORMATION) if each.direct and each.subtype != AGGREGATION else each
@@ -130,7 +132,7 @@ def _computed(origins: Iterable[ColumnOrigin]) -> Origins:
     )
 
 
-def _sorted(origins: Iterable[ColumnOrigin]) -> tuple[ColumnOrigin, ...]:
+def _sort_origins(origins: Iterable[ColumnOrigin]) -> tuple[ColumnOrigin, ...]:
     return tuple(sorted(origins, key=lambda one: (not one.direct, display.render(_parts(one)), one.column)))
 
 

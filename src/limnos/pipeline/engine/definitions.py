@@ -118,7 +118,7 @@ def varying_reason(step: StepDeclaration, frame: DataFrame, *, values: Mapping[s
     frames = [("the query", frame)]
     if rules:
         flags = RuleFlags(replace(step, expectations=rules), dict(values))
-        frames.append(("a rule that removes rows", flags.flagged(frame)))
+        frames.append(("a rule that removes rows", flags.add_flags(frame)))
     frames += [(f"`{name}`", frame.select(f.expr(text))) for name, text in settings.items() if text is not None]
     for where, each in frames:
         function = next(_varying_functions(each._jdf.queryExecution().analyzed()), None)  # noqa: SLF001

@@ -108,7 +108,7 @@ class SparkEngine:
             pins = pin_tables(self._spark, [each for each in known if each[0] not in self._lance_catalogs])
             return pins | self._lance_pins([each for each in known if each[0] in self._lance_catalogs])
 
-    def lost(self, pins: Mapping[Parts, ReadPin]) -> frozenset[Parts]:
+    def find_lost_tables(self, pins: Mapping[Parts, ReadPin]) -> frozenset[Parts]:
         """Return the tables whose pinned snapshot or view definition is no longer available."""
         with _spark_errors_before_run(self._spark):
             return frozenset(table for table in pins if not self._is_there(table, pins))
@@ -137,7 +137,9 @@ class SparkEngine:
             pins = (pin_of(self._spark, each, directory=directory) for each in pipeline.sources if each.name in names)
             return {pin.name: pin for pin in pins if pin is not None}
 
-    def changed(self, pipeline: Pipeline, pins: Mapping[str, ReadPin], *, directory: Path) -> Mapping[str, bool | None]:
+    def find_changed_sources(
+        self, pipeline: Pipeline, pins: Mapping[str, ReadPin], *, directory: Path
+    ) -> Mapping[str, bool | None]:
         """Return for each pinned source whether its content has changed; None if that cannot be determined without
         reading it.
         """

@@ -112,7 +112,7 @@ def _bring_source(
     if step.write.delete_missing:
         present = events if source.excluded is None else _with_keys(events, source.excluded, shape=shape)
         new = new.unionByName(_missing(present, have, shape=shape, now=now))
-        new = new.unionByName(_returned(events, have, shape=shape, now=now)) if timed else new
+        new = new.unionByName(_returned_states(events, have, shape=shape, now=now)) if timed else new
     with staged_rows(new) as staged:
         if staged.isEmpty():
             return
@@ -145,7 +145,9 @@ def _require_placed(events: DataFrame, touched: DataFrame, *, shape: _HistoryCol
     """Raise WholeReadNeeded if an event falls among states of which the table has one row."""
     if shape.as_of is None:
         return
-    merged = _confirmed(touched, shape).select(*_columns((*shape.keys, *shape.tracked, shape.start)), _OLD).alias("t")
+    merged = (
+        _confirmed_rows(touched, shape).select(*_columns((*shape.keys, *shape.tracked, shape.start)), _OLD).alias("t")
+    )
     late = f.lit(True)
     for key in shape.keys:
         late = late & f.col(f"s.{quote_column(key)}").eqNullSafe(f.col(f"t.{quote_column(key)}"))
@@ -163,7 +165,7 @@ def _require_placed(events: DataFrame, touched: DataFrame, *, shape: _HistoryCol
         raise WholeReadNeeded("a late row falls among equal states of its key, of which the history has one row")
 
 
-def _confirmed(rows: DataFrame, shape: _HistoryColumns) -> DataFrame:
+def _confirmed_rows(rows: DataFrame, shape: _HistoryColumns) -> DataFrame:
     """Return the table's rows that have several events, with the time of the newest one."""
     at = f.expr(shape.as_of or "NULL").cast(ddl(shape.time))
     known = rows.withColumn(_OLD, at).where(f.col(_OLD) > _column(shape.start))
@@ -254,7 +256,7 @@ def _with_keys(source: DataFrame, excluded: DataFrame, *, shape: _HistoryColumns
     return source.select(*_columns(shape.keys)).unionByName(excluded.select(*fitted_columns(excluded, keys)))
 
 
-def _returned(source: DataFrame, have: DataFrame, *, shape: _HistoryColumns, now: Column) -> DataFrame:
+def _returned_states(source: DataFrame, have: DataFrame, *, shape: _HistoryColumns, now: Column) -> DataFrame:
     """Return states from `now` on for keys whose validity ended in the table after their newest state in the source.
 
     The key was missing before, and the source has it again, although with an old time.
@@ -295,7 +297,7 @@ def _timeline_events(touched: DataFrame, events: DataFrame, *, shape: _HistoryCo
     every = states.unionByName(ends).unionByName(new)
     if shape.as_of is None:
         return every
-    again = _confirmed(touched, shape).select(
+    again = _confirmed_rows(touched, shape).select(
         *columns, f.col(_OLD).alias(_AT), f.lit(False).alias(_END), f.lit(1).alias(_RANK)
     )
     return every.unionByName(again)

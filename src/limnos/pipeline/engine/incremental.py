@@ -71,7 +71,7 @@ def choose(
     if reason is None:
         last, reason = _last(checkpoint, definition=definition)
     if reason is not None:
-        return _whole(whole, reason)
+        return _read_whole(whole, reason)
     changed = {each: pin for each, pin in pins.items() if last.get(engine.render_spark(each), -1) != pin.state}
     if not changed:
         return ReadChoice(pinned_reads=whole, nothing_new=True)
@@ -84,7 +84,7 @@ def choose(
             if each.frame is not None and not each.only_new
         ]
     if reasons:
-        return _whole(whole, "; ".join(reasons))
+        return _read_whole(whole, "; ".join(reasons))
     frames = {each: increments[each].frame for each in changed}
     arguments = {
         each: stand_in(frame, pin=replace(changed[each], since=_since(changed[each], last=last)))
@@ -140,7 +140,7 @@ def _since(pin: ReadPin, *, last: Mapping[str, int | str | None]) -> int | None:
 
 def read_whole(spark: SparkSession, *, pins: Mapping[Parts, ReadPin], reason: str) -> ReadChoice:
     """Return the choice to read all pinned tables in full, for the given reason."""
-    return _whole(reads(spark, pins), reason)
+    return _read_whole(reads(spark, pins), reason)
 
 
 def incremental_rows(
@@ -172,6 +172,6 @@ def _last(
     return ({}, "the checkpoint of the published table can't be read") if last is None else (last, None)
 
 
-def _whole(whole: Mapping[Parts, PinnedRead], reason: str) -> ReadChoice:
+def _read_whole(whole: Mapping[Parts, PinnedRead], reason: str) -> ReadChoice:
     entries = {table: replace(each, pin=replace(each.pin, whole_because=reason)) for table, each in whole.items()}
     return ReadChoice(pinned_reads=entries, whole_because=reason)

@@ -162,7 +162,7 @@ class _InputReader:
         """Return the rows of an environment's table in a promotion, if they would be the same; else compute them."""
         built = self.context.built.get(self.step.name)
         if built is None:
-            return self._computed(reason)
+            return self._compute_inputs(reason)
         comparison = promotion_comparison(
             self.spark,
             built,
@@ -174,7 +174,7 @@ class _InputReader:
         )
         difference = comparison.difference or unpinned_reason(self.spark, self.step, query=self.query)
         if difference is not None:
-            return replace(self._computed(reason), computed_because=difference)
+            return replace(self._compute_inputs(reason), computed_because=difference)
         return StepInputs(
             frame=comparison.frame(self.spark),
             pins={**self.pins, **comparison.pins},
@@ -182,11 +182,11 @@ class _InputReader:
             copied_from=built,
         )
 
-    def _computed(self, reason: str | None) -> StepInputs:
+    def _compute_inputs(self, reason: str | None) -> StepInputs:
         """Return all rows; for an incremental step only new rows, if they can be determined and without a `reason`."""
         if not self.step.incremental:
             reason = "a full run was requested" if self.context.full and self._reads_stream() else None
-            sources = self.opening.opened(self.names, new=False)
+            sources = self.opening.open_sources(self.names, new=False)
             return self._build_inputs(pinned_reads.reads(self.spark, self.pins), sources, whole_because=reason)
         sources = ()
         full = self.context.full
@@ -200,7 +200,7 @@ class _InputReader:
         )
         reason = reason or chosen.whole_because or unpinned_reason(self.spark, self.step, query=self.query)
         if reason is None:
-            sources = self.opening.opened(self.names, new=True)
+            sources = self.opening.open_sources(self.names, new=True)
             reason = next((each.read.pin.whole_because for each in sources if each.read.pin.whole_because), None)
             if reason is None:
                 inputs = self._build_inputs(chosen.pinned_reads, sources, chosen=chosen)
@@ -215,7 +215,7 @@ class _InputReader:
             for each in sources:
                 each.release()
         whole = read_whole(self.spark, pins=self.pins, reason=reason)
-        sources = self.opening.opened(self.names, new=False, again=sources)
+        sources = self.opening.open_sources(self.names, new=False, again=sources)
         self._require_all(sources, reason=reason)
         return self._build_inputs(whole.pinned_reads, sources, whole_because=reason)
 
@@ -323,7 +323,7 @@ class _InputReader:
         }
         return call_function(self.spark, body, step=self.step, frames=frames, values=self.values)
 
-    def _mentioned(self) -> list[Parts]:
+    def _mentioned_names(self) -> list[Parts]:
         """Return the names of tables and sources in the step's body, as written there."""
         body = self.step.body
         if isinstance(body, Sql):
@@ -334,10 +334,10 @@ class _InputReader:
 
     def _names(self) -> tuple[str, ...]:
         """Return the names of the sources in the step's body: names of one part, unlike names of tables."""
-        return tuple(dict.fromkeys(parts[0] for parts in self._mentioned() if len(parts) == 1))
+        return tuple(dict.fromkeys(parts[0] for parts in self._mentioned_names() if len(parts) == 1))
 
     def _tables(self) -> list[Parts]:
-        return [self._full(parts) for parts in self._mentioned() if len(parts) > 1]
+        return [self._full(parts) for parts in self._mentioned_names() if len(parts) > 1]
 
     def _full(self, parts: Parts) -> Parts:
         return actual_table(self.spark, parts, context=self.context)

@@ -43,11 +43,11 @@ def keys_finding(
     """
     counts = key_counts(frame, keys)
     if not counts.are_keys:
-        return _broken(frame, keys, labels=dict(labels or {}))
+        return _find_broken_keys(frame, keys, labels=dict(labels or {}))
     return _finding(f"every row has a unique key ({', '.join(keys)})", checked=counts.rows)
 
 
-def _broken(frame: DataFrame, keys: Sequence[str], *, labels: Mapping[str, str]) -> ExpectationFinding:
+def _find_broken_keys(frame: DataFrame, keys: Sequence[str], *, labels: Mapping[str, str]) -> ExpectationFinding:
     """Group by each key and describe the keys with the most violations."""
     columns = [f.col(quote_column(each)) for each in keys]
     counted = frame.groupBy(*columns).agg(f.count(f.lit(1)).alias(_COUNT))

@@ -141,7 +141,7 @@ class _Tracer:
             return self._mapped_rows(tree, outer)
         parts = [self.plan(child, outer) for child in tree.children]
         env: ColumnEnvironment = {key: origins for part, _ in parts for key, origins in part.items()}
-        output = self._combined(tree, env, outputs=[ids for _, ids in parts])
+        output = self._combine_children(tree, env, outputs=[ids for _, ids in parts])
         return env, self._expressions(tree, env, outer=outer, output=output)
 
     def _recursive_cte(self, tree: PlanTree, outer: ColumnEnvironment) -> tuple[ColumnEnvironment, list[int]]:
@@ -201,7 +201,7 @@ class _Tracer:
             self.shared[int(definition.node["id"])] = [env.get(one, NOWHERE) for one in output]
         return self.plan(tree.children[int(tree.node["plan"])], outer)
 
-    def _combined(self, tree: PlanTree, env: ColumnEnvironment, *, outputs: list[list[int]]) -> list[int]:
+    def _combine_children(self, tree: PlanTree, env: ColumnEnvironment, *, outputs: list[list[int]]) -> list[int]:
         """Return the output columns of the children.
 
         For a union, also merge the origins of columns at the same position.

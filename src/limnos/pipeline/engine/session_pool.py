@@ -112,7 +112,7 @@ class SparkSessions:
         return self._given_up.is_set() or self._is_stopped()
 
     def _another(self) -> SparkSession:
-        session = self._beside() if self._classic else _cloned(self._spark)
+        session = self._beside() if self._classic else _clone_session(self._spark)
         if not self._classic:
             _limit_retries(session, lambda: not self._is_over())
         for name in _catalogs(session_settings(self._spark)):
@@ -140,7 +140,7 @@ def _interrupt(busy: Sequence[SparkSession]) -> None:
             logger.debug("Spark rejected an interrupt", exc_info=True)
 
 
-def _cloned(spark: SparkSession) -> SparkSession:
+def _clone_session(spark: SparkSession) -> SparkSession:
     connected: Any = spark
     cloned: Any = connected.cloneSession()
     cloned.release_session_on_close = True  # a clone lacks this flag, and without it is never released

@@ -62,7 +62,7 @@ class SourceOpener:
         self._watched = watched
         self._known = {source.name: source for source in context.pipeline.sources}
 
-    def opened(
+    def open_sources(
         self, names: Iterable[str], *, new: bool, again: Iterable[OpenedSource] = ()
     ) -> tuple[OpenedSource, ...]:
         """Open the named sources. `new`: read only data that is new since the step was last published. `again`: the
@@ -70,14 +70,14 @@ class SourceOpener:
         """
         pins = {each.name: each.read.pin for each in again if each.read.pin.fingerprint is not None}
         return tuple(
-            self._opened(self._known[name], new=new, pin=pins.get(name)) for name in names if name in self._known
+            self._open_source(self._known[name], new=new, pin=pins.get(name)) for name in names if name in self._known
         )
 
     def file_frame(self, opened: OpenedSource, *, path: str, new: bool) -> DataFrame:
         """Return the rows of one file of an opened source, whose name is then the temporary view of these rows."""
-        return self._opened(self._known[opened.name], new=new, pin=opened.read.pin, only=path).read.frame
+        return self._open_source(self._known[opened.name], new=new, pin=opened.read.pin, only=path).read.frame
 
-    def _opened(
+    def _open_source(
         self, source: DeclaredSource, *, new: bool, pin: ReadPin | None, only: str | None = None
     ) -> OpenedSource:
         before = self._before(source, new=new)
@@ -85,7 +85,7 @@ class SourceOpener:
             self._spark,
             source,
             parameters=self._values,
-            pinned=pin or self._pinned(source),
+            pinned=pin or self._find_pin(source),
             before=before,
             incremental=new,
             directory=self._context.directory,
@@ -99,7 +99,7 @@ class SourceOpener:
         same = before is not None and read.pin.fingerprint is not None and read.pin.fingerprint == before.fingerprint
         return OpenedSource(name=source.name, read=read, nothing_new=new and same)
 
-    def _pinned(self, source: DeclaredSource) -> ReadPin | None:
+    def _find_pin(self, source: DeclaredSource) -> ReadPin | None:
         """Return the pin of the source in this run: the pin that another step took, or for a table source the table's
         pin.
         """

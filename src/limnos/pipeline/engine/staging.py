@@ -37,7 +37,7 @@ def release(frame: DataFrame) -> None:
 
     Over Spark Connect the server frees them itself when the client discards the DataFrame.
     """
-    analyzed = _analyzed(frame)
+    analyzed = _analyzed_plan(frame)
     if analyzed is not None and analyzed.getClass().getSimpleName() == "LogicalRDD":
         analyzed.rdd().unpersist(False)
 
@@ -51,6 +51,6 @@ def _level(frame: DataFrame) -> StorageLevel:
     return StorageLevel.MEMORY_AND_DISK_DESER if master.startswith("local") else StorageLevel.MEMORY_AND_DISK_2
 
 
-def _analyzed(frame: DataFrame):  # type: ignore[no-untyped-def]  # noqa: ANN202 - a Java object
+def _analyzed_plan(frame: DataFrame):  # type: ignore[no-untyped-def]  # noqa: ANN202 - a Java object
     java = getattr(frame, "_jdf", None)
     return None if java is None else java.queryExecution().analyzed()

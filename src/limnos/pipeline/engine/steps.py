@@ -47,7 +47,7 @@ _ASIDE = {QUARANTINE: "Rows that violate expectations of", MALFORMED: "Rows of f
 
 def carry_out(spark: SparkSession, step: StepDeclaration, *, context: StepContext) -> StepOutcome:
     """Execute the step. Raises DataBroken with the complete outcome, and the errors of its phases."""
-    return StepExecution(spark, step, context=context).done()
+    return StepExecution(spark, step, context=context).execute()
 
 
 class StepExecution:
@@ -75,7 +75,7 @@ class StepExecution:
         self.computed_because: str | None = None
         self.lineage: QueryLineage | None = None
 
-    def done(self) -> StepOutcome:
+    def execute(self) -> StepOutcome:
         """Execute all phases of the step, from reading to the check of its expectations. Returns the outcome. Raises
         DataBroken if a key or an expectation is violated.
         """
@@ -88,7 +88,7 @@ class StepExecution:
         self.context.check()
         with self._phase("expectations"):
             self.findings += self._table_findings()
-        return self._judged()
+        return self._judge()
 
     def _read_and_write(self, rules: RowRules, *, whole_because: str | None = None) -> None:
         """Write the rows of the step's inputs. `whole_because`: the reason to read all of them. Raises DataBroken if a
@@ -174,7 +174,7 @@ class StepExecution:
         """Rename the column that earlier releases gave a table of malformed rows."""
         rename_column(self.spark, table, old=RESERVED_FILE_COLUMN, new=FILE_COLUMN)
 
-    def _judged(self) -> StepOutcome:
+    def _judge(self) -> StepOutcome:
         """Return the outcome. Raises DataBroken if a finding forbids publishing."""
         outcome = self._outcome()
         bad = [finding for finding in outcome.findings if has_failed_expectation([finding])]
@@ -183,15 +183,15 @@ class StepExecution:
         return outcome
 
     def _write_watched(self, rules: RowRules, inputs: StepInputs) -> None:
-        frame, counted = rules.watched(inputs.frame)
+        frame, counted = rules.watch(inputs.frame)
         written = self._write(self.step, frame, on_staged=counted.count_staged)
         exact = self.step.write.mode not in (WriteMode.MERGE, WriteMode.HISTORY)
         with self._phase("expectations"):
-            self.findings += counted.findings(lambda: self._added(written), rows=written.rows if exact else None)
+            self.findings += counted.findings(lambda: self._added_rows(written), rows=written.rows if exact else None)
 
     def _write_staged(self, rules: RowRules, inputs: StepInputs) -> None:
         with self._phase("writing"):  # the rows are computed here, and both writes use the result
-            staged = rules.staged(inputs.frame, run=self.context.run, at=self.context.at)
+            staged = rules.stage(inputs.frame, run=self.context.run, at=self.context.at)
         try:
             self.findings += staged.findings
             self._write(self.step, staged.rows, excluded=staged.excluded)
@@ -257,7 +257,7 @@ class StepExecution:
         self.branches.append(replace(branch, columns_to_drop=preparation.columns_to_drop))
         return self.branches[-1], None if known is None else known.schema
 
-    def _added(self, written: WriteResult) -> DataFrame | None:
+    def _added_rows(self, written: WriteResult) -> DataFrame | None:
         """Return the rows that the write added; None if they cannot be distinguished from older rows."""
         branch = self.branches[0]
         name = engine.render_spark(branch.table)

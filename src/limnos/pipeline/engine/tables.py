@@ -91,7 +91,7 @@ def preparation(
         return TablePreparation(
             is_new=True,
             columns=result,
-            statements=tuple(_making(step, result, branch=branch, existing_tables=existing_tables)),
+            statements=tuple(_creation_statements(step, result, branch=branch, existing_tables=existing_tables)),
         )
     metadata = loaded.metadata
     _check_layout(spark, step, metadata=metadata)
@@ -249,7 +249,7 @@ def _check_lossy(step: StepDeclaration, changes: ColumnChanges, *, is_unpublishe
         )
 
 
-def _making(
+def _creation_statements(
     step: StepDeclaration, struct_type: StructType, *, branch: str, existing_tables: frozenset[Parts]
 ) -> Iterator[str]:
     for length in range(2, len(step.table)):

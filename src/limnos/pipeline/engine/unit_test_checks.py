@@ -33,13 +33,13 @@ def unit_test_problems(checker: ColumnChecker, *, skipped: frozenset[str]) -> It
     for step in checker.pipeline.steps:
         if not step.tests or step.name in skipped or step.table in checker.unreadable:
             continue
-        inputs = {checker.full_name(parts): parts for parts in _mentioned(checker, step)}
+        inputs = {checker.full_name(parts): parts for parts in _mentioned_names(checker, step)}
         tested = TestedStep(pipeline=checker.pipeline, step=step, inputs=inputs, full_name=checker.full_name)
         for test in step.tests:
             yield from (of_test(problem, step=step, test=test) for problem in _problems(checker, tested, test=test))
 
 
-def _mentioned(checker: ColumnChecker, step: StepDeclaration) -> list[Parts]:
+def _mentioned_names(checker: ColumnChecker, step: StepDeclaration) -> list[Parts]:
     body = step.body
     if isinstance(body, Load):
         return [(body.source,)]

@@ -190,7 +190,7 @@ def _inputs(
     spark: SparkSession, work: UnitTestWork, *, step: StepDeclaration, test: UnitTest
 ) -> Iterator[Mapping[Parts, str]]:
     """Register the rows of each input as a temporary view. Yields the views by the inputs' full names."""
-    inputs = {work.full_name(parts): parts for parts in _mentioned(spark, step)}
+    inputs = {work.full_name(parts): parts for parts in _mentioned_names(spark, step)}
     given_rows = {work.full_name(parts): (parts, rows) for parts, rows in test.given.items()}
     tested = TestedStep(pipeline=work.pipeline, step=step, inputs=inputs, full_name=work.full_name)
     if _travels(spark, step):
@@ -219,7 +219,7 @@ def _views(frames: Sequence[DataFrame]) -> Iterator[tuple[str, ...]]:
         yield (name, *others)
 
 
-def _mentioned(spark: SparkSession, step: StepDeclaration) -> list[Parts]:
+def _mentioned_names(spark: SparkSession, step: StepDeclaration) -> list[Parts]:
     """Return the names of the step's inputs, as written in its body."""
     body = step.body
     if isinstance(body, Sql):
@@ -270,7 +270,9 @@ def _typed_frame(spark: SparkSession, rows: UnitTestRows, *, columns: StructType
             cells[by_lower[name.lower()]] = _text(value)
         texts.append(tuple(cells))
     frame = spark.sql(_constant_query(texts, columns=len(schema.fields)))
-    typed = frame.select(*[_typed(f"c{index}", field).alias(field.name) for index, field in enumerate(schema.fields)])
+    typed = frame.select(
+        *[_cast_column(f"c{index}", field).alias(field.name) for index, field in enumerate(schema.fields)]
+    )
     _require_valid(rows, texts, typed=typed, owner=owner)
     return typed
 
@@ -318,7 +320,7 @@ def _inferred_type(rows: UnitTestRows, name: str) -> AtomicType:
     from pyspark.sql.types import BooleanType, DoubleType, LongType  # noqa: PLC0415
 
     values = [value for row in rows.rows if (value := row.get(name)) is not None]
-    kinds = {type(_parsed(value) if rows.is_text else value) for value in values}
+    kinds = {type(_parse_cell(value) if rows.is_text else value) for value in values}
     if kinds == {bool}:
         return BooleanType()
     if kinds == {int}:
@@ -326,7 +328,7 @@ def _inferred_type(rows: UnitTestRows, name: str) -> AtomicType:
     return DoubleType() if kinds and kinds <= {int, float} else StringType()
 
 
-def _parsed(value: TestCell) -> object:
+def _parse_cell(value: TestCell) -> object:
     text = str(value)
     for parse in (int, float):
         try:
@@ -342,7 +344,7 @@ def _text(value: TestCell) -> str | None:
     return None if value is None else str(value)
 
 
-def _typed(name: str, field: StructField) -> Any:  # noqa: ANN401  (a Column, whose class PySpark chooses when it runs)
+def _cast_column(name: str, field: StructField) -> Any:  # noqa: ANN401  (a Column, whose class PySpark chooses when it runs)
     kind = field.dataType
     if isinstance(kind, StringType):
         return F.col(name)

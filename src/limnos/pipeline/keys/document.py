@@ -182,7 +182,7 @@ def _python_files(values: Values, site: NodeSite) -> tuple[str, ...]:
         if (embed := draft.values.get("embed")) is not None:
             functions += [embed.function] if embed.model is None else [embed.function, embed.model]
     for function in functions:
-        shipped = site.beside.shipped(function.partition(":")[0])
+        shipped = site.beside.shipped_path(function.partition(":")[0])
         results.update({shipped: None} if shipped else {})
     return tuple(results)
 

@@ -61,7 +61,7 @@ class StepsMap(MapOf):
             trial = ProblemNotes(notes.beside)
             word = ScalarNode(at=key.at, text=text, value=value, text_at=key.at)
             item = dict.fromkeys(_variables(key, body), word)
-            step = MapNode(at=body.at, entries=[(_filled_scalar(key, item), _filled(body, item))])
+            step = MapNode(at=body.at, entries=[(_filled_scalar(key, item), _fill_variables(body, item))])
             with suppress(InvalidNode):
                 MapOf.read(self, step, trial)
             results.append(trial.problems)
@@ -109,7 +109,7 @@ def expand_loops(node: YamlNode, notes: ProblemNotes) -> YamlNode:
             if query is not None and key.text not in (notes.loop_rows or {}):
                 notes.query_loops.append(_query_loop(key, value, loop=loop, query=query, notes=notes))
                 continue
-            entries += expansion.made(key, value, loop=loop)
+            entries += expansion.expand_loop(key, value, loop=loop)
         except InvalidNode:
             continue
     return MapNode(at=node.at, entries=entries)
@@ -173,7 +173,7 @@ class _Expansion:
         self._steps = 0
         self._nodes = 0
 
-    def made(self, key: ScalarNode, step: MapNode, *, loop: YamlNode) -> Iterator[_Entry]:
+    def expand_loop(self, key: ScalarNode, step: MapNode, *, loop: YamlNode) -> Iterator[_Entry]:
         """Return the steps of one loop. Raises InvalidNode after recording a problem."""
         body = _body(step)
         rows = self._notes.loop_rows or {}
@@ -195,7 +195,7 @@ class _Expansion:
                     key.at,
                 )
             self._written.add(name.text)
-        return ((name, _filled(body, item)) for name, item in zip(names, items, strict=True))
+        return ((name, _fill_variables(body, item)) for name, item in zip(names, items, strict=True))
 
     def _row_items(self, rows: LoopRows | None, *, loop: YamlNode) -> Iterator[_Item]:
         """Yield the values of the variables in each row of the loop's query."""
@@ -326,14 +326,14 @@ def _scalars(node: YamlNode) -> Iterator[ScalarNode]:
             yield from _scalars(value)
 
 
-def _filled(node: YamlNode, item: _Item) -> YamlNode:
+def _fill_variables(node: YamlNode, item: _Item) -> YamlNode:
     """Return the node with the values of the loop's variables. Nodes without variables are shared between the steps."""
     if isinstance(node, ScalarNode):
         return _filled_scalar(node, item)
     if isinstance(node, ListNode):
-        return ListNode(at=node.at, items=[_filled(each, item) for each in node.items])
+        return ListNode(at=node.at, items=[_fill_variables(each, item) for each in node.items])
     return MapNode(
-        at=node.at, entries=[(_filled_scalar(key, item), _filled(value, item)) for key, value in node.entries]
+        at=node.at, entries=[(_filled_scalar(key, item), _fill_variables(value, item)) for key, value in node.entries]
     )
 
 

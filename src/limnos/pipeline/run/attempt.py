@@ -37,7 +37,7 @@ class StepEngine(Protocol):
         LimnosError, for example NotFound.
         """
 
-    def lost(self, pins: Mapping[Parts, ReadPin]) -> frozenset[Parts]:
+    def find_lost_tables(self, pins: Mapping[Parts, ReadPin]) -> frozenset[Parts]:
         """Return the tables whose pinned snapshot or view definition is no longer available."""
 
     def loop_rows(self, pipeline: Pipeline, loop: QueryLoop, *, parameters: Mapping[str, Scalar]) -> LoopRows:
@@ -49,7 +49,9 @@ class StepEngine(Protocol):
     def source_pins(self, pipeline: Pipeline, names: frozenset[str], *, directory: Path) -> dict[str, ReadPin]:
         """Return pins of those of the named sources that are pinned when a run starts: topics. Raises LimnosError."""
 
-    def changed(self, pipeline: Pipeline, pins: Mapping[str, ReadPin], *, directory: Path) -> Mapping[str, bool | None]:
+    def find_changed_sources(
+        self, pipeline: Pipeline, pins: Mapping[str, ReadPin], *, directory: Path
+    ) -> Mapping[str, bool | None]:
         """Return for each pinned source whether its content has changed; None if that cannot be determined without
         reading it.
         """

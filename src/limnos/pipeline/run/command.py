@@ -34,7 +34,7 @@ from limnos.pipeline.run.resume import resume
 from limnos.pipeline.run.retries import RetryPolicy
 from limnos.pipeline.run.start import DryRun, RunMeans, intents, start
 from limnos.pipeline.run.stop import StopSignal
-from limnos.pipeline.shipped import located, shipped_reference
+from limnos.pipeline.shipped import absolute_path, shipped_reference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,7 @@ def run_file(
             pipeline,
             means,
             directory=project.directory,
-            file=str(located(file)),
+            file=str(absolute_path(file)),
             parameters=parameters,
             options=options,
         )
@@ -101,7 +101,7 @@ def backfill(
                 pipeline,
                 means,
                 directory=project.directory,
-                file=str(located(file)),
+                file=str(absolute_path(file)),
                 parameters={**parameters, values.name: value},
                 options=options,
             ),
@@ -237,7 +237,7 @@ def _run_means(
         ) as engine,
         stop_on_signals(stop),
     ):
-        pipeline = project.bound()
+        pipeline = project.bind_functions()
         engine.ship(pipeline, directory=project.directory)
         means = RunMeans(client=client, heart=heart, engine=engine, stop=stop, listener=listener)
         yield pipeline, means, session

@@ -114,7 +114,7 @@ def select_steps(
     names = [step.name for step in pipeline.steps]
     if options.select or options.exclude:
         terms, excluded = _terms(options)
-        return _chosen(pipeline, terms, excluded=excluded, needs=needs, modified=modified)
+        return _choose_steps(pipeline, terms, excluded=excluded, needs=needs, modified=modified)
     only = frozenset(options.only)
     since = steps_after(frozenset(options.since), needs)
     if not only and not since:
@@ -133,7 +133,7 @@ def require_known_steps(pipeline: Pipeline, options: RunOptions) -> None:
     terms, excluded = _terms(options)
     require_known_words(pipeline, (*terms, *excluded))
     if not needs_queries(options) and not any(map(uses_states, (terms, excluded))) and (terms or excluded):
-        _chosen(pipeline, terms, excluded=excluded, needs={}, modified=dict)
+        _choose_steps(pipeline, terms, excluded=excluded, needs={}, modified=dict)
 
 
 def needs_queries(options: RunOptions) -> bool:
@@ -146,7 +146,7 @@ def selects_states(options: RunOptions) -> bool:
     return any(map(uses_states, _terms(options)))
 
 
-def _chosen(
+def _choose_steps(
     pipeline: Pipeline,
     terms: Sequence[SelectionTerm],
     *,

@@ -83,7 +83,7 @@ def _typed_value(kind: ParameterType, value: object) -> Scalar:
     if kind is ParameterType.STRING:
         return str(value)
     if kind is ParameterType.INT:
-        return _whole(value)
+        return _parse_integer(value)
     if kind is ParameterType.DOUBLE:
         return _finite(float(str(value)))
     if kind is ParameterType.DATE:
@@ -98,7 +98,7 @@ def _truth(value: object) -> bool:
         raise ValueError(value) from None
 
 
-def _whole(value: object) -> int:
+def _parse_integer(value: object) -> int:
     number = int(str(value).strip())
     if not -(2**63) <= number < 2**63:
         raise OverflowError(value)

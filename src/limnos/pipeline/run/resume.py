@@ -145,7 +145,7 @@ def _pins(
     results = {step.table for step in pipeline.steps if step.name in reads}
     requested = {table for tables in reads.values() for table in tables} - results
     known = {table: pin for table, pin in record_json.pins_of(seen.options.get("pins")).items() if table in requested}
-    lost = means.engine.lost(known) | (requested - set(known))
+    lost = means.engine.find_lost_tables(known) | (requested - set(known))
     stale = frozenset(name for name, tables in reads.items() if tables & lost)
     return {**known, **(means.engine.pins(lost) if lost else {})}, stale
 
@@ -177,7 +177,7 @@ def _steps_of_changed_sources(
     for read in pins.values():
         new = {name: pin for name, pin in read.items() if (name, pin.fingerprint) not in changed}
         if new:
-            results = means.engine.changed(pipeline, new, directory=directory)
+            results = means.engine.find_changed_sources(pipeline, new, directory=directory)
             changed |= {(name, pin.fingerprint): results.get(name, True) for name, pin in new.items()}
     failed = {step.name for step in seen.steps if step.state == "failed"}
     broken = {each.step for each in seen.findings if not each.held and each.action == ExpectationAction.FAIL.value}

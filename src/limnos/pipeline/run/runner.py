@@ -94,7 +94,7 @@ class AttemptRunner:
             try:
                 ended = self._through()
             except (RunStopped, KeyboardInterrupt) as error:
-                ended = self._stopped(error)
+                ended = self._end_stopped(error)
             except DeniedError as error:
                 ended = self._end(
                     "held",
@@ -136,10 +136,10 @@ class AttemptRunner:
                 return self._end("held", EndReason.DONE, message=f"all steps are complete; {self._how_to_publish()}")
             result = self._publish(again=round_number)
             if isinstance(result, PublishResult):
-                return self._published(result)
+                return self._end_published(result)
             names = [each.who for each in result if each.is_dropped]
             if names or round_number == self.work.options.tries:
-                return self._not_published(result, missing_names=names)
+                return self._end_unpublished(result, missing_names=names)
             todo = self._steps_to_repeat(result)
         raise AssertionError("the last round returns")
 
@@ -159,7 +159,7 @@ class AttemptRunner:
             return None
         for name in carried.waiting:
             self._tell(name, "skipped")
-        return self._failed(carried.failed)
+        return self._end_failed(carried.failed)
 
     def _run_step(self, name: str) -> None:
         step, began = self._steps[name], time.monotonic()
@@ -351,18 +351,18 @@ class AttemptRunner:
         )
         return names
 
-    def _published(self, published: PublishResult) -> RunResult:
+    def _end_published(self, published: PublishResult) -> RunResult:
         if self.work.attempt > 1 or any(tries > 1 for tries in self._tries.values()):
             self._clear(keep_tables=True)
         names = ", ".join(display.render(step.table) for step in self._steps.values())
         environment = self.work.pipeline.environment
         where = "" if environment is None else f" in environment {environment.name}"
         report_lineages(self.client, self._outcomes, pipeline=self.work.pipeline.name, run=self.work.run)
-        return self._ended(
+        return self._build_result(
             "published", EndReason.DONE, message=f"published {names}{where}", revision=published.revision
         )
 
-    def _not_published(self, moved: tuple[MovedOutput, ...], *, missing_names: list[str]) -> RunResult:
+    def _end_unpublished(self, moved: tuple[MovedOutput, ...], *, missing_names: list[str]) -> RunResult:
         words = "; ".join(missing_names or [each.who for each in moved])
         advice = (
             "start a new run, which creates it again"
@@ -383,7 +383,7 @@ class AttemptRunner:
     def _how_to_go_on(self) -> str:
         return f"nothing was published; correct the cause, then 'limnos pipeline resume {self.work.run}'"
 
-    def _failed(self, failed: Mapping[str, BaseException]) -> RunResult:
+    def _end_failed(self, failed: Mapping[str, BaseException]) -> RunResult:
         for error in failed.values():
             if not isinstance(error, (StepError, ClientError)):
                 raise error
@@ -404,12 +404,12 @@ class AttemptRunner:
             )
         return self._end("failed", why, message=f"{words.rstrip('.')}; {self._how_to_go_on()}")
 
-    def _stopped(self, error: BaseException) -> RunResult:
+    def _end_stopped(self, error: BaseException) -> RunResult:
         self.engine.halt()
         why = error.why if isinstance(error, RunStopped) else EndReason.INTERRUPTED
         words = error.message if isinstance(error, RunStopped) else "interrupted"
         if why is EndReason.SUPERSEDED:
-            return self._ended("lost", why, message=words)
+            return self._build_result("lost", why, message=words)
         # The stop signal must not end these last requests.
         self.patience = RetryPolicy(self.work.options.lease_s, stop=StopSignal())
         try:
@@ -425,7 +425,7 @@ class AttemptRunner:
             f"{error_text(error)}. When the server answers again: 'limnos show run {self.work.run}' shows whether it"
             " was published"
         )
-        return self._ended(
+        return self._build_result(
             "lost", EndReason.AWAY, message=f"{message}, 'limnos pipeline resume {self.work.run}' continues it"
         )
 
@@ -438,13 +438,13 @@ class AttemptRunner:
             self.patience.call(lambda: self.client.runs.finish(run, attempt=attempt, state=state, message=message))
         except (ConflictError, NotFoundError) as error:
             if why in (EndReason.CANCELLED, EndReason.INTERRUPTED):
-                return self._ended(state, why, message=message)
-            return self._ended("lost", EndReason.SUPERSEDED, message=superseded_message(run, error))
+                return self._build_result(state, why, message=message)
+            return self._build_result("lost", EndReason.SUPERSEDED, message=superseded_message(run, error))
         except (UnavailableError, RunStopped) as error:
             logger.warning("the end of run %s could not be recorded: %s", run, error)
-        return self._ended(state, why, message=message)
+        return self._build_result(state, why, message=message)
 
-    def _ended(self, state: str, why: EndReason, *, message: str, revision: int | None = None) -> RunResult:
+    def _build_result(self, state: str, why: EndReason, *, message: str, revision: int | None = None) -> RunResult:
         return RunResult(
             run=self.work.run,
             pipeline=self.work.pipeline.name,

@@ -173,10 +173,10 @@ def _checked_request(
         return _nothing_selected(pipeline, means.listener, message=_nothing_new(options))
     reads = call_engine(lambda: means.engine.reads(pipeline), patience=patience)
     needs = needs_of(pipeline, reads)
-    names = select_steps(pipeline, options, needs=needs, modified=_modified(pipeline, means, reads=reads))
+    names = select_steps(pipeline, options, needs=needs, modified=_finder_of_modified(pipeline, means, reads=reads))
     if not names:
         return _nothing_selected(pipeline, means.listener)
-    pipeline, reads = settled(pipeline, means, reads=reads, names=frozenset(names), patience=patience)
+    pipeline, reads = resolve_reads(pipeline, means, reads=reads, names=frozenset(names), patience=patience)
     providers = patience.call(lambda: require_own_tables(means.client, pipeline))
     require_lance_outputs(pipeline, providers, reads=reads)
     request = _RunRequest(
@@ -307,7 +307,7 @@ class _RunRequest:
         ]
 
 
-def settled(
+def resolve_reads(
     pipeline: Pipeline,
     means: RunMeans,
     *,
@@ -325,7 +325,7 @@ def settled(
     return settled_pipeline, actual_reads(settled_pipeline, reads)
 
 
-def _modified(pipeline: Pipeline, means: RunMeans, *, reads: Mapping[str, frozenset[Parts]]) -> ModifiedSteps:
+def _finder_of_modified(pipeline: Pipeline, means: RunMeans, *, reads: Mapping[str, frozenset[Parts]]) -> ModifiedSteps:
     return lambda: modified_steps(means.client, pipeline, reads=reads)
 
 

@@ -22,7 +22,7 @@ from limnos.pipeline.engine.unit_tests import UnitTestWork, run_unit_tests
 from limnos.pipeline.graph import order_steps
 from limnos.pipeline.loop_previews import loop_preview
 from limnos.pipeline.project import load
-from limnos.pipeline.python import bound
+from limnos.pipeline.python import bind_functions
 from limnos.pipeline.reads import all_reads, tables
 from limnos.pipeline.run.attempt import needs_of
 from limnos.pipeline.run.options import (
@@ -66,7 +66,7 @@ def run_file_tests(
     if not needs_queries(options):
         _chosen_steps(declared, options, needs={}, only=only)
     with local_spark(master) as spark:
-        pipeline = bound(declared, project.directory)
+        pipeline = bind_functions(declared, project.directory)
         ship_files(spark, [project.directory / name for name in pipeline.python_files])
         reads = tables(all_reads(pipeline, queries=partial(query_names, spark), catalogs=frozenset()))
         levels = order_steps(pipeline, reads)

@@ -36,7 +36,7 @@ def shipped_reference(path: str) -> tuple[str, str] | None:
     return name, catalog or _CATALOG
 
 
-def located(path: Path) -> Path:
+def absolute_path(path: Path) -> Path:
     """Return the absolute path of a pipeline's file; the name of a shipped pipeline stays as it is."""
     return path if shipped_reference(str(path)) is not None else path.absolute()
 

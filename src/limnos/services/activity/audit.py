@@ -111,10 +111,11 @@ def _require_word(ctx: Context, word: str) -> None:
         return
     lowered = word.lower()
     close = get_close_matches(lowered, words, n=1, cutoff=0.6) if len(word) < _WORD_MAX else []
-    near = lowered if lowered in words else _SYNONYMS.get(lowered, next(iter(close), ""))
+    similar_word = lowered if lowered in words else _SYNONYMS.get(lowered, next(iter(close), ""))
+    proposal = f": did you mean {similar_word}?" if similar_word else "."
     raise BadRequest(
-        f"There is no action '{escape_percent(word[:_WORD_MAX])}'{f': did you mean {near}?' if near else '.'} Families"
-        f" of actions are {', '.join(FAMILIES)}; changes are {', '.join(CHANGES)}; 'limnos access explain --actions'"
+        f"There is no action '{escape_percent(word[:_WORD_MAX])}'{proposal} Families of actions are"
+        f" {', '.join(FAMILIES)}; changes are {', '.join(CHANGES)}; 'limnos access explain --actions'"
         " lists the actions, and operations of protocols, such as load-table, count too"
     )
 

@@ -148,11 +148,11 @@ async def page_read(
             changes = [await _publish(ctx, scope, home, zone=zone, part=part) for zone in part.entries]
         except ChangesOutdated:
             continue
-        return _page(home, position, part, _in_order(changes))
+        return _page(home, position, part, _order_changes(changes))
     raise ServiceUnavailable("The changed objects were moved too often during the request: try again")
 
 
-def _in_order(changes: list[list[PublishedChange]]) -> list[PublishedChange]:
+def _order_changes(changes: list[list[PublishedChange]]) -> list[PublishedChange]:
     """Merge the changes of several zones by time, and preserve the order within each zone."""
     results: list[tuple[int, PublishedChange]] = []
     for part in changes:

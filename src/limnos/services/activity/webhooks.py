@@ -103,8 +103,8 @@ def operations_check(operations: Sequence[str]) -> tuple[str, ...]:
                 " give and removed by take"
             )
         if word not in OPERATIONS:
-            near = get_close_matches(word.lower()[:100], OPERATIONS, n=1, cutoff=0.5)
-            hint = f": did you mean {near[0]}?" if near else f": they are {', '.join(OPERATIONS)}"
+            similar_words = get_close_matches(word.lower()[:100], OPERATIONS, n=1, cutoff=0.5)
+            hint = f": did you mean {similar_words[0]}?" if similar_words else f": they are {', '.join(OPERATIONS)}"
             raise BadRequest(f"No change has the operation '{escape_percent(word[:100])}'{hint}")
     return tuple(dict.fromkeys(operations))
 

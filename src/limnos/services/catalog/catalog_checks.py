@@ -83,15 +83,16 @@ def catalog_check(
     check_catalog_name(name)
     requested = None if catalog_type is None else _TYPES.get(catalog_type.upper(), catalog_type.upper())
     provider = _FORMER_NAMES.get(provider or "", provider) or _BUILT_IN.get(requested or "")
-    known = PROVIDERS | further_providers()
-    if provider is None or provider not in known:
+    providers = PROVIDERS | further_providers()
+    if provider is None or provider not in providers:
         what = "needs a provider" if provider is None else f"cannot have the provider {provider}"
         if provider is not None and (reason := broken_reason(provider)):
             raise BadRequest(f"Catalog {name} {what}: {reason}")
         raise BadRequest(
-            f"Catalog {name} {what}: use one of {', '.join(known)}; Lance tables are in catalogs of lakehouse-generic"
+            f"Catalog {name} {what}: use one of {', '.join(providers)}; Lance tables are in catalogs of"
+            " lakehouse-generic"
         )
-    expected = known[provider]
+    expected = providers[provider]
     if requested not in (None, expected):
         words = {current: word.lower() for word, current in _TYPES.items()}
         text = words.get(expected, expected.lower())
@@ -128,7 +129,7 @@ def check_storage(
     defaults.storages.check(properties, metalake=metalake)
     for location in stated_locations(properties, provider=provider):
         check_server_location(location, defaults.warehouse, catalog_id=catalog_id)
-    check_locations(properties, defaults.storages.allowed(properties, defaults.allowed), provider=provider)
+    check_locations(properties, defaults.storages.allowed_storage(properties, defaults.allowed), provider=provider)
     check_credential_issuers(properties)
 
 
@@ -199,7 +200,7 @@ async def catalog_test_edited(ctx: Context, *, metalake: str, name: str, edits: 
         return request_view.catalog_record, request_view.catalog.id
 
     record, catalog_id = await ctx.read(RequestScope(metalake, name), read)
-    record = replace(record, properties=ctx.services.defaults.storages.keys.opened(record.properties))
+    record = replace(record, properties=ctx.services.defaults.storages.keys.open_properties(record.properties))
     properties = edits.over(record.properties)
     if kinds.is_source_provider(record.provider):
         _refuse_other_address(record, properties, edits=edits)

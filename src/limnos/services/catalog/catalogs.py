@@ -159,7 +159,7 @@ async def catalog_create(
     )
     check_backend(checked.provider, properties)
     defaults = ctx.services.defaults
-    sealed = defaults.storages.keys.sealed(properties)
+    sealed = defaults.storages.keys.seal_properties(properties)
     record = replace(checked, comment=comment, properties=sealed)
     if is_source_provider(record.provider):
         await SOURCES.of(ctx.services).load()
@@ -230,7 +230,7 @@ async def catalog_alter(ctx: Context, *, metalake: str, name: str, edits: Proper
         record = request_view.catalog_record
         _check_edited(record, edits, defaults=defaults, metalake=label, catalog_id=request_view.catalog.id)
         if is_sourced(request_view):
-            record = replace(record, properties=defaults.storages.keys.opened(record.properties))
+            record = replace(record, properties=defaults.storages.keys.open_properties(record.properties))
             properties = edits.over(record.properties)
             SOURCES.of(ctx.services).check(record.provider, properties)
             _refuse_other_address(record, properties, edits=edits)
@@ -281,19 +281,19 @@ def catalog_update(tx: Tx, permit: Permit[CatalogAlter]) -> Node:
     node = tx.nodes.confirm(command.catalog)
     record = cast("CatalogRecord", node.record)
     in_use = record.in_use if command.in_use is None else command.in_use
-    changed = replace(
+    new_record = replace(
         record,
         comment=command.edits.edited_comment(record.comment),
-        properties=command.keys.sealed(command.edits.over(record.properties)),
+        properties=command.keys.seal_properties(command.edits.over(record.properties)),
         in_use=in_use,
     )
-    refuse_nesting_change(tx, node, before=is_nested(record), after=is_nested(changed), separator=command.separator)
+    refuse_nesting_change(tx, node, before=is_nested(record), after=is_nested(new_record), separator=command.separator)
     if command.warehouse:
-        catalog_locations_claim(tx, node.id, record=changed, warehouse=command.warehouse)
-    if changed.properties.get(SUCCESSORS) != SAME_OWNER:
+        catalog_locations_claim(tx, node.id, record=new_record, warehouse=command.warehouse)
+    if new_record.properties.get(SUCCESSORS) != SAME_OWNER:
         SuccessorWrites(tx).forget_zone(node.id)
     # decisions below the catalog depend on its roots and its state
-    tx.nodes.write_record(node, changed, moves_access=True)
+    tx.nodes.write_record(node, new_record, moves_access=True)
     if command.edits.name is not None and command.edits.name != node.name:
         tx.nodes.move(node, parent_id=node.parent_id, name=command.edits.name, moves_access=True)
     return tx.nodes.by_id(node.id)

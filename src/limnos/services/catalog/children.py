@@ -248,7 +248,7 @@ def _summary(request_view: RequestView, node: Node) -> DocumentSummary:
     if node.kind is not Kind.VIEW and not (node.kind is Kind.TABLE and node.format == ICEBERG):
         return NO_SUMMARY
     document = request_view.document(node.id)
-    derived, key = request_view.view.derived(request_view.zone), ("summary", node.id)
+    derived, key = request_view.view.derived_values(request_view.zone), ("summary", node.id)
     cached_summary: tuple[int, DocumentSummary] | None = derived.get(key)
     if cached_summary is None or cached_summary[0] != document.version:
         cached_summary = derived[key] = (document.version, summary_of(document.body))

@@ -104,7 +104,7 @@ async def _page_read(ctx: Context, directory: FilesetPath, *, after: str, size: 
     def choose(names: list[str]) -> list[str]:
         return sorted(name for name in names if name > start)[: room + 1]
 
-    entries = await files.chosen(directory.location, properties, roots=roots, choose=choose)
+    entries = await files.list_selected(directory.location, properties, roots=roots, choose=choose)
     page = entries[:room]
     if len(entries) <= room:
         return DirectoryPage(visible, page, None)

@@ -169,13 +169,13 @@ def metalake_update(tx: Tx, permit: Permit[MetalakeAlter]) -> Node:
     node = tx.nodes.confirm(command.metalake)
     record = cast("MetalakeRecord", node.record)
     in_use = record.in_use if command.in_use is None else command.in_use
-    changed = replace(
+    new_record = replace(
         record,
         comment=command.edits.edited_comment(record.comment),
         properties=command.edits.over(record.properties),
         in_use=in_use,
     )
-    tx.nodes.write_record(node, changed, moves_access=in_use != record.in_use)
+    tx.nodes.write_record(node, new_record, moves_access=in_use != record.in_use)
     if command.edits.name is not None and command.edits.name != node.name:
         tx.nodes.move(node, parent_id=ROOT_ID, name=command.edits.name, moves_access=True)
         if not tx.setting_names.may_take(node.id, command.edits.name, default=command.default):

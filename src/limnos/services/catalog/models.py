@@ -253,22 +253,22 @@ def version_update(tx: Tx, permit: Permit[VersionAlter]) -> ModelVersion:
     version = tx.models.read(node.id, command.which)
     if version is None:
         raise _missing_version_error(command.path, command.which)
-    changed = msgspec.structs.replace(
+    new_version = msgspec.structs.replace(
         version,
         comment=edits.edits.edited_comment(version.comment),
         properties=edits.edits.over(version.properties),
         uris=_edited_uris(version.uris, edits),
     )
     if version.properties.get(DEFAULT_URI) in (None, *version.uris):  # an older release stored others
-        _check_default_uri(changed.properties, changed.uris)
-    tx.models.update(node.id, changed)
+        _check_default_uri(new_version.properties, new_version.uris)
+    tx.models.update(node.id, new_version)
     tx.models.unname(node.id, version.version, aliases=edits.unnames)
     name = tx.models.name(node.id, version.version, aliases=edits.names)
     if name is not None:
         raise _alias_taken_error(name, node)
     tx.nodes.write_record(node, node.record)
     again = tx.models.at(node.id, version.version)
-    return changed if again is None else again
+    return new_version if again is None else again
 
 
 def _edited_uris(uris: Mapping[str, str], edits: VersionEdits) -> dict[str, str]:

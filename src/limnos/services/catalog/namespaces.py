@@ -224,12 +224,12 @@ def namespace_create_of(
     for name in lacking:
         check(name)
     check_properties(record.properties, before={})
-    placed = check_new_location(None, record, catalog_storage_of(request_view))
+    location = check_new_location(None, record, catalog_storage_of(request_view))
     command = NamespaceCreate(
         parent=parent,
         names=lacking,
         space=request_view.space(Kind.NAMESPACE),
-        record=placed,
+        record=location,
         owner_id=request_view.maker_id,
         has_implicit_parents=has_implicit_parents,
     )

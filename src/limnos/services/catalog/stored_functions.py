@@ -20,9 +20,9 @@ from limnos.formats.gravitino.functions import (
     FunctionChange,
     change_function,
     check_function,
+    encode_function,
     function_json,
     function_read,
-    stored_text,
 )
 from limnos.formats.iceberg.json_types import Json
 from limnos.model.entities import Node
@@ -95,7 +95,7 @@ async def function_register(
     `namespace_object_create`.
     """
     record = SqlppObjectRecord(
-        comment=comment, properties={}, statements=(), definition=stored_text(check_function(function))
+        comment=comment, properties={}, statements=(), definition=encode_function(check_function(function))
     )
     return await namespace_object_create(ctx, scope, path=path, kind=Kind.FUNCTION, record=lambda _: record)
 
@@ -129,7 +129,7 @@ def function_update(tx: Tx, permit: Permit[FunctionAlter]) -> Node:
     if command.changes:
         if not text:
             tx.stale()  # SQL++ replaced it concurrently
-        text = stored_text(change_function(function_read(text), command.changes))
+        text = encode_function(change_function(function_read(text), command.changes))
     tx.nodes.write_record(node, replace(record, comment=command.edits.edited_comment(record.comment), definition=text))
     return tx.nodes.by_id(node.id)
 

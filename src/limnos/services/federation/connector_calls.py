@@ -40,13 +40,13 @@ class ConnectorCall(NamedTuple):
         except SourceLoop:
             raise
         except SourceFailed as error:
-            raise error.with_message(self._named(error.message)) from error
+            raise error.with_message(self._add_subject(error.message)) from error
         except LimnosError:
             raise
         except BaseException as error:  # noqa: BLE001 - code of other packages: not even a SystemExit ends the server
             raise self._fault(error, changes=changes) from None
 
-    def _named(self, message: str) -> str:
+    def _add_subject(self, message: str) -> str:
         return message if not self.catalog or message.startswith(self.subject) else f"{self.subject}: {message}"
 
     def _fault(self, error: BaseException, *, changes: bool) -> LimnosError:

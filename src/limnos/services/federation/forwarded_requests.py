@@ -148,8 +148,8 @@ async def forward_load(
 
     async def work(decided: tuple[SourceLookup, VendingDecision]) -> RestReply:
         await check_existence_probe(ctx, decided[0])
-        sent = vending if vending is not None and decided[1].vends else call
-        return await _exchange(ctx, decided[0].origin, call=sent)
+        source_call = vending if vending is not None and decided[1].vends else call
+        return await _exchange(ctx, decided[0].origin, call=source_call)
 
     (_, vending_decision), reply = await ctx.read_confirmed(
         scope, decide, work=work, identity=lambda decided: (decided[0].identity, decided[1].vends)

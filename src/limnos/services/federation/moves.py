@@ -125,7 +125,7 @@ async def rename_in_source(
     )
     await ask_source(ctx, source_lookup.origin, of=of, question=rename, changes=True)
     await placeholder_follow(ctx, permit)
-    loaded = await shown_after_change(
+    renamed_object = await shown_after_change(
         ask_confirmed(
             ctx,
             scope,
@@ -135,7 +135,7 @@ async def rename_in_source(
             decide=lambda request_view: decide_after_move(request_view, kind, source=path, target=target),
         )
     )
-    return loaded, source_lookup.node, source_lookup.origin.catalog
+    return renamed_object, source_lookup.node, source_lookup.origin.catalog
 
 
 class PlaceholderMove(msgspec.Struct, frozen=True):

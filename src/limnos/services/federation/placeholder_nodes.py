@@ -26,7 +26,7 @@ from limnos.model.records import BLANK_NAMESPACE, BLANK_TABLE, NodeRecord, Topic
 from limnos.names.iceberg import render
 from limnos.names.path import Levels
 from limnos.services.federation.sources import CatalogSource, ask_source, catalog_source_of
-from limnos.services.request.context import Context, confirmed
+from limnos.services.request.context import Context, read_and_confirm
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import SOURCE, is_sourced
@@ -74,7 +74,7 @@ class SourceLookup(NamedTuple):
         """The part of the lookup that must be equal before and after a call of the source."""
         return self.origin.identity, None if self.node is None else self.node.id, self.nearest, self.refusal is None
 
-    def again(self, request_view: RequestView) -> SourceLookup:
+    def find_again(self, request_view: RequestView) -> SourceLookup:
         """Authorize the same action on the same path again, after a call of the source. Raises as
         `find_source_object`.
         """
@@ -273,7 +273,7 @@ async def read_attached_rows(
     decided = await decide()
     if decided is None:
         return decided, await work(decided)  # an external object without placeholder node: nothing is stored about it
-    return await confirmed(decided, decide, work=work, identity=identity)
+    return await read_and_confirm(decided, decide, work=work, identity=identity)
 
 
 def _read_unattached(

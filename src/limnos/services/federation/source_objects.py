@@ -68,7 +68,7 @@ def visible_names_of_container(
     listed = (
         page_of(request_view, action, kind=kind, chain=chain, page_request=ALL_NAMES) if chain[0].id > 0 else EMPTY_PAGE
     )
-    known = list_all_names(request_view, kind=kind, chain=chain) if chain[0].id > 0 else ()
+    placeholder_names = list_all_names(request_view, kind=kind, chain=chain) if chain[0].id > 0 else ()
     others = request_view.decide(ITEMS[action], (ChainLink.absent(kind, "…"), *chain)).allowed
     return VisibleSourceNames(
         origin=catalog_source_of(request_view),
@@ -76,7 +76,7 @@ def visible_names_of_container(
         path=path,
         visible_names=frozenset(listed.texts()),
         others=others,
-        known=frozenset(known),
+        known=frozenset(placeholder_names),
     )
 
 
@@ -160,7 +160,11 @@ async def _read_confirmed(
     The right may have been revoked meanwhile, and the object changed after that. Raises as `Context.read_confirmed`.
     """
     return await ctx.read_confirmed(
-        source_lookup.scope, source_lookup.again, work=work, identity=lambda each: each.identity, first=source_lookup
+        source_lookup.scope,
+        source_lookup.find_again,
+        work=work,
+        identity=lambda each: each.identity,
+        first=source_lookup,
     )
 
 
@@ -233,12 +237,12 @@ async def create_in_source(
     origin, permit = await ctx.read(scope, decide)
     await ask_source(ctx, origin, of=of, question=question, changes=True)
     node = await placeholder_nodes.placeholder_submit(ctx, permit)
-    loaded = await shown_after_change(
+    created_object = await shown_after_change(
         ask_confirmed(
             ctx, scope, decide=lambda request_view: decide(request_view)[0], of=of, question=load, first=origin
         )
     )
-    return loaded, node, origin.catalog
+    return created_object, node, origin.catalog
 
 
 async def drop_in_source(
@@ -275,7 +279,7 @@ async def refuse_protected(ctx: Context, source_lookup: placeholder_nodes.Source
     if protection is not None and (
         protection.below or (source_lookup.node is not None and protection.node_id == source_lookup.node.id)
     ):
-        await ctx.read(source_lookup.scope, source_lookup.again)  # a caller without the right does not learn of it
+        await ctx.read(source_lookup.scope, source_lookup.find_again)  # a caller without the right does not learn of it
         raise ProtectedObject(
             f"{source_lookup.path[-1]} is protected against drops, itself or by an object above it: remove the"
             " protection first",

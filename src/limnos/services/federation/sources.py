@@ -32,7 +32,7 @@ from limnos.services.request.node_services import OWN_NODE, ComponentKey
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.sources.connectors.capabilities import BaseCatalog
-from limnos.sources.connectors.hops import HOPS_MAX, hops_of, passed_on_by
+from limnos.sources.connectors.hops import HOPS_MAX, hops_of, send_server_ids
 from limnos.sources.connectors.opening import LoadSourceFunctions, OpenSource, SourceFunctions, SourceLimits
 from limnos.sources.connectors.rest_errors import source_loop_error
 from limnos.store.activity.node_beats import nodes_read
@@ -79,7 +79,7 @@ def catalog_source_of(request_view: RequestView) -> CatalogSource:
     return CatalogSource(
         request_view.catalog,
         request_view.catalog_record.provider,
-        request_view.defaults.storages.opened(request_view.catalog_record.properties),
+        request_view.defaults.storages.open_properties(request_view.catalog_record.properties),
     )
 
 
@@ -144,7 +144,7 @@ class SourceConnectors:
             )
 
         def call() -> T:
-            with passed_on_by(hops):
+            with send_server_ids(hops):
                 return question(connector)
 
         try:
@@ -165,7 +165,7 @@ class SourceConnectors:
 
         def reach() -> None:
             try:
-                with passed_on_by(hops):
+                with send_server_ids(hops):
                     connector.check()
             finally:
                 connector.close()

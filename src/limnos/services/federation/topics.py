@@ -115,12 +115,12 @@ async def topic_alter(ctx: Context, scope: RequestScope, *, path: Levels, edits:
             question=lambda catalog: catalog.topic_alter(schema, name, sets=edits.sets, removes=edits.removes),
             changes=True,
         )
-        loaded = await shown_after_change(topic_load(ctx, source_lookup))
+        altered_topic = await shown_after_change(topic_load(ctx, source_lookup))
     else:
-        loaded = await topic_load(ctx, source_lookup)
+        altered_topic = await topic_load(ctx, source_lookup)
     if edits.comment is None and not edits.clears_comment:
-        return loaded
-    return loaded._replace(node=await submit_source_change(ctx, permit, mutation=topic_annotate))
+        return altered_topic
+    return altered_topic._replace(node=await submit_source_change(ctx, permit, mutation=topic_annotate))
 
 
 def topic_annotate(tx: Tx, permit: Permit[tuple[PlaceholderCreate, PropertyEdits]]) -> Node | None:

@@ -15,7 +15,7 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.formats.iceberg.field_ids import schema_of
-from limnos.formats.iceberg.read_restrictions import check_action, terms_bound
+from limnos.formats.iceberg.read_restrictions import bind_terms, check_action
 from limnos.formats.iceberg.row_filters import filter_read
 from limnos.model.decisions import display_names
 from limnos.model.entities import Node
@@ -152,7 +152,7 @@ async def restriction_set(ctx: Context, on: RestrictionTarget, *, name: str, req
             unless=_ids(request_view, request.unless),
         )
         if node.kind is Kind.TABLE:
-            terms = terms_bound(terms, schema_of(request_view.document(node.id).body))
+            terms = bind_terms(terms, schema_of(request_view.document(node.id).body))
         decision = request_view.require(Action.RESTRICT, target.chain)
         command = RestrictionSet(
             node=node,

@@ -90,7 +90,7 @@ def _find_statistics_target(request_view: RequestView, on: AttachmentTarget, *, 
     return _StatisticsTarget(target.node, target.chain, OWN)
 
 
-def _of_partitions(on: AttachmentTarget) -> None:
+def _refuse_column(on: AttachmentTarget) -> None:
     if on.kind is Kind.COLUMN:
         raise UnsupportedOperation("A column has no partitions: name the table")
 
@@ -105,14 +105,14 @@ async def _read_statistics(
     def decide(request_view: RequestView) -> _StatisticsTarget | None:
         return _find_statistics_target(request_view, on, action=Action.TABLE_READ)
 
-    def otherwise(request_view: RequestView, _: SecurableChain) -> None:
+    def require_catalog_in_use(request_view: RequestView, _: SecurableChain) -> None:
         request_view.require_in_use()
 
     _, statistics = await read_attached_rows(
         ctx,
         on.scope,
         reader=decide,
-        otherwise=otherwise,
+        otherwise=require_catalog_in_use,
         work=work,
         identity=lambda target: None if target is None else (target.table.id, target.field_id),
     )
@@ -140,7 +140,7 @@ async def partition_statistics_list(ctx: Context, on: AttachmentTarget, *, withi
     """
 
     async def read(target: _StatisticsTarget | None) -> list[Statistic]:
-        _of_partitions(on)
+        _refuse_column(on)
         if within.above is None and within.below is None:
             raise BadRequest("Name the partitions: give from, to or both")
         if target is None:
@@ -171,7 +171,7 @@ async def _update(ctx: Context, on: AttachmentTarget, *, texts: tuple[tuple[str,
     def decide(request_view: RequestView) -> Permit[StatisticsUpdate]:
         target = _find_statistics_target(request_view, on, action=Action.TABLE_ALTER)
         if any(partition for partition, _, _ in texts):
-            _of_partitions(on)
+            _refuse_column(on)
         decision = request_view.require(Action.TABLE_ALTER, target.chain)
         return request_view.permit(StatisticsUpdate(target.table, target.field_id, texts), decision)
 
@@ -245,7 +245,7 @@ async def _drop(ctx: Context, on: AttachmentTarget, *, statistic_names: tuple[tu
     def decide(request_view: RequestView) -> Permit[StatisticsDrop]:
         target = _find_statistics_target(request_view, on, action=Action.TABLE_ALTER)
         if any(partition for partition, _ in statistic_names):
-            _of_partitions(on)
+            _refuse_column(on)
         decision = request_view.require(Action.TABLE_ALTER, target.chain)
         return request_view.permit(StatisticsDrop(target.table, target.field_id, statistic_names), decision)
 

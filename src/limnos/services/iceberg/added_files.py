@@ -260,8 +260,8 @@ async def _places_of(ctx: Context, commit: CommitFiles, *, added: AddedSnapshots
             key = place_key(location)
         except (BadRequest, OutsideRoots):
             return None
-        near = await ctx.look_up(partial(rivals_read, key, but=0 if document is None else document.node_id))
-        if any(each.claim.kind not in ROOTS for each in near):
+        rival_locations = await ctx.look_up(partial(rivals_read, key, but=0 if document is None else document.node_id))
+        if any(each.claim.kind not in ROOTS for each in rival_locations):
             return None
         names.append(location)
     return tuple(names)

@@ -74,18 +74,18 @@ async def objects_load(
     for start in range(0, len(request.paths), DECIDED_AT_ONCE):
         some = request.paths[start : start + DECIDED_AT_ONCE]
         decided = await ctx.read(scope, partial(_decide, paths=some, kind=request.kind))
-        loaded: list[LoadedObject] = []
+        loaded_objects: list[LoadedObject] = []
         began = time.perf_counter()
         for position, result in enumerate(decided.results, start):
-            each = await _loaded(ctx, result, position=position, request=request, catalog=decided.catalog)
-            loaded.append(each)
+            each = await _load_result(ctx, result, position=position, request=request, catalog=decided.catalog)
+            loaded_objects.append(each)
             size += len(each.body)
             if size >= BODY_BYTES_MAX:
                 break
             if time.perf_counter() - began > STEP_S:
                 await asyncio.sleep(0)  # other requests run in between
                 began = time.perf_counter()
-        yield loaded
+        yield loaded_objects
         if size >= BODY_BYTES_MAX:
             return
 
@@ -117,7 +117,7 @@ def _view(request_view: RequestView, path: Levels) -> MetadataDocument | LimnosE
         return error
 
 
-async def _loaded(
+async def _load_result(
     ctx: Context,
     result: MetadataDocument | LimnosError,
     *,

@@ -250,12 +250,12 @@ async def _commit_until_won(request: TableCommitRequest, base: CommitBase) -> Co
     recent, loop = RECENT_METADATA.of(request.ctx.services), asyncio.get_running_loop()
     until = loop.time() + PATIENCE_S
     for attempt in count():
-        built = await change_apply(
+        new_metadata = await change_apply(
             request.ctx.services, request.change, commit_state_of(recent, base.document, request.change)
         )
-        if built is None:
+        if new_metadata is None:
             return CommitResult(base.document, None)
-        old, whole = built[0], await tables.add_metadata_scheme(request.ctx.services.offloader, built[1])
+        old, whole = new_metadata[0], await tables.add_metadata_scheme(request.ctx.services.offloader, new_metadata[1])
         new = whole.metadata
         lock = dataset_fence.check_dataset_commit(base.guard, request.proof, before=old, after=new)
         document, data = tables.document_of(
@@ -384,7 +384,7 @@ async def _swap(
     services = request.ctx.services
     view, epoch = services.view, services.view.epoch
     try:
-        async with services.files.written(document.metadata_location, data, base.place.catalog.properties):
+        async with services.files.written_file(document.metadata_location, data, base.place.catalog.properties):
             revision = await request.ctx.write(request.scope, decide, document_swap, first=command(base))
     except LostRace:
         return False
@@ -429,7 +429,7 @@ def document_swap(tx: Tx, permit: Permit[TableCommit]) -> int:
         )
     if command.ended:
         restrictions_follow(tx, command.table, ended=command.ended)
-    tx.nodes.committed(command.table, keeps_words=command.keeps_words)
+    tx.nodes.add_commit_change(command.table, keeps_words=command.keeps_words)
     return tx.revision
 
 

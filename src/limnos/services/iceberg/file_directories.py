@@ -31,8 +31,8 @@ def check_directories(metadata: Json, *, before: Json | None) -> None:
     properties = metadata.get("properties")
     if isinstance(properties, dict) and properties.keys().isdisjoint(_KEYS):
         return  # most tables set no directory
-    stated = _stated(metadata)
-    if len(stated) == 1 or (before is not None and stated == _stated(before)):
+    stated = _stated_directories(metadata)
+    if len(stated) == 1 or (before is not None and stated == _stated_directories(before)):
         return
     directory = place_key(iceberg_metadata.metadata_directory(metadata))
     default = f"{iceberg_metadata.strip_slash(stated['location'])}/data"
@@ -50,7 +50,7 @@ def _mixed_error(key: str, path: str) -> BadRequest:
     )
 
 
-def _stated(metadata: Json) -> dict[str, str]:
+def _stated_directories(metadata: Json) -> dict[str, str]:
     """Return the table's location, and its properties that set directories, by name."""
     paths = {key: iceberg_metadata.property_of(metadata, key) for key in _KEYS}
     return {"location": cast("str", metadata["location"]), **{key: path for key, path in paths.items() if path}}

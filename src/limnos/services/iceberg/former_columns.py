@@ -15,7 +15,7 @@ import msgspec
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.formats.iceberg.field_ids import schema_of
 from limnos.formats.iceberg.json_types import Json, integer_at
-from limnos.formats.iceberg.read_restrictions import ANY_NAME, columns_named, former_columns, returning_columns
+from limnos.formats.iceberg.read_restrictions import ANY_NAME, former_columns, referenced_names, returning_columns
 from limnos.model.entities import Node
 from limnos.model.errors import BadRequest
 from limnos.model.restrictions import FormerColumn, Restriction, RestrictionTerms
@@ -59,19 +59,19 @@ def restrictions_follow(tx: Tx, table: Node, *, ended: EndedNames) -> None:
 
 def _following(restriction: Restriction, *, table_id: int, ended: EndedNames) -> RestrictionTerms | None:
     """Return the terms with the columns that they name; None if they name no further column."""
-    names, known = columns_named(restriction.terms), restriction.terms.former
+    names, former_ids = referenced_names(restriction.terms), restriction.terms.former
     following = (
         FormerColumn(table_id, number, each)
         for number, name in ended
         for each in (sorted(names) if name == ANY_NAME else [name])
         if each.casefold() in names
     )
-    more = tuple(each for each in following if each not in known)
+    more = tuple(each for each in following if each not in former_ids)
     if not more:
         return None
-    if len(known) + len(more) > FORMER_MAX:
+    if len(former_ids) + len(more) > FORMER_MAX:
         raise BadRequest(
             "A restricted column was renamed too often: a user who may grant on the table must set its restrictions"
             " again"
         )
-    return msgspec.structs.replace(restriction.terms, former=known + more)
+    return msgspec.structs.replace(restriction.terms, former=former_ids + more)

@@ -154,7 +154,7 @@ class _FencedTable:
                 ) from error
 
     async def _change(self, files: OwnFiles, change: AnyChange) -> None:
-        added = await self._added(change)
+        added = await self._find_added_snapshots(change)
         ids = {each.snapshot_id for each in added.snapshots}
         for path in _statistics_paths(change):
             await self._check_file(files, ListedFile(path, None))
@@ -169,7 +169,7 @@ class _FencedTable:
             for manifest in manifests:
                 await self._manifest(files, manifest)
 
-    async def _added(self, change: AnyChange) -> AddedSnapshots:
+    async def _find_added_snapshots(self, change: AnyChange) -> AddedSnapshots:
         if change.raw is None:
             return added_snapshots(change.updates)
         (data,) = await self.ctx.services.offloader.do("iceberg-added", change.raw)

@@ -86,14 +86,14 @@ def narrow_request(request: ScanRequest, bound: BoundRestrictions) -> ScanReques
     """Return the request to plan for a restricted user: the same snapshots, with the restrictions' row filter instead
     of the user's.
     """
-    planned = ScanRequest(
+    narrowed_request = ScanRequest(
         snapshot_id=request.snapshot_id,
         start_snapshot_id=request.start_snapshot_id,
         end_snapshot_id=request.end_snapshot_id,
     )
     if bound.row_filter is None:
-        return planned
-    return msgspec.structs.replace(planned, filter=msgspec.Raw(msgspec.json.encode(bound.row_filter)))
+        return narrowed_request
+    return msgspec.structs.replace(narrowed_request, filter=msgspec.Raw(msgspec.json.encode(bound.row_filter)))
 
 
 async def scan_restricted(ctx: Context, scanned: ScanTarget, *, bound: BoundRestrictions) -> RestrictedPlan:
@@ -140,7 +140,7 @@ async def scan_restricted(ctx: Context, scanned: ScanTarget, *, bound: BoundRest
     rewrites = CONTINUED_REWRITES.of(ctx.services)
     tasks = await rewrites.outcome(into, work(), caller=scanned.requester.name, wait_s=wait_s)
     if tasks is None:
-        raise restricted_rewrite.unfinished()
+        raise restricted_rewrite.unfinished_error()
     return RestrictedPlan(ScanTasks(b",".join(filter(None, tasks)), b"", 0), into, plan)
 
 
@@ -148,8 +148,8 @@ async def _rewrite_plan(scanned: ScanTarget, *, scan: TableScan, restricted_rewr
     """Rewrite the files of a plan, in batches of manifests, and return the scan tasks as JSON."""
     results: list[bytes] = []
     with hide_file_names(scanned):
-        needed = await scan.needed()
-    for part in scan.parts(needed):
+        scan_manifests = await scan.needed_manifests()
+    for part in scan.parts(scan_manifests):
         with hide_file_names(scanned):
             tasks = await scan.tasks(part)
         results.append(await restricted_rewrite.files(tasks))
@@ -220,8 +220,8 @@ def hide_file_names(scanned: ScanTarget) -> Iterator[None]:
         yield
     except (BadRequest, InvalidTable, MissingFile, StorageFailed, UnsupportedOperation) as error:
         log.warning(_UNREADABLE, node_id=scanned.document.node_id, caller=scanned.requester.name, error=error.message)
-        refused = UnsupportedOperation if isinstance(error, (BadRequest, UnsupportedOperation)) else StorageFailed
-        raise refused(f"{_UNREADABLE}: {_WHAT_TO_DO}") from None
+        error_type = UnsupportedOperation if isinstance(error, (BadRequest, UnsupportedOperation)) else StorageFailed
+        raise error_type(f"{_UNREADABLE}: {_WHAT_TO_DO}") from None
 
 
 class _RestrictedRewrite:
@@ -250,7 +250,7 @@ class _RestrictedRewrite:
         self._ready = ReadyFiles(0, 0)
         self._digest = hashlib.sha256(msgspec.json.encode(specification))
 
-    def unfinished(self) -> ServiceUnavailable:
+    def unfinished_error(self) -> ServiceUnavailable:
         """Return the error for a plan whose files are not all written yet, with the number of those that are."""
         return ServiceUnavailable(
             "The server is still writing the files of this table for your restrictions, and continues: repeat the"

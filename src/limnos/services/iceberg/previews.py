@@ -136,11 +136,15 @@ async def _scanned_preview(
 
 async def _read_preview(ctx: Context, scanned: ScanTarget, *, preview_request: PreviewRequest) -> TablePreview:
     scanned.place.check(scanned.document.location)
-    bound = scanned.bound
+    restriction = scanned.bound
     columns, left_out = _columns(scanned, preview_request)
-    planned = scanned if bound is None else scanned._replace(request=narrow_request(scanned.request, bound), bound=None)
-    scan = await scan_of(ctx, planned)
-    specification = await rewrite_specification(ctx, scanned, bound=bound, query=token_hex(16))
+    narrowed_scan = (
+        scanned
+        if restriction is None
+        else scanned._replace(request=narrow_request(scanned.request, restriction), bound=None)
+    )
+    scan = await scan_of(ctx, narrowed_scan)
+    specification = await rewrite_specification(ctx, scanned, bound=restriction, query=token_hex(16))
     reading = _PreviewReading(
         ctx, scanned, scan=scan, specification=specification, columns=columns, rows_max=preview_request.rows
     )
@@ -148,7 +152,7 @@ async def _read_preview(ctx: Context, scanned: ScanTarget, *, preview_request: P
         async for task, deletes in tasks:
             if not await reading.has_room_after(task, deletes):
                 break
-    masks = {} if bound is None else bound.masks
+    masks = {} if restriction is None else restriction.masks
     fields = {each["id"]: each for each in _fields(scanned)}
     result_columns = tuple(
         PreviewColumn(str(fields[each]["name"]), fields[each]["type"], each in masks) for each in columns
@@ -158,7 +162,7 @@ async def _read_preview(ctx: Context, scanned: ScanTarget, *, preview_request: P
         rows=reading.rows,
         snapshot_id=scan.aim.snapshot_id,
         is_complete=reading.is_complete,
-        is_restricted=bound is not None,
+        is_restricted=restriction is not None,
         columns_left_out=left_out,
     )
 
@@ -188,12 +192,12 @@ async def _tasks_of(scanned: ScanTarget, scan: TableScan) -> AsyncGenerator[tupl
     For restricted users, error messages contain no file names.
     """
     with _names_hidden(scanned):
-        needed = await scan.needed()
-    for part in scan.parts(needed):
+        scan_manifests = await scan.needed_manifests()
+    for part in scan.parts(scan_manifests):
         with _names_hidden(scanned):
-            planned = await scan.tasks(part)
-        tasks: list[Json] = msgspec.json.decode(b"[" + planned.files + b"]")
-        deletes: list[Json] = msgspec.json.decode(b"[" + planned.deletes + b"]")
+            scan_tasks = await scan.tasks(part)
+        tasks: list[Json] = msgspec.json.decode(b"[" + scan_tasks.files + b"]")
+        deletes: list[Json] = msgspec.json.decode(b"[" + scan_tasks.deletes + b"]")
         for task in tasks:
             numbers = task.get("delete-file-references", [])
             yield task, [deletes[each] for each in numbers] if isinstance(numbers, list) else []

@@ -186,7 +186,7 @@ def table_replace(tx: Tx, permit: Permit[TableReplace]) -> MetadataDocument:
             adopts=command.adopts,
         )
     restrictions_follow(tx, node, ended=command.ended)
-    tx.nodes.committed(node)
+    tx.nodes.add_commit_change(node)
     return command.document
 
 

@@ -43,11 +43,11 @@ async def restricted_prune(work: TaskContext, *, now_ms: int) -> int:
     for home, properties in await work.submit(partial(_warehouses, work)):
         try:
             names = await work.run_in_thread(partial(_list_directories, home, properties=properties))
-            known = await work.submit(partial(_forget_ended, home))
+            directories = await work.submit(partial(_forget_ended, home))
             old = [
                 each
                 for each in names
-                if f"{home}/{RESTRICTED_READS_DIRECTORY}/{each}" not in known and _is_deletable(each, now_ms)
+                if f"{home}/{RESTRICTED_READS_DIRECTORY}/{each}" not in directories and _is_deletable(each, now_ms)
             ]
             removed_count += await work.run_in_thread(
                 partial(delete_directories, home, properties=properties, names=old)
@@ -83,7 +83,7 @@ def _forget_ended(home: str, tx: Tx) -> set[str]:
     """Delete the rows of directories whose plans have ended. Returns the directories that are still in use."""
     while len(tx.restricted_reads.end(home)) == ENDED_AT_ONCE:
         pass
-    return tx.restricted_reads.known()
+    return tx.restricted_reads.read_known()
 
 
 def _is_deletable(name: str, now_ms: int) -> bool:

@@ -67,12 +67,12 @@ async def directory_hold(
     def mutation(tx: Tx) -> tuple[str, list[str], LimnosError | None]:
         ended = tx.restricted_reads.end(home or "")
         shared = None if own else tx.restricted_reads.shared(table_id, binding)
-        refused = _quota_refusal(ctx, scanned, tx=tx, is_salted=bool(own)) if shared is None else None
-        if refused is None:
+        quota_error = _quota_refusal(ctx, scanned, tx=tx, is_salted=bool(own)) if shared is None else None
+        if quota_error is None:
             tx.restricted_reads.hold(
                 shared or fresh, requester, table_id=table_id, binding=binding, plan=own, keep_ms=defaults.scan_keep_ms
             )
-        return shared or fresh, ended, refused
+        return shared or fresh, ended, quota_error
 
     location, ended, refused = await ctx.services.store.submit(_PERMIT, mutation)
     await _delete(ctx, scanned, directories=ended)
@@ -124,9 +124,9 @@ class QuotaMeter:
         """Count written bytes. Raises ServiceUnavailable if a quota is exhausted."""
         self._pending += size
         if self._pending >= self._step:
-            refused = await self.settle()
-            if refused is not None:
-                raise refused
+            quota_error = await self.settle()
+            if quota_error is not None:
+                raise quota_error
 
     async def settle(self) -> LimnosError | None:
         """Add the bytes counted so far to the usage in the store. Returns an error if a quota is exhausted, else

@@ -15,7 +15,7 @@ import msgspec
 from limnos.access.actions import Action
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.formats.iceberg.field_ids import schema_of
-from limnos.formats.iceberg.read_restrictions import BoundRestrictions, bound_of, restrict_metadata
+from limnos.formats.iceberg.read_restrictions import BoundRestrictions, combine_restrictions, restrict_metadata
 from limnos.model.decisions import SecurableChain
 from limnos.model.entities import MetadataDocument
 from limnos.model.errors import PermissionDenied
@@ -57,8 +57,8 @@ def restricted_visibility(request_view: RequestView, path: Levels) -> TableVisib
     """
     table = table_find(request_view, path[:-1], path[-1], Action.TABLE_SCAN)
     document = request_view.document(table.entity.id)
-    bound = bound_for(request_view, request_view.user, chain=table.chain, document=document)
-    return TableVisibility(document, bound, catalog_storage_of(request_view))
+    bound_restrictions = bound_for(request_view, request_view.user, chain=table.chain, document=document)
+    return TableVisibility(document, bound_restrictions, catalog_storage_of(request_view))
 
 
 def restrictable_chain(request_view: RequestView, path: Levels) -> SecurableChain:
@@ -71,7 +71,7 @@ def bound_for(
 ) -> BoundRestrictions:
     """Return the restrictions that apply to a user on a table. Raises PermissionDenied if one no longer fits it."""
     applying = [(each.restriction.name, each.restriction.terms) for each in request_view.bindings_of(user, chain)]
-    return bound_of(applying, schema_of(document.body), table_id=document.node_id)
+    return combine_restrictions(applying, schema_of(document.body), table_id=document.node_id)
 
 
 def is_restricted(refused: PermissionDenied) -> bool:
@@ -82,14 +82,16 @@ def is_restricted(refused: PermissionDenied) -> bool:
 
 async def document_for_caller(ctx: Context, visible_object: TableVisibility) -> MetadataDocument:
     """Return the document for the caller: for a restricted user, without locations and files."""
-    document, bound = visible_object.document, visible_object.bound
-    if bound is None:
+    document, bound_restrictions = visible_object.document, visible_object.bound
+    if bound_restrictions is None:
         return document
     if is_heavy(document):
-        (body,) = await ctx.services.offloader.do("iceberg-restricted", document.body, msgspec.json.encode(bound))
+        (body,) = await ctx.services.offloader.do(
+            "iceberg-restricted", document.body, msgspec.json.encode(bound_restrictions)
+        )
         metadata = iceberg_metadata.decode(body)
     else:
-        metadata = restrict_metadata(iceberg_metadata.decode(document.body), bound)
+        metadata = restrict_metadata(iceberg_metadata.decode(document.body), bound_restrictions)
         body = iceberg_metadata.encode(metadata)
     nowhere = str(metadata["location"])
     return msgspec.structs.replace(document, body=body, location=nowhere, metadata_location=f"{nowhere}/metadata.json")

@@ -61,11 +61,11 @@ class RunningPlans:
         if flight.timer is not None:
             flight.timer.cancel()
         try:
-            done, _ = await asyncio.wait((flight.task,), timeout=wait_s)
+            finished_tasks, _ = await asyncio.wait((flight.task,), timeout=wait_s)
         except asyncio.CancelledError:
             self.end(plan_id)  # the client has gone
             raise
-        if not done:
+        if not finished_tasks:
             flight.timer = asyncio.get_running_loop().call_later(self._idle_s, self.end, plan_id)
             return None
         self._held.pop(plan_id, None)

@@ -153,7 +153,7 @@ async def tasks_load(ctx: Context, scanned: ScanTarget, *, task: str) -> ScanTas
             kind="plan-task",
         )
     scan = _scan(ctx, scanned, plan_record=plan)
-    parts = scan.parts(await scan.needed())
+    parts = scan.parts(await scan.needed_manifests())
     if int(number) >= len(parts):
         return ScanTasks(b"", b"", 0)  # another node's settings gave more tasks; the existing ones contain all files
     return await scan.tasks(parts[int(number)])
@@ -161,9 +161,9 @@ async def tasks_load(ctx: Context, scanned: ScanTarget, *, task: str) -> ScanTas
 
 async def _work_out(ctx: Context, scan: TableScan, *, plan_id: str) -> _PlanResult | None:
     async def work() -> _PlanResult:
-        needed = await scan.needed()
-        parts = scan.parts(needed)
-        return _PlanResult(None, len(parts)) if len(parts) > 1 else _PlanResult(await scan.tasks(needed))
+        scan_manifests = await scan.needed_manifests()
+        parts = scan.parts(scan_manifests)
+        return _PlanResult(None, len(parts)) if len(parts) > 1 else _PlanResult(await scan.tasks(scan_manifests))
 
     return await RUNNING_PLANS.of(ctx.services).outcome(
         plan_id, work, caller=scan.requester.name, wait_s=ctx.services.defaults.scan_wait_s

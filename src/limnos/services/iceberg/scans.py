@@ -122,7 +122,7 @@ class TableScan:
         """The locations below which the files of the tasks so far lie."""
         return self._table_files.locations.roots
 
-    async def needed(self) -> ScanManifests:
+    async def needed_manifests(self) -> ScanManifests:
         """Return the manifests that the scan has to read, after pruning by the manifest list.
 
         Raises BadRequest (an invalid filter), MissingFile, InvalidTable, UnsupportedOperation (also for a file outside

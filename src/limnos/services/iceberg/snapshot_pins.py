@@ -79,9 +79,9 @@ def pins_check(tx: Tx, table_id: int, *, removed: frozenset[int]) -> None:
     if not removed:
         return
     for holder in tx.snapshot_pins.holders(table_id):
-        needed = holder.snapshots & removed
-        if needed:
-            raise errors.CommitConflict(f"Cannot remove snapshot {min(needed)}: {_pin_reason(holder)}")
+        pinned_snapshots = holder.snapshots & removed
+        if pinned_snapshots:
+            raise errors.CommitConflict(f"Cannot remove snapshot {min(pinned_snapshots)}: {_pin_reason(holder)}")
 
 
 def _pin_reason(holder: PinHolder) -> str:

@@ -171,12 +171,12 @@ def _remaining_snapshots(
     """
     if not every:
         requested = current if position == _START else position.snapshot_id
-        chosen = [each for each in snapshots if each.snapshot_id == requested]
-        if position != _START and not chosen:
+        requested_snapshots = [each for each in snapshots if each.snapshot_id == requested]
+        if position != _START and not requested_snapshots:
             raise BadRequest(
                 f"Snapshot {requested} was removed while it was checked: start the check again, without 'after'"
             )
-        return [(each, None) for each in chosen]
+        return [(each, None) for each in requested_snapshots]
     at = (position.timestamp_ms, position.snapshot_id)
     pairs = zip(snapshots, (None, *snapshots), strict=False)
     return [(each, before) for each, before in pairs if (each.timestamp_ms, each.snapshot_id) >= at]
@@ -244,10 +244,12 @@ class _SliceCheck:
         """
         if self.is_over():
             return manifest, file
-        listed = await self._manifests(snapshot, is_first=(manifest, file) == (0, 0))
-        known = set() if before is None else {each.path for each in await self._manifests(before, is_first=False)}
-        for number, each in enumerate(listed[manifest:], manifest):
-            if each.path in known:
+        manifests = await self._manifests(snapshot, is_first=(manifest, file) == (0, 0))
+        checked_paths = (
+            set() if before is None else {each.path for each in await self._manifests(before, is_first=False)}
+        )
+        for number, each in enumerate(manifests[manifest:], manifest):
+            if each.path in checked_paths:
                 continue  # already checked with the previous snapshot
             skip = file if number == manifest else 0
             if self.is_over():
@@ -267,7 +269,7 @@ class _SliceCheck:
         if location is None:
             return tuple([ListedManifest(each, None, None) for each in snapshot.manifests])
         if is_first:
-            self._counted(1)
+            self._count_files(1)
         try:
             return (await self.files.manifests(location))[0]
         except LimnosError as error:
@@ -283,7 +285,7 @@ class _SliceCheck:
         """
         file = ListedFile(manifest.path, manifest.size)
         if not skip:
-            self._counted(1)
+            self._count_files(1)
         try:
             page, size = await self.files.page(
                 manifest.path, only_added=False, skip=skip, limit=max(self.files_left, 1)
@@ -329,12 +331,12 @@ class _SliceCheck:
                 size_found=size,
             )
 
-        self._counted(len(files))
+        self._count_files(len(files))
         self.findings += [
             result for result in await map_concurrently(files, look, at_once=AT_ONCE) if result is not None
         ]
 
-    def _counted(self, count: int) -> None:
+    def _count_files(self, count: int) -> None:
         self.count += count
         self.files_left -= count
 

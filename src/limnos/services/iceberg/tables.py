@@ -140,9 +140,9 @@ async def table_stage(
         return draft
 
     draft = await ctx.read(scope, look)
-    whole = await add_metadata_scheme(ctx.services.offloader, await build_metadata(ctx, request, draft))
-    document, _ = document_of(whole, previous=None, node_id=0, place=draft.place)
-    new_data_paths(whole.metadata, before=None, place=draft.place)
+    new_metadata = await add_metadata_scheme(ctx.services.offloader, await build_metadata(ctx, request, draft))
+    document, _ = document_of(new_metadata, previous=None, node_id=0, place=draft.place)
+    new_data_paths(new_metadata.metadata, before=None, place=draft.place)
     vended = await _claim_staged(ctx, scope, request=request, draft=draft, look=look, location=document.location)
     ctx.services.files.prepare(document.location)
     return document.body, vended
@@ -196,13 +196,13 @@ async def table_create(
     """
     if draft is None:
         draft = await new_table_read(ctx, scope, namespace, request.name)
-    whole = await build_metadata(ctx, request, draft)
+    new_metadata = await build_metadata(ctx, request, draft)
     return await table_make(
         ctx,
         scope,
         namespace=namespace,
         name=request.name,
-        whole=whole,
+        whole=new_metadata,
         draft=draft,
         delegates=request.delegates,
         is_chosen=request.location is not None,
@@ -298,7 +298,7 @@ async def table_make(
         again = new_table_of(request_view, namespace, name, Action.TABLE_CREATE)
         return again.command(name, document, data_paths=paths, had_files=had_files)
 
-    async with ctx.services.files.written(document.metadata_location, data, catalog.properties, first=True):
+    async with ctx.services.files.written_file(document.metadata_location, data, catalog.properties, first=True):
         first = draft.command(name, document, data_paths=paths, had_files=had_files)
         metadata_document = await insert_table(ctx, scope, decide=decide, path=(*namespace, name), first=first)
     return metadata_document, catalog
@@ -387,12 +387,12 @@ def new_data_paths(metadata: Json, *, before: Json | None, place: CatalogStorage
 
     Locations that are in `before` are not checked again. Raises BadRequest for a location that is not allowed.
     """
-    stated = iceberg_metadata.outside_paths(metadata)
-    if not stated:
+    data_paths = iceberg_metadata.outside_paths(metadata)
+    if not data_paths:
         return ()
     earlier = {} if before is None else iceberg_metadata.outside_paths(before)
     location, names = cast("str", metadata["location"]), []
-    for key, path in stated.items():
+    for key, path in data_paths.items():
         if earlier.get(key) == path:
             continue
         try:

@@ -98,7 +98,7 @@ class ViewReplaceRequest(NamedTuple):
     raw: bytes | None = None
     needs: Callable[[RequestView], tuple[int, ...]] | None = None
 
-    def used(self, request_view: RequestView) -> tuple[int, ...] | None:
+    def find_references(self, request_view: RequestView) -> tuple[int, ...] | None:
         """Return the ids of the objects that the view's new text refers to; None if unknown."""
         return None if self.needs is None else self.needs(request_view)
 
@@ -114,10 +114,12 @@ async def view_create(ctx: Context, scope: RequestScope, *, namespace: Levels, r
     PermissionDenied.
     """
     draft = await ctx.read(scope, lambda request_view: new_view_of(request_view, namespace, request.name))
-    whole = await add_metadata_scheme(ctx.services.offloader, await view_build(ctx, request, draft))
-    document, data = document_of(whole, previous=None, node_id=0, place=draft.place)
-    written = ctx.services.files.written(document.metadata_location, data, draft.place.catalog.properties, first=True)
-    async with written:
+    new_metadata = await add_metadata_scheme(ctx.services.offloader, await view_build(ctx, request, draft))
+    document, data = document_of(new_metadata, previous=None, node_id=0, place=draft.place)
+    metadata_file = ctx.services.files.written_file(
+        document.metadata_location, data, draft.place.catalog.properties, first=True
+    )
+    async with metadata_file:
         return await _insert(ctx, scope, (*namespace, request.name), document)
 
 
@@ -184,15 +186,15 @@ async def view_read_registered(ctx: Context, place: CatalogStorage, *, metadata_
     """
     place.check(metadata_location)
     data = await ctx.services.files.read_within(metadata_location, place.catalog.properties, place.roots)
-    whole = await add_metadata_scheme(ctx.services.offloader, await _registrable_view(ctx, data))
-    metadata = whole.metadata
+    new_metadata = await add_metadata_scheme(ctx.services.offloader, await _registrable_view(ctx, data))
+    metadata = new_metadata.metadata
     return MetadataDocument(
         node_id=0,
         version=1,
         uuid=cast("str", metadata["view-uuid"]),
         location=place.normal_location(cast("str", metadata["location"]), ""),
         metadata_location=normalise(metadata_location) if is_local(metadata_location) else metadata_location,
-        body=iceberg_metadata.encode(metadata) if whole.body is None else whole.body,
+        body=iceberg_metadata.encode(metadata) if new_metadata.body is None else new_metadata.body,
     )
 
 
@@ -224,7 +226,7 @@ async def view_replace(ctx: Context, scope: RequestScope, request: ViewReplaceRe
             document=request_view.document(node.id),
             place=catalog_storage_of(request_view),
             writer_id=writer_of(request_view),
-            used=request.used(request_view),
+            used=request.find_references(request_view),
         )
 
     base = await ctx.read(scope, look)
@@ -244,9 +246,9 @@ async def _replace(ctx: Context, scope: RequestScope, request: ViewReplaceReques
     """Make one attempt: rebuild the view's metadata, then replace the stored document. Raises _LostReplaceRace if
     another replace came first.
     """
-    built, writes_text = await view_rebuild(ctx, request, base.document)
+    old_and_new, writes_text = await view_rebuild(ctx, request, base.document)
     adopted = view_record_for_writer(base.view, base.writer_id) if writes_text else None
-    if built is None:
+    if old_and_new is None:
         if adopted is None and base.used is None:
             return ViewState(base.view, base.document)
         return await _swap(
@@ -263,8 +265,10 @@ async def _replace(ctx: Context, scope: RequestScope, request: ViewReplaceReques
                 used=base.used,
             ),
         )
-    old, whole = built[0], await add_metadata_scheme(ctx.services.offloader, built[1])
-    document, data = document_of(whole, previous=base.document, node_id=base.view.id, place=base.place, before=old)
+    old, new_metadata = old_and_new[0], await add_metadata_scheme(ctx.services.offloader, old_and_new[1])
+    document, data = document_of(
+        new_metadata, previous=base.document, node_id=base.view.id, place=base.place, before=old
+    )
     relocates = document.location != base.document.location
     command = ViewReplace(
         view=base.view,
@@ -274,7 +278,7 @@ async def _replace(ctx: Context, scope: RequestScope, request: ViewReplaceReques
         record=adopted,
         used=base.used,
     )
-    async with ctx.services.files.written(document.metadata_location, data, base.place.catalog.properties):
+    async with ctx.services.files.written_file(document.metadata_location, data, base.place.catalog.properties):
         return await _swap(ctx, scope, request, base, command)
 
 
@@ -322,7 +326,7 @@ async def _swap(
                 document=now,
                 place=catalog_storage_of(request_view),
                 writer_id=writer_of(request_view),
-                used=request.used(request_view),
+                used=request.find_references(request_view),
             )
             != base
         ):
@@ -359,7 +363,7 @@ def view_swap(tx: Tx, permit: Permit[ViewReplace]) -> Node:
                 catalog_id=permit.zone,
                 location=command.document.location,
             )
-        tx.nodes.committed(command.view)
+        tx.nodes.add_commit_change(command.view)
     if command.used is not None:
         tx.dependencies.replace(command.view.id, command.used)
     if command.record is None:

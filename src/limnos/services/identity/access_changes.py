@@ -90,13 +90,13 @@ class AffectedUsers:
         by_key: dict[object, UserClass] = {}
         for row in self._rows:
             before = frozenset(each.role_id for each in row.roles)
-            after = before if self._change is None else self._after(row.roles)
+            after = before if self._change is None else self._roles_after(row.roles)
             key = (before, after, row.groups, row.id if row.id in self.principals else 0)
-            known = by_key.get(key) or UserClass(user=row, size=0, before=before, after=after, names=())
-            by_key[key] = known._replace(size=known.size + 1, names=(*known.names, row.name)[:NAMES_MAX])
+            user_class = by_key.get(key) or UserClass(user=row, size=0, before=before, after=after, names=())
+            by_key[key] = user_class._replace(size=user_class.size + 1, names=(*user_class.names, row.name)[:NAMES_MAX])
         return list(by_key.values())
 
-    def _after(self, rows: tuple[HeldRoleRow, ...]) -> frozenset[int]:
+    def _roles_after(self, rows: tuple[HeldRoleRow, ...]) -> frozenset[int]:
         if self._change is None:
             return frozenset(each.role_id for each in rows)
         roles, gives, group = self._change
@@ -142,8 +142,10 @@ async def classes_of(
         if position % CLASSED_AT_ONCE == 0:
             await asyncio.sleep(0)
         number = number_of(each.chain)
-        known = classes.get(number)
-        classes[number] = ObjectClass(each.chain, 1) if known is None else known._replace(size=known.size + 1)
+        user_class = classes.get(number)
+        classes[number] = (
+            ObjectClass(each.chain, 1) if user_class is None else user_class._replace(size=user_class.size + 1)
+        )
     return list(classes.values())
 
 

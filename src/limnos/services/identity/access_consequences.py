@@ -210,9 +210,9 @@ async def rules_consequence(ctx: Context, question: RulesQuestion) -> Consequenc
     async def facts_read(decided: _RulesChange) -> tuple[SubtreeFacts, AffectedUsers]:
         facts = SubtreeFacts(with_rules=True)
         await facts.walk(ctx, (decided.chain,))
-        chosen = UserRange(decided.metalake_id, "", USERS_AT_ONCE, ((decided.role.id,), ()))
+        user_range = UserRange(decided.metalake_id, "", USERS_AT_ONCE, ((decided.role.id,), ()))
         # The role may have no grants there yet.
-        return facts, await _users(ctx, chosen, facts=facts, extra={decided.role.id})
+        return facts, await _users(ctx, user_range, facts=facts, extra={decided.role.id})
 
     scope = grant_scope(question.metalake, privilege_request)
     change, (facts, users) = await ctx.read_confirmed(
@@ -268,8 +268,8 @@ async def roles_consequence(ctx: Context, question: RolesQuestion) -> Consequenc
     async def facts_read(decided: _RolesChange) -> tuple[SubtreeFacts, AffectedUsers]:
         principal, ids, facts = decided.principal, decided.role_ids, SubtreeFacts(with_rules=True)
         await facts.walk(ctx, await _roots(ctx, decided.roles, outer=decided.outer))
-        chosen = UserRange(decided.outer[-1].id, "", USERS_AT_ONCE, ((), (principal.id,)))
-        users = await _users(ctx, chosen, facts=facts, extra=ids)
+        user_range = UserRange(decided.outer[-1].id, "", USERS_AT_ONCE, ((), (principal.id,)))
+        users = await _users(ctx, user_range, facts=facts, extra=ids)
         users.change(ids, gives=question.gives, group=principal.name if principal.kind is Kind.GROUP else None)
         return facts, users
 
@@ -315,17 +315,17 @@ async def preset_consequence(ctx: Context, request: PresetRequest) -> Consequenc
     preview, (facts, users, rules) = await ctx.read_confirmed(
         scope, read, work=facts_read, identity=lambda decided: decided.identity
     )
-    command, changed = preview.command, preview.command.grants
+    command, changed_grants = preview.command, preview.command.grants
     if not command.grants_them:
         stored_privileges = {
             (row.privilege, row.object_id)
-            for each in changed
+            for each in changed_grants
             for row in facts.rules.get(each.object_id, ())
             if row.role_id == rules.role.id and row.allowed
         }
-        changed = revoked_grants(changed, stored_privileges=stored_privileges, rules=rules)
+        changed_grants = revoked_grants(changed_grants, stored_privileges=stored_privileges, rules=rules)
     after: dict[int, list[RuleRow]] = {}
-    for each in changed:
+    for each in changed_grants:
         if command.grants_them:
             _check_opposite(facts, rules.role, grants=(each,))
         own = after.get(each.object_id, facts.rules.get(each.object_id, []))
@@ -360,8 +360,8 @@ async def _hide_names(
         def may(name: str) -> bool:
             return request_view.decide(Action.USER_LOAD, (ChainLink(ids[name], Kind.USER, name), *outer)).allowed
 
-        known = list(ids)
-        return frozenset([name for name, is_seen in zip(known, for_each(known, may), strict=True) if is_seen])
+        role_ids = list(ids)
+        return frozenset([name for name, is_seen in zip(role_ids, for_each(role_ids, may), strict=True) if is_seen])
 
     visible = await ctx.read(scope, read) if ids else frozenset()
     lines = [line._replace(names=tuple([name for name in line.names if name in visible])) for line in consequence.lines]
@@ -401,17 +401,19 @@ def _chain_in(nodes: Ancestry, object_id: int, *, outer: SecurableChain) -> Secu
 async def _users(ctx: Context, users: UserRange, *, facts: SubtreeFacts, extra: Collection[int] = ()) -> AffectedUsers:
     """Read the users of a range, each with the roles and groups that affect decisions on the objects."""
     roles = {row.role_id for rows in facts.rules.values() for row in rows} | set(extra)
-    named = {
+    restricted_names = {
         each
         for restrictions in facts.restrictions.values()
         for restriction in restrictions
         for each in (*restriction.terms.to, *restriction.terms.unless)
     }
-    principals = set(facts.owners.values()) | named
+    principals = set(facts.owners.values()) | restricted_names
     affected = AffectedUsers(principals)
     count, part = 0, users
     while True:
-        rows: list[UserRow] = await ctx.look_up(partial(users_read, part, roles=roles | named, groups=principals))
+        rows: list[UserRow] = await ctx.look_up(
+            partial(users_read, part, roles=roles | restricted_names, groups=principals)
+        )
         for row in rows:
             affected.add(row)
         count += len(rows)

@@ -133,30 +133,30 @@ async def _differences(diff_view: _DiffView, facts: SubtreeFacts, *, request: Di
     classes: dict[object, _DifferenceClass] = {}
     page = PageBuilder[DifferingObject](request.after, request.limit)
     deciders = tuple([SubtreeDecisions(each, facts) for each in diff_view.subjects])
-    looked, examined, differing, visible = len(facts.objects), 0, 0, 0
+    object_count, examined, differing, visible = len(facts.objects), 0, 0, 0
     while facts.objects:
         if examined >= EXAMINED_AT_ONCE:
             examined = 0
             await asyncio.sleep(0)
         each = facts.objects.pop()  # to free all of them at the end would be one long step
         key = tuple([decider.class_of(each) for decider in deciders])
-        known = classes.get(key)
-        if known is None:
-            known = classes[key] = _class_of(deciders, each, is_enforced=diff_view.target.is_enforced)
+        difference = classes.get(key)
+        if difference is None:
+            difference = classes[key] = _class_of(deciders, each, is_enforced=diff_view.target.is_enforced)
             examined += CLASS_COST
         examined += 1
-        if known.is_differing:
+        if difference.is_differing:
             differing += 1
-            if known.is_visible:
+            if difference.is_visible:
                 visible += 1
-                page.add(each.chain, known.entry)
+                page.add(each.chain, difference.entry)
     objects, following = page.result()
     return Differences(
         objects=objects,
         following=following,
         differing=differing,
         hidden=differing - visible,
-        looked=looked,
+        looked=object_count,
         is_bounded=facts.is_bounded,
         is_enforced=diff_view.target.is_enforced,
     )

@@ -224,7 +224,7 @@ async def _page(
 ) -> tuple[HoldersPage, Mapping[str, int]]:
     holders: list[AccessHolder] = []
     roles: dict[str, int] = {}
-    after, looked = request.after, 0
+    after, examined_count = request.after, 0
     following: str | None = None
     facts = await _facts_load(ctx, target, levels=levels, after=after)
     while True:
@@ -241,7 +241,7 @@ async def _page(
                 roles |= {access.role_names[row.role_id]: row.role_id for row in user.roles}
                 if len(holders) > request.limit:
                     break
-        looked += len(users)
+        examined_count += len(users)
         if len(holders) > request.limit:
             holders.pop()
             following = holders[-1].user
@@ -249,7 +249,7 @@ async def _page(
         if len(users) < USERS_AT_ONCE:
             break
         after = users[-1].name
-        if looked >= LOOKED_MAX:
+        if examined_count >= LOOKED_MAX:
             following = after
             break
     kind = target.chain[0].kind
@@ -422,12 +422,12 @@ async def _rules(
         for row in page
     ]
     following = after + limit if len(keyed) > after + limit else None
-    hidden = len(access.rows) - len(keyed)
+    hidden_count = len(access.rows) - len(keyed)
     return AccessRules(
         kind=chain[0].kind,
         owners=owners,
         rules=rules,
-        hidden_rules=hidden,
+        hidden_rules=hidden_count,
         following=following,
         is_enforced=access.target.is_enforced,
     )

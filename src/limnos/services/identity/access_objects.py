@@ -143,8 +143,8 @@ def meant_kind(request_view: RequestView, kind: Kind, *, path: tuple[str, ...]) 
     """
     if len(path) < 2:
         return kind
-    known = [chain[0].kind for chain in _known_chains(request_view, path)]
-    return known[0] if len(known) == 1 and known[0] is not Kind.NAMESPACE else kind
+    kinds = [chain[0].kind for chain in _known_chains(request_view, path)]
+    return kinds[0] if len(kinds) == 1 and kinds[0] is not Kind.NAMESPACE else kind
 
 
 class KnownObject(NamedTuple):
@@ -179,9 +179,9 @@ async def objects_at(ctx: Context, metalake: str, *, path: tuple[str, ...]) -> K
         chains = [outer] if catalog is not None and may_know(request_view, outer) else []
         if len(path) > 1:
             chains = list(_known_chains(request_view, path))
-        known = [KnownObject(chain[0].kind, _owner_of(request_view, chain)) for chain in chains]
+        objects = [KnownObject(chain[0].kind, _owner_of(request_view, chain)) for chain in chains]
         is_outside = traits is not None and (traits.is_sourced or traits.is_federated or traits.shows_directory)
-        return KnownObjects(tuple(known), not is_outside)
+        return KnownObjects(tuple(objects), not is_outside)
 
     scope = await scope_of(ctx, metalake, kind=Kind.CATALOG, path=path[:1]) if path else RequestScope(metalake)
     return await ctx.read(scope, read)
@@ -232,8 +232,8 @@ class ObjectAccess:
         for row in self.rows:
             self._rows_of.setdefault(row.role_id, []).append(row)
         self._roles: dict[int, RoleRules] = {}
-        named = principals_named(target.chain, target.restrictions)
-        self.principals = {row.principal_id for row in self.owners.values()} | (named - names.keys())
+        named_principals = principals_named(target.chain, target.restrictions)
+        self.principals = {row.principal_id for row in self.owners.values()} | (named_principals - names.keys())
         if target.chain[0].kind in (Kind.USER, Kind.GROUP):
             self.principals.add(target.chain[0].id)
         self._last: tuple[UserRow, Subject] | None = None
@@ -419,9 +419,9 @@ def _stamped_read(zones: tuple[int, ...], load: Callable[[], Load[T]]) -> Load[t
 async def object_access_load(reads: AgreeingReads, target: AccessTarget) -> ObjectAccess:
     """Read what `object_access_read` reads, in parts. Raises AccessMoved."""
     rules: list[RuleRow] = []
-    opened: list[_OpenObject] = [(object_id, (0, 0)) for object_id in sorted(target.ids, reverse=True)]
-    while opened:
-        rows, opened = await reads.read(partial(_rules_batch_read, tuple(opened)))
+    open_objects: list[_OpenObject] = [(object_id, (0, 0)) for object_id in sorted(target.ids, reverse=True)]
+    while open_objects:
+        rows, open_objects = await reads.read(partial(_rules_batch_read, tuple(open_objects)))
         rules += rows
     owners, names = await reads.read(partial(_owners_and_names_read, target))
     return ObjectAccess(target, rules=rules, owners=owners, names=names)

@@ -155,39 +155,39 @@ async def _reach(reach_view: _ReachView, facts: SubtreeFacts, *, request: ReachR
     caller = own if reach_view.caller is reach_view.user else SubtreeDecisions(reach_view.caller, facts)
     classes: dict[object, _ReachedClass] = {}
     page = PageBuilder[ReachedObject](request.after, request.limit)
-    looked, examined = len(facts.objects), 0
+    object_count, examined = len(facts.objects), 0
     while facts.objects:
         if examined >= EXAMINED_AT_ONCE:
             examined = 0
             await asyncio.sleep(0)
         each = facts.objects.pop()  # to free all of them at the end would be one long step
         key = own.class_of(each) if caller is own else (own.class_of(each), caller.class_of(each))
-        known = classes.get(key)
-        if known is None:
+        reach_class = classes.get(key)
+        if reach_class is None:
             levels, is_restricted = own.levels(each)
             is_visible = bool(levels) and (not reach_view.target.is_enforced or caller.is_loaded(each))
-            known = classes[key] = _ReachedClass(
+            reach_class = classes[key] = _ReachedClass(
                 kind=each.chain[0].kind, levels=levels, is_restricted=is_restricted, is_visible=is_visible
             )
             examined += DECISION_COST
-        known.size += 1
+        reach_class.size += 1
         examined += 1
-        if known.is_visible:
-            page.add(each.chain, known.entry)
+        if reach_class.is_visible:
+            page.add(each.chain, reach_class.entry)
     counts: dict[str, dict[Kind, int]] = {}
     for of_class in classes.values():
         for level in of_class.levels:
             by_kind = counts.setdefault(level, {})
             by_kind[of_class.kind] = by_kind.get(of_class.kind, 0) + of_class.size
     objects, following = page.result()
-    reached = sum(each.size for each in classes.values() if each.levels)
+    user_count = sum(each.size for each in classes.values() if each.levels)
     return Reach(
         user=reach_view.user.user_name,
         counts=counts,
         objects=objects,
         following=following,
-        looked=looked if reach_view.is_manager else reached,
-        hidden=reached - sum(each.size for each in classes.values() if each.is_visible),
+        looked=object_count if reach_view.is_manager else user_count,
+        hidden=user_count - sum(each.size for each in classes.values() if each.is_visible),
         is_bounded=facts.is_bounded,
         is_enforced=reach_view.target.is_enforced,
         notes=reach_view.notes,
@@ -316,7 +316,7 @@ class SubtreeDecisions:
         """Return the user's access levels on an object, and whether a read restriction applies to the user."""
         key = self.class_of(each)
         if key not in self._levels:
-            self._levels[key] = self._decided(each.chain)
+            self._levels[key] = self._decide_levels(each.chain)
         return self._levels[key]
 
     def is_loaded(self, each: DecidedObject) -> bool:
@@ -329,7 +329,7 @@ class SubtreeDecisions:
             )
         return self._loaded[key]
 
-    def _decided(self, chain: SecurableChain) -> tuple[tuple[str, ...], bool]:
+    def _decide_levels(self, chain: SecurableChain) -> tuple[tuple[str, ...], bool]:
         levels = decided_levels(self.subject, chain, facts=self.facts)
         binding = bool(levels) and bool(
             binding_restrictions(

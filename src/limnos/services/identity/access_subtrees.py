@@ -86,12 +86,12 @@ class SubtreeFacts:
             await ctx.look_up(partial(self._facts_read, {link.id for chain in part for link in chain if link.id > 0}))
             self.objects += [SubtreeObject(chain, self.owners.get(chain[0].id)) for chain in part]
             await asyncio.sleep(0)
-        opened = [_OpenContainer(chain) for chain in reversed(entry) if _may_hold(chain[0])]
-        while opened:
+        open_containers = [_OpenContainer(chain) for chain in reversed(entry) if _may_hold(chain[0])]
+        while open_containers:
             if len(self.objects) >= objects_max:
                 self.is_bounded = True
                 return
-            await ctx.look_up(partial(self._children_batch_read, opened), aside=True)
+            await ctx.look_up(partial(self._children_batch_read, open_containers), aside=True)
             await asyncio.sleep(0)
 
     def _add_container(self, chain: SecurableChain) -> None:
@@ -104,12 +104,12 @@ class SubtreeFacts:
         The containers were read before their children: a container may have had another owner, or another place, when
         a child was created.
         """
-        ids, lost = list(self._parents), set[int]()
+        ids, vanished_ids = list(self._parents), set[int]()
         for start in range(0, len(ids), AT_ONCE):
-            lost |= await ctx.look_up(partial(self._containers_read, ids[start : start + AT_ONCE]), aside=True)
+            vanished_ids |= await ctx.look_up(partial(self._containers_read, ids[start : start + AT_ONCE]), aside=True)
             await asyncio.sleep(0)
-        if lost:
-            self.objects = [each for each in self.objects if lost.isdisjoint([link.id for link in each.chain])]
+        if vanished_ids:
+            self.objects = [each for each in self.objects if vanished_ids.isdisjoint([link.id for link in each.chain])]
 
     def _containers_read(self, ids: list[int]) -> Load[set[int]]:
         """Read the facts of containers in place of those that were read before. Returns the ids of containers that were

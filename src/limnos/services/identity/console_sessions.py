@@ -113,24 +113,24 @@ async def session_open_with_password(
     `client` describes the browser. Raises AuthenticationFailed for a wrong password, TooManyAttempts,
     ServiceUnavailable.
     """
-    known = await password_verify(ctx, user=user, password=password, address=address)
+    password_record = await password_verify(ctx, user=user, password=password, address=address)
     bearer = Context(
         ctx.services,
-        Credential(user=known.user, expires_ms=1 << 62),
+        Credential(user=password_record.user, expires_ms=1 << 62),
         ctx.request_id,
         audited_request=ctx.audited_request,
     )
 
     def command(_: RequestView, *, secret_hash: bytes) -> ConsoleSessionOpen:
         return ConsoleSessionOpen(
-            user=known.user,
+            user=password_record.user,
             client=client,
             secret_hash=secret_hash,
             purpose=TokenPurpose.CONSOLE,
-            origin=CredentialOrigin(trust=known.trust, root_id=known.root_id),
+            origin=CredentialOrigin(trust=password_record.trust, root_id=password_record.root_id),
             lives_s=ctx.services.defaults.console_idle_s,
             rules=ctx.services.rules,
-            password=known,
+            password=password_record,
             session_s=ctx.services.defaults.console_session_s,
         )
 
@@ -167,10 +167,10 @@ async def session_open_at_issuer(
     await refuse_former(bearer)
 
     def command(request_view: RequestView, *, secret_hash: bytes) -> ConsoleSessionOpen:
-        opened = _with_credential(
+        session_command = _with_credential(
             bearer, request_view, secret_hash=secret_hash, client=client, purpose=TokenPurpose.CONSOLE
         )
-        return msgspec.structs.replace(opened, origin=opened.origin._replace(expires_ms=None))
+        return msgspec.structs.replace(session_command, origin=session_command.origin._replace(expires_ms=None))
 
     return await _open(bearer, command)
 
@@ -272,8 +272,8 @@ async def _open(bearer: Context, command: OpenCommand) -> ConsoleSession:
             command(request_view, secret_hash=hash_secret(secret)), _own_sessions_decision(request_view)
         )
 
-    opened = await bearer.write(RequestScope(), decide, console_session_insert)
-    return ConsoleSession(opened.user, token_text(opened.id, secret))
+    session = await bearer.write(RequestScope(), decide, console_session_insert)
+    return ConsoleSession(session.user, token_text(session.id, secret))
 
 
 def _own_sessions_decision(request_view: RequestView) -> Decision:

@@ -13,7 +13,7 @@ import msgspec
 
 from limnos.access.actions import Action, require_kind
 from limnos.access.explain import suggest
-from limnos.access.restrictions import taken_over_denial
+from limnos.access.restrictions import find_inherited_denial
 from limnos.access.subjects import principal_of
 from limnos.model.decisions import ABSENT_ID, ChainLink, Decision, DecisionFactor, SecurableChain, display_names
 from limnos.model.errors import BadRequest, NotFound
@@ -89,9 +89,11 @@ async def scope_of(ctx: Context, metalake: str, *, kind: Kind, path: tuple[str, 
     """Return the scope of an object: its catalog if that exists, else the metalake. Raises NotFound for a missing
     metalake.
     """
-    named = bool(path) and _is_in_tree(kind)
-    known = named and await ctx.read(RequestScope(metalake), lambda request_view: _has_catalog(request_view, path[0]))
-    return RequestScope(metalake, path[0] if known else None)
+    is_in_tree = bool(path) and _is_in_tree(kind)
+    has_catalog = is_in_tree and await ctx.read(
+        RequestScope(metalake), lambda request_view: _has_catalog(request_view, path[0])
+    )
+    return RequestScope(metalake, path[0] if has_catalog else None)
 
 
 def is_disabled(request_view: RequestView, user: str) -> bool:
@@ -143,9 +145,9 @@ def _kind_of_name(action: Action, name: str, metalake: str) -> Kind:
     """
     if Kind.CATALOG in action.kinds:
         return Kind.CATALOG
-    beside = [kind for kind in sorted(action.kinds) if kind.home is ZoneKind.METALAKE]
-    if beside:
-        return next((kind for kind in beside if action.word.startswith(kind.word)), beside[0])
+    metalake_kinds = [kind for kind in sorted(action.kinds) if kind.home is ZoneKind.METALAKE]
+    if metalake_kinds:
+        return next((kind for kind in metalake_kinds if action.word.startswith(kind.word)), metalake_kinds[0])
     return Kind.METALAKE if Kind.METALAKE in action.kinds and name == metalake else Kind.CATALOG
 
 
@@ -204,7 +206,7 @@ def _ends(request_view: RequestView, decision: Decision) -> list[str]:
             f" with the restriction '{name}'."
         )
         for factor in decision.factors
-        if (name := taken_over_denial(factor, by_object)) is not None
+        if (name := find_inherited_denial(factor, by_object)) is not None
     ]
 
 

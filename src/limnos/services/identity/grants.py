@@ -310,7 +310,7 @@ def _rules_on(tx: Tx, role: RoleEntity, *, chain: SecurableChain) -> RoleWithRul
     target = chain[0]
     stored_privileges = tx.roles.privileges_on(role, target.id)
     grants = tuple(
-        [Grant(target.id, target.kind, privilege, allowed) for privilege, allowed in stored_privileges.items()]
+        [Grant(target.id, target.kind, privilege, is_allowed) for privilege, is_allowed in stored_privileges.items()]
     )
     parents = [link.id for link in chain[1:]] + [ROOT_ID]
     nodes = {link.id: (parent, link.kind, link.name) for link, parent in zip(chain, parents, strict=True)}

@@ -91,9 +91,9 @@ async def store_identity(
 
 async def _metalakes(ctx: Context) -> list[str]:
     """Return the current names of the metalakes of the settings, which name them as they were created."""
-    listed = ISSUER.of(ctx.services).metalakes
-    names = await ctx.look_up(setting_names_read) if listed else {}
-    return [names[each][1] for each in listed if each in names]
+    metalake_names = ISSUER.of(ctx.services).metalakes
+    names = await ctx.look_up(setting_names_read) if metalake_names else {}
+    return [names[each][1] for each in metalake_names if each in names]
 
 
 async def _check_user(ctx: Context, user: str) -> None:
@@ -117,8 +117,8 @@ async def _write_user(ctx: Context, metalake: str, *, identity: IssuerIdentity) 
     if user is not None:
         if identity.groups is None:
             return
-        known = await ctx.look_up(lambda: signed_in_read(user.id))
-        if known is not None and known >= identity.issued_ms:
+        newest_issue_ms = await ctx.look_up(lambda: signed_in_read(user.id))
+        if newest_issue_ms is not None and newest_issue_ms >= identity.issued_ms:
             return
 
     def decide(request_view: RequestView) -> Permit[UserSignIn]:

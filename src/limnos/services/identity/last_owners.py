@@ -22,13 +22,13 @@ def owner_check(tx: Tx, principal: Principal, *, names: bool) -> None:
 
     `names` is whether the caller may know the objects. Raises InUse.
     """
-    owned = tx.owners.containers_of(principal.id, limit=LISTED_MAX + 1)
-    if not owned:
+    owned_containers = tx.owners.containers_of(principal.id, limit=LISTED_MAX + 1)
+    if not owned_containers:
         return
     text = "catalogs or schemas"
     if names:
-        more = " and more" if len(owned) > LISTED_MAX else ""
-        text = f"{', '.join(tx.nodes.describe(each) for each in owned[:LISTED_MAX])}{more}"
+        more = " and more" if len(owned_containers) > LISTED_MAX else ""
+        text = f"{', '.join(tx.nodes.describe(each) for each in owned_containers[:LISTED_MAX])}{more}"
     word = principal.kind.word
     raise InUse(
         f"{word.capitalize()} {principal.name} owns {text}: an owner of the metalake gives them another owner first,"

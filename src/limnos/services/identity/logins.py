@@ -105,10 +105,10 @@ async def password_set(ctx: Context, *, user: str, password: str | None, old: st
     check_principal_name(user, Kind.USER)
     await refuse_former(ctx)
     await ctx.read(RequestScope(), lambda request_view: _may(request_view, user))
-    known = await ctx.look_up(partial(password_read, user))
+    password_record = await ctx.look_up(partial(password_read, user))
     needs_proof = await ctx.read(RequestScope(), partial(_needs_proof, ctx, user=user))
-    if needs_proof and known is not None:
-        await _verify(ctx, user, password=old or "", known=known, address=address)
+    if needs_proof and password_record is not None:
+        await _verify(ctx, user, password=old or "", known=password_record, address=address)
     text = None
     if password is not None:
         text = await HASHING.of(ctx.services).run(partial(hash_password, check_password(password, user=user)))
@@ -116,14 +116,14 @@ async def password_set(ctx: Context, *, user: str, password: str | None, old: st
     def decide(request_view: RequestView) -> Permit[PasswordPut]:
         decision = _may(request_view, user)
         require_minting(ctx, request_view)
-        if known is None and text is not None and _needs_proof(ctx, request_view, user=user):
+        if password_record is None and text is not None and _needs_proof(ctx, request_view, user=user):
             _require_fresh(ctx, request_view)
         own = own_token(ctx, request_view)
         command = PasswordPut(
             user=user,
             hashed=text,
             trust=origin_of(ctx, request_view, user=user).trust,
-            known=known,
+            known=password_record,
             token_id=None if own is None else own.id,
             rules=request_view.rules,
         )
@@ -228,9 +228,9 @@ async def login(ctx: Context, *, user: str, password: str, address: str) -> Pass
 
     Raises as `password_verify`.
     """
-    known = await password_verify(ctx, user=user, password=password, address=address)
+    password_record = await password_verify(ctx, user=user, password=password, address=address)
     defaults = ctx.services.defaults
-    return await _open(ctx, known, lives_s=(defaults.session_s, defaults.session_refresh_s), refresh=None)
+    return await _open(ctx, password_record, lives_s=(defaults.session_s, defaults.session_refresh_s), refresh=None)
 
 
 async def password_verify(ctx: Context, *, user: str, password: str, address: str) -> Password:
@@ -240,12 +240,12 @@ async def password_verify(ctx: Context, *, user: str, password: str, address: st
     """
     if not is_name(user):
         raise AuthenticationFailed(_WRONG)
-    known = await ctx.look_up(partial(password_read, user))
-    await _verify(ctx, user, password=password, known=known, address=address)
-    if known is None:
+    password_record = await ctx.look_up(partial(password_read, user))
+    await _verify(ctx, user, password=password, known=password_record, address=address)
+    if password_record is None:
         raise AuthenticationFailed(_WRONG)
-    _require_trusted(ctx, known)
-    return known
+    _require_trusted(ctx, password_record)
+    return password_record
 
 
 def _require_trusted(ctx: Context, known: Password) -> None:
@@ -272,11 +272,11 @@ async def session_refresh(ctx: Context, *, text: str) -> PasswordSession:
     token = await ctx.look_up(partial(token_read, credential.token_id))
     if token is None or token.secret_hash != credential.secret_hash or token.purpose is not TokenPurpose.REFRESH:
         raise AuthenticationFailed("This is not a refresh token: sign in with 'limnos login'")
-    known = await ctx.look_up(partial(password_read, token.user))
-    if known is None or not _is_refreshable(token, known, now_ms=ctx.services.store.time.now_ms()):
+    password_record = await ctx.look_up(partial(password_read, token.user))
+    if password_record is None or not _is_refreshable(token, password_record, now_ms=ctx.services.store.time.now_ms()):
         raise AuthenticationFailed(_OVER, was_right=True, principal=token.user)
-    _require_trusted(ctx, known)
-    return await _open(ctx, known, lives_s=(ctx.services.defaults.session_s,), refresh=token.id)
+    _require_trusted(ctx, password_record)
+    return await _open(ctx, password_record, lives_s=(ctx.services.defaults.session_s,), refresh=token.id)
 
 
 def _is_refreshable(token: Token, known: Password, *, now_ms: int) -> bool:
@@ -316,23 +316,23 @@ def session_open(tx: Tx, permit: Permit[SessionOpen]) -> list[Token]:
 
     Raises AuthenticationFailed if the user was disabled, or the password or refresh token is no longer valid.
     """
-    command, known = permit.command, permit.command.password
-    check_sign_in(command.rules, tx.principals.user_status(known.user), user=known.user)
-    if tx.passwords.find(known.user) != known:
-        raise AuthenticationFailed(_OVER, was_right=True, principal=known.user)
-    origin = CredentialOrigin(trust=known.trust, root_id=known.root_id, signed_in_ms=tx.now_ms)
+    command, password_record = permit.command, permit.command.password
+    check_sign_in(command.rules, tx.principals.user_status(password_record.user), user=password_record.user)
+    if tx.passwords.find(password_record.user) != password_record:
+        raise AuthenticationFailed(_OVER, was_right=True, principal=password_record.user)
+    origin = CredentialOrigin(trust=password_record.trust, root_id=password_record.root_id, signed_in_ms=tx.now_ms)
     if command.refresh is not None:
         token = tx.tokens.by_id(command.refresh)
-        if token is None or not _is_refreshable(token, known, now_ms=tx.now_ms):
-            raise AuthenticationFailed(_OVER, was_right=True, principal=known.user)
+        if token is None or not _is_refreshable(token, password_record, now_ms=tx.now_ms):
+            raise AuthenticationFailed(_OVER, was_right=True, principal=password_record.user)
         origin = origin._replace(
             opened_by=token.id, expires_ms=token.expires_at, signed_in_ms=token.signed_in_at or token.created_at
         )
-    tx.tokens.forget_ended(known.user)
+    tx.tokens.forget_ended(password_record.user)
     purposes = (TokenPurpose.SESSION, TokenPurpose.REFRESH)
     return [
         tx.tokens.create(
-            user=known.user,
+            user=password_record.user,
             name="login",
             secret_hash=secret,
             trust=origin.trust,

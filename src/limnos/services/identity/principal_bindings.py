@@ -76,9 +76,9 @@ def _refuse_named(
     if lifts:
         set_ones = {_key(each) for each in binding if each.former_path is None}
         # A restored object lies at its former path, which still remembers the restriction that is on it again.
-        listed = [each for each in binding if not (_key(each) in set_ones and _is_at_former_path(tx, each))]
-        objects = [_words(tx, each) for each in listed[:LISTED_MAX]]
-        more = f" and {len(listed) - LISTED_MAX} more" if len(listed) > LISTED_MAX else ""
+        binding_left = [each for each in binding if not (_key(each) in set_ones and _is_at_former_path(tx, each))]
+        objects = [_words(tx, each) for each in binding_left[:LISTED_MAX]]
+        more = f" and {len(binding_left) - LISTED_MAX} more" if len(binding_left) > LISTED_MAX else ""
         means = f"Change or remove them first: {', '.join(objects)}{more}"
     raise InUse(
         f"Read restrictions name {kind.word} {name}, and would apply to no user without it. {means}", kind=kind.word

@@ -156,8 +156,8 @@ async def role_objects(
         parts = [_live_objects(rules.grants, await _ancestry(ctx, rules.role) if rules.nodes is None else rules.nodes)]
     if metalake is not None:
         await _confirm(ctx, rules.role, metalake=metalake)
-    whole = heapq.merge(*parts, key=_sort_key)
-    while some := list(islice(whole, PART_MAX)):
+    merged_objects = heapq.merge(*parts, key=_sort_key)
+    while some := list(islice(merged_objects, PART_MAX)):
         yield some
         await asyncio.sleep(0)
 

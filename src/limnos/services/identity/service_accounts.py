@@ -259,10 +259,10 @@ async def _open_jwt(ctx: Context, text: str) -> IssuedToken:
     token, opaque = await token_create(
         bearer, user=None, name="access", expires_in_s=lives_s, purpose=TokenPurpose.ACCESS
     )
-    return _issued(token, opaque.split("_", 2)[2], as_jwt=True)
+    return _issued_token(token, opaque.split("_", 2)[2], as_jwt=True)
 
 
-def _issued(token: Token, secret: str, *, as_jwt: bool) -> IssuedToken:
+def _issued_token(token: Token, secret: str, *, as_jwt: bool) -> IssuedToken:
     text = jwt_text(token, secret) if as_jwt else token_text(token.id, secret)
     return IssuedToken(token.user, text, max(((token.expires_at or 0) - token.created_at) // 1000, 1))
 
@@ -310,7 +310,7 @@ async def _open(ctx: Context, secret: Token, *, opened_by: int | None = None, as
         return request_view.permit(command, own)
 
     token = await bearer.write(RequestScope(), decide, access_open)
-    return _issued(token, text, as_jwt=as_jwt)
+    return _issued_token(token, text, as_jwt=as_jwt)
 
 
 def access_open(tx: Tx, permit: Permit[AccessTokenOpen]) -> Token:

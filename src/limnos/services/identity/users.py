@@ -300,11 +300,11 @@ async def user_enable(ctx: Context, *, metalake: str, name: str, enabled: bool) 
     if enabled:
         await ctx.read(RequestScope(metalake), decide)
         await ctx.services.store.submit(upkeep_permit("limnos"), end)
-    changed = await ctx.write(RequestScope(metalake), decide, user_update)
+    has_changed = await ctx.write(RequestScope(metalake), decide, user_update)
     if not enabled:
         with suppress(ServiceUnavailable):
             await ctx.services.store.submit(upkeep_permit("limnos"), end)
-    return changed
+    return has_changed
 
 
 def _end_sign_ins(tx: Tx, *, rules: AccessSettings, user: str) -> None:

@@ -44,12 +44,12 @@ def column_require(request_view: RequestView, full_name: str, *, action: Action)
     columns = for_each(readings, lambda reading: _find_column(request_view, reading))
     targets = {reading: column for reading, column in zip(readings, columns, strict=True) if column is not None}
     if len(targets) > 1:  # only callers who may know the columns learn that a name is ambiguous
-        known = {
+        allowed_targets = {
             reading: each
             for reading, each in targets.items()
             if request_view.decide(action, _action_chain(action, each.chain)).allowed
         }
-        targets = known or dict([next(iter(targets.items()))])
+        targets = allowed_targets or dict([next(iter(targets.items()))])
     chosen = fullname.choose(full_name, targets, codec=codec)
     column = None if chosen is None else targets[chosen]
     chain = _missing_chain(request_view, readings) if column is None else column.chain

@@ -48,15 +48,17 @@ def invalid_names(tx: Tx, *, admins: Collection[str]) -> list[InvalidPrincipalNa
     Names of service admins are exempt.
     """
     everybody = tx.principals.everybody()
-    known = defaultdict(list)
+    names_by_kind = defaultdict(list)
     for metalake, kind, name in everybody:
-        known[metalake, kind].append(name)
+        names_by_kind[metalake, kind].append(name)
     names: list[InvalidPrincipalName] = []
     for metalake, kind, name in everybody:
         if name in admins and kind is Kind.USER:
             continue
-        beside = (*admins, *known[metalake, kind]) if kind is not Kind.ROLE else known[metalake, kind]
-        problem, twin = name_problem(name), look_alike(name, beside)
+        other_names = (
+            (*admins, *names_by_kind[metalake, kind]) if kind is not Kind.ROLE else names_by_kind[metalake, kind]
+        )
+        problem, twin = name_problem(name), look_alike(name, other_names)
         if problem is None and twin is not None:
             problem = f"it looks like {escape_percent(twin)}"
         if problem is not None:

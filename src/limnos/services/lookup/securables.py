@@ -257,8 +257,8 @@ def render_full_name(kind: Kind, path: tuple[str, ...], *, codec: LogicalCodec) 
         return head
     column = rest.pop() if kind is Kind.COLUMN and rest else None
     leaf = None if kind in (Kind.CATALOG, Kind.NAMESPACE) or not rest else rest.pop()
-    spelled = replace(codec, nested=len(rest) > 1)  # one level is spelled unchanged, also in a flat catalog
-    return fullname.render_quoted(FullName(head, tuple(rest), leaf, column), codec=spelled)
+    nested_codec = replace(codec, nested=len(rest) > 1)  # one level is spelled unchanged, also in a flat catalog
+    return fullname.render_quoted(FullName(head, tuple(rest), leaf, column), codec=nested_codec)
 
 
 class AttachmentTarget(NamedTuple):

@@ -137,8 +137,8 @@ async def visible_objects_of(
             )
         except (NotFound, PermissionDenied, ChangesOutdated):
             continue  # a catalog was dropped or renamed, or the caller may no longer use it
-        hidden: VisibleObjects = {node_id: None for node_id, zone in homes.items() if zone not in home.catalogs}
-        return hidden | seen
+        hidden_objects: VisibleObjects = {node_id: None for node_id, zone in homes.items() if zone not in home.catalogs}
+        return hidden_objects | seen
     raise ServiceUnavailable("The requested objects were moved too often during the request: try again")
 
 

@@ -110,23 +110,23 @@ async def catalog_names(ctx: Context, metalake: str) -> list[str]:
     catalogs, and ServiceUnavailable if catalogs change faster than they can be listed.
     """
     scope = RequestScope(metalake)
-    hidden = _hidden_before(ctx, scope) or await _load_containers(ctx, scope)
+    hidden_before = _hidden_before(ctx, scope) or await _load_containers(ctx, scope)
     for _ in range(ATTEMPTS_MAX):
-        if not hidden:
-            names, hidden = await ctx.read(scope, _visible_catalogs)
-            if not hidden:
+        if not hidden_before:
+            names, hidden_before = await ctx.read(scope, _visible_catalogs)
+            if not hidden_before:
                 return names
-        scopes = (scope, *(RequestScope(metalake, name) for name in hidden))
+        scopes = (scope, *(RequestScope(metalake, name) for name in hidden_before))
         try:
-            many_scopes = await read_many_scopes(ctx, scopes, partial(_names_of, hidden=hidden, key=_key(ctx)))
+            many_scopes = await read_many_scopes(ctx, scopes, partial(_names_of, hidden=hidden_before, key=_key(ctx)))
         except NotFound as missing:
             if missing.kind != "catalog":
                 raise
-            hidden = ()  # a catalog was dropped or renamed
+            hidden_before = ()  # a catalog was dropped or renamed
             continue
         if many_scopes is not None:
             return many_scopes
-        hidden = ()
+        hidden_before = ()
     raise ServiceUnavailable("The catalogs changed too often during the request: try again")
 
 
@@ -140,10 +140,10 @@ def _hidden_before(ctx: Context, scope: RequestScope) -> tuple[str, ...]:
     The result may be outdated: `_names_of` compares it with the current list.
     """
     view = ctx.services.view
-    settled = cached_scope(view, scope)
-    if settled is None or settled.metalake is None or settled.metalake.id not in view.zones:
+    resolved_scope = cached_scope(view, scope)
+    if resolved_scope is None or resolved_scope.metalake is None or resolved_scope.metalake.id not in view.zones:
         return ()
-    path: tuple[str, ...] = view.derived(settled.metalake.id).get(_key(ctx), ())
+    path: tuple[str, ...] = view.derived_values(resolved_scope.metalake.id).get(_key(ctx), ())
     return path
 
 
@@ -167,8 +167,8 @@ async def _load_containers(ctx: Context, scope: RequestScope) -> tuple[str, ...]
         if not any(key[0] == "containers" for key in cold.missing_keys):
             return ()
         cached = [each for each in view.scopes.values() if isinstance(each, ResolvedScope)]
-        known = [each.zones for each in cached if each.catalog is not None and each.zones[1] == metalake_id]
-        await gate.fetch_together((top.settled.zones, *known), cold.missing_keys)
+        catalog_zones = [each.zones for each in cached if each.catalog is not None and each.zones[1] == metalake_id]
+        await gate.fetch_together((top.settled.zones, *catalog_zones), cold.missing_keys)
     except LimnosError:
         return ()  # the read below refuses
     try:
@@ -227,5 +227,5 @@ def _names_of(request_views: tuple[RequestView, ...], *, hidden: tuple[str, ...]
             goes_on = goes_on or cold.goes_on
     if requested:
         raise CacheMiss(requested, goes_on=goes_on)
-    top.view.derived(top.metalake.id)[key] = hidden
+    top.view.derived_values(top.metalake.id)[key] = hidden
     return sorted(names)

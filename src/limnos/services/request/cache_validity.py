@@ -44,10 +44,10 @@ class CacheDependencies(NamedTuple):
 
         Call it after a freshness gate over `zones`, without an await in between.
         """
-        zones, known = self.zones, view.zones
+        zones, view_zones = self.zones, view.zones
         if view.scopes.get(self.scope) is not self.settled or not view.is_paired(zones):
             return False
-        server, metalake, catalog = known[zones[0]], known[zones[1]], known[zones[2]]
+        server, metalake, catalog = view_zones[zones[0]], view_zones[zones[1]], view_zones[zones[2]]
         if (
             catalog.memo.get(self.decision_key) is not self.decision
             or catalog.paths.get(self.path_key) is not self.path

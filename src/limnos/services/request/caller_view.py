@@ -72,15 +72,15 @@ class CallerView:
         if self._subject is None:
             subject = self.subject_of(self.user)
             if self.active is not None and subject.member and self.rules.access_enabled:
-                subject = self._narrowed(subject, self.active)
+                subject = self._narrow_subject(subject, self.active)
             self._subject = subject
         return self._subject
 
-    def _narrowed(self, subject: Subject, active: frozenset[str]) -> Subject:
+    def _narrow_subject(self, subject: Subject, active: frozenset[str]) -> Subject:
         key = ("narrowed", self.user)  # one entry per user, because each subject may be large
         result: tuple[frozenset[str], Subject] | None = self._people.get(key)
         if result is None or result[0] != active:
-            result = self._people[key] = (active, subject.narrowed(active))
+            result = self._people[key] = (active, subject.narrow_to_roles(active))
         return result[1]
 
     def subject_of(self, user: str) -> Subject:

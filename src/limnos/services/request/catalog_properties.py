@@ -83,8 +83,8 @@ def is_secret(name: str) -> bool:
 
     Case and separators are ignored.
     """
-    plain = _SEPARATORS.sub("", name.lower())
-    return name not in _NO_SECRETS and _SECRET.search(plain) is not None
+    plain_name = _SEPARATORS.sub("", name.lower())
+    return name not in _NO_SECRETS and _SECRET.search(plain_name) is not None
 
 
 def mask_passwords(value: str) -> str:
@@ -97,10 +97,10 @@ def replace_passwords(value: str, change: Callable[[str], str]) -> str:
     if "://" not in value:
         return value
 
-    def changed(match: re.Match[str]) -> str:
+    def change_password(match: re.Match[str]) -> str:
         return match[1] + change(match[2])
 
-    return _PARAMETER.sub(changed, _USERINFO.sub(changed, value))
+    return _PARAMETER.sub(change_password, _USERINFO.sub(change_password, value))
 
 
 def properties_for_reader(properties: Mapping[str, str]) -> dict[str, str]:

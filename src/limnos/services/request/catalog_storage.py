@@ -147,10 +147,10 @@ def _table_directory(location: str) -> str:
 def split_own_locations(location: str, others: Iterable[str]) -> tuple[list[str], list[str]]:
     """Partition the locations of files into those below a table's location and all others."""
     own: list[str] = []
-    elsewhere: list[str] = []
+    outside_locations: list[str] = []
     for each in others:
-        (own if is_within(each, [location]) else elsewhere).append(each)
-    return own, elsewhere
+        (own if is_within(each, [location]) else outside_locations).append(each)
+    return own, outside_locations
 
 
 def catalog_storage_of(request_view: RequestView) -> CatalogStorage:
@@ -158,12 +158,12 @@ def catalog_storage_of(request_view: RequestView) -> CatalogStorage:
 
     A catalog without a warehouse has a directory in the server's warehouse.
     """
-    known, key = request_view.view.scopes, ("place", request_view.scope)
-    storage: CatalogStorage | None = known.get(key)
+    scope_cache, key = request_view.view.scopes, ("place", request_view.scope)
+    storage: CatalogStorage | None = scope_cache.get(key)
     if storage is None:
         record = request_view.catalog_record
         own = f"{request_view.defaults.warehouse}/{request_view.catalog.id}"
-        storage = known[key] = catalog_storage_within(
+        storage = scope_cache[key] = catalog_storage_within(
             record, own, request_view.defaults.allowed, storages=request_view.defaults.storages
         )
     return storage
@@ -181,13 +181,13 @@ def catalog_storage_within(
         allowed: The storage that the server allows.
         storages: The named storages of the settings, which also decrypt secrets.
     """
-    allowed = storages.allowed(record.properties, allowed)
-    record = replace(record, properties=storages.opened(record.properties))
-    stated = roots_of(record, fallback)
+    allowed = storages.allowed_storage(record.properties, allowed)
+    record = replace(record, properties=storages.open_properties(record.properties))
+    roots = roots_of(record, fallback)
     warehouse = warehouse_of(record, fallback)
-    home = stated[0] if warehouse and stated and allowed.covers(stated[0]) else None
+    home = roots[0] if warehouse and roots and allowed.covers(roots[0]) else None
     return CatalogStorage(
-        catalog=record, warehouse=warehouse, roots=allowed.narrowed(stated), home=home, allowed=allowed
+        catalog=record, warehouse=warehouse, roots=allowed.narrow_roots(roots), home=home, allowed=allowed
     )
 
 
@@ -235,13 +235,13 @@ def check_locations(properties: Mapping[str, str], allowed: AllowedStorage, *, p
 
 def stated_locations(properties: Mapping[str, str], *, provider: str = "") -> list[str]:
     """Return the locations that a catalog's properties set, not normalised."""
-    stated = (
+    locations = (
         None if provider in REST_PROVIDERS else properties.get(WAREHOUSE),
         properties.get(DIRECTORY),
         *(properties.get(ALLOWED_LOCATIONS) or "").split(","),
         *_bases(properties, provider=provider),
     )
-    return [each.strip() for each in stated if each and each.strip()]
+    return [each.strip() for each in locations if each and each.strip()]
 
 
 def check_server_location(location: str, warehouse: str, *, catalog_id: int | None) -> None:

@@ -93,15 +93,15 @@ class Context:
         try:
             while rounds < READS_MAX:
                 rounds += 1
-                settled = view.scopes.get(scope)
-                zones = scope_zones(view, scope) if settled is None else settled.zones
+                resolved_scope = view.scopes.get(scope)
+                zones = scope_zones(view, scope) if resolved_scope is None else resolved_scope.zones
                 if covered[: len(zones)] != zones or not view.is_paired(zones):
                     quiet = gate.inline and gate.refresh_now(zones, reason)
                     if not gate.inline:
                         await gate.refresh(zones, reason)
                     covered = zones
                     if not quiet:
-                        is_same = settled is not None and view.scopes.get(scope) is settled
+                        is_same = resolved_scope is not None and view.scopes.get(scope) is resolved_scope
                         if not (is_same or scope_zones(view, scope) == zones) or not view.is_paired(zones):
                             reason = "unpaired"
                             continue
@@ -132,7 +132,7 @@ class Context:
                 view.release(lease)
         raise ServiceUnavailable("The data changed too often during the request: try again")
 
-    def decided(self) -> None:
+    def mark_decided(self) -> None:
         """Record that the request has decided on request views that it opened without `read`.
 
         No-op, except for a request that is only asked for its decision.
@@ -169,7 +169,7 @@ class Context:
                 too; an error of `work` only if the decision is unchanged, so that it reveals nothing.
         """
         decided = await self.read(scope, decide) if first is None else first
-        return await confirmed(decided, lambda: self.read(scope, decide), work=work, identity=identity)
+        return await read_and_confirm(decided, lambda: self.read(scope, decide), work=work, identity=identity)
 
     async def look_up(self, load: Callable[[], Load[T]], *, aside: bool = False) -> T:
         """Read uncached data with several statements; `aside`: they may take longer than a few milliseconds.
@@ -193,7 +193,7 @@ class Context:
         mutation was refused.
         """
         permit = self._with_audit_data(permit)
-        return await self._submitted(
+        return await self._await_write(
             self.services.store.submit(permit, self._bind(mutation, permit), on_begin=self._mark_submitted),
             is_told=permit.account is not None,
         )
@@ -225,15 +225,15 @@ class Context:
 
         With an idempotency key the mutation takes effect once, however often the request is repeated.
         """
-        bound = partial(_run, mutation, permit)
-        return bound if self.once is None else partial(self.once.run, bound)
+        bound_mutation = partial(_run, mutation, permit)
+        return bound_mutation if self.once is None else partial(self.once.run, bound_mutation)
 
     def audit_rows(self, target_id: int, path: Levels, *, kind: str, action: Action, user: str, detail: str) -> None:
         """Write an audit record about table rows in this request's response, even if reads are not audited."""
         origin = RequestOrigin() if self.audited_request is None else self.audited_request.origin()
-        decided = [] if self.audited_request is None else self.audited_request.decided or []
-        own = [AuditedDecision.of(each) for each in decided if each.target_id == target_id][-1:]
-        metalake_id = next((each.revision[1][0] for each in decided if len(each.revision) > 1), ROOT_ID)
+        decisions = [] if self.audited_request is None else self.audited_request.decided or []
+        own = [AuditedDecision.of(each) for each in decisions if each.target_id == target_id][-1:]
+        metalake_id = next((each.revision[1][0] for each in decisions if len(each.revision) > 1), ROOT_ID)
         record = audit_record(
             AuditedDecision(action=action.value, object_id=target_id, kind=kind, name=display.render(path)),
             origin=origin,
@@ -259,7 +259,7 @@ class Context:
         if self.once is not None:
             self.once.answer = build_body
 
-    async def _submitted(self, writing: Awaitable[T], *, is_told: bool) -> T:
+    async def _await_write(self, writing: Awaitable[T], *, is_told: bool) -> T:
         try:
             result = await writing
         except Exception:
@@ -336,14 +336,14 @@ class Context:
         Raises StalePermit if the new permit has other zones.
         """
 
-        async def again() -> Decided[T]:
+        async def decide_again() -> Decided[T]:
             permit = self._with_audit_data(await decide())
             if permit.zones != stale.zones:
                 raise StalePermit
             return permit, self._bind(mutation, permit)
 
-        return await self._submitted(
-            self.services.store.submit_held(stale, again, on_begin=self._mark_submitted),
+        return await self._await_write(
+            self.services.store.submit_held(stale, decide_again, on_begin=self._mark_submitted),
             is_told=self._is_audited(stale),
         )
 
@@ -353,7 +353,7 @@ async def _with_metalake(decide: Callable[[], Awaitable[Permit[C]]]) -> Permit[C
     return replace(await decide(), writes_metalake=True)
 
 
-async def confirmed(
+async def read_and_confirm(
     decided: D,
     decide: Callable[[], Awaitable[D]],
     *,

@@ -284,10 +284,10 @@ class FileOperations:
 
         Raises OutsideRoots if symbolic links leave the roots.
         """
-        allowed = self._allowed
+        allowed_storage = self._allowed
 
         def look(store: FileStore) -> int | None:
-            if is_local(location) and not leads_within(location, roots, allowed=allowed):
+            if is_local(location) and not leads_within(location, roots, allowed=allowed_storage):
                 raise OutsideRoots(f"File {location} is a symbolic link to a location outside of the roots")
             return store.size(location)
 
@@ -327,7 +327,7 @@ class FileOperations:
             return []
         return await self._run(location, properties, lambda store: store.entries(location))
 
-    async def chosen(
+    async def list_selected(
         self, location: str, properties: Mapping[str, str], *, roots: Sequence[str], choose: ChooseNames
     ) -> list[FileEntry]:
         """List the files directly in a location whose names `choose` selects; empty if symbolic links leave the
@@ -335,7 +335,7 @@ class FileOperations:
         """
         if is_local(location) and not leads_within(location, roots, allowed=self._allowed):
             return []
-        return await self._run(location, properties, lambda store: store.chosen(location, choose))
+        return await self._run(location, properties, lambda store: store.list_selected(location, choose))
 
     async def directories(self, location: str, properties: Mapping[str, str], *, roots: Sequence[str]) -> list[str]:
         """List the names of the directories in a location; empty if symbolic links leave the roots."""
@@ -388,7 +388,9 @@ class FileOperations:
         """
         await self._run(location, properties, lambda _: call())
 
-    def written(self, location: str, data: bytes, properties: Mapping[str, str], *, first: bool = False) -> WrittenFile:
+    def written_file(
+        self, location: str, data: bytes, properties: Mapping[str, str], *, first: bool = False
+    ) -> WrittenFile:
         """Return a context manager that writes a file on entry, and deletes it on exit if the commit in its block
         certainly failed.
         """

@@ -50,7 +50,7 @@ class DecisionProbe(Context):
         await super().read(scope, reader, refuse_disabled=refuse_disabled)
         raise DecisionReached
 
-    def decided(self) -> NoReturn:
+    def mark_decided(self) -> NoReturn:
         """Raise DecisionReached: the request has made its decision on request views of its own."""
         self.looked = True
         raise DecisionReached
@@ -65,7 +65,7 @@ class DecisionProbe(Context):
         """Decide, then stop. Raises DecisionReached, or the errors of `decide`."""
         del mutation, first
         await decide()
-        self.decided()
+        self.mark_decided()
 
     async def submit(self, permit: Permit[C], mutation: Callable[[Tx, Permit[C]], T]) -> NoReturn:
         """Raise DecisionReached: the request already has a permit, so its decision was made."""

@@ -16,7 +16,7 @@ from typing import TypeVar, cast
 from limnos.model.entities import Node
 from limnos.model.errors import NotFound, ServiceUnavailable
 from limnos.model.kinds import ROOT_ID, Kind
-from limnos.services.request.context import Context, confirmed
+from limnos.services.request.context import Context, read_and_confirm
 from limnos.services.request.request_scope import RequestScope, scope_zones
 from limnos.services.request.request_view import RequestView
 from limnos.store.interface import KnownRevisions
@@ -125,7 +125,7 @@ async def read_of_server(
         await ctx.read(RequestScope(), require)
 
     await decide()
-    _, result = await confirmed(None, decide, work=lambda _: work(), identity=lambda _: None)
+    _, result = await read_and_confirm(None, decide, work=lambda _: work(), identity=lambda _: None)
     return result
 
 

@@ -234,7 +234,7 @@ class _VisibleListing:
         Hidden names do not count. Raises CacheMiss for a missing block.
         """
         parts: list[tuple[bytes, ...]] = []
-        last, at, size, whole = request.after, request.after, request.size, True
+        last, at, size, is_complete = request.after, request.after, request.size, True
         while True:
             key, block = self._block(at, began_at=request.after, page_size=size)
             seen = self._visible_names(key, block)
@@ -243,15 +243,15 @@ class _VisibleListing:
             end = count if size is None else min(count, first + size)
             if end > first:
                 parts.append(seen.encoded[first:end])
-                whole = whole and end - first == count
+                is_complete = is_complete and end - first == count
                 last = block.names[seen.positions[end - 1]]
             if end < count:
-                return NamePage(parts, last, whole)
+                return NamePage(parts, last, is_complete)
             if size is not None:
                 size -= end - first
             at = key[5]
             if at == "":
-                return NamePage(parts, None, whole)
+                return NamePage(parts, None, is_complete)
 
     def ids(self, request: PageRequest) -> IdsPage:
         """Return a page of names and ids, block by block like `page`."""
@@ -298,9 +298,9 @@ class _VisibleListing:
         visible_objects: VisibleNamesCache | None = memo.get(VisibleNamesCache)
         if visible_objects is None:
             visible_objects = memo[VisibleNamesCache] = VisibleNamesCache()
-        known = visible_objects.get((key, self.about))
-        if known is not None and known.block() is block:
-            return known
+        cached_names = visible_objects.get((key, self.about))
+        if cached_names is not None and cached_names.block() is block:
+            return cached_names
         seen = _visible_names_of(block, self.filter)
         visible_objects.put((key, self.about), seen)
         return seen

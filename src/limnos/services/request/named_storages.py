@@ -45,7 +45,7 @@ class NamedStorages(NamedTuple):
     named: Mapping[str, NamedStorage] = {}
     keys: SealingKeys = SealingKeys()  # empty and without a file, so it never changes and may be shared
 
-    def stated(self, properties: Mapping[str, str]) -> Mapping[str, str]:
+    def merge_properties(self, properties: Mapping[str, str]) -> Mapping[str, str]:
         """Return a catalog's properties, with those of its named storage if it has one.
 
         Encrypted ("sealed") secrets are not decrypted.
@@ -56,22 +56,22 @@ class NamedStorages(NamedTuple):
         own = {key: value for key, value in properties.items() if key != STORAGE and not _CONNECTION.match(key)}
         return {**own, **storage.properties}
 
-    def opened(self, properties: Mapping[str, str]) -> dict[str, str]:
+    def open_properties(self, properties: Mapping[str, str]) -> dict[str, str]:
         """Return the properties as `stated` does, with secrets decrypted. A secret whose key this server lacks stays
         encrypted.
         """
-        return self.keys.opened(self.stated(properties))
+        return self.keys.open_properties(self.merge_properties(properties))
 
     def usable(self, properties: Mapping[str, str]) -> dict[str, str]:
         """Return the connection properties of a catalog or its named storage, with secrets decrypted.
 
         Raises StorageFailed if a secret cannot be decrypted.
         """
-        results = self.opened(properties)
+        results = self.open_properties(properties)
         check_usable(results)
         return results
 
-    def allowed(self, properties: Mapping[str, str], allowed: AllowedStorage) -> AllowedStorage:
+    def allowed_storage(self, properties: Mapping[str, str], allowed: AllowedStorage) -> AllowedStorage:
         """Return the storage that a catalog may use. A named storage limits it to the storage's own locations."""
         storage = self._of(properties)
         return allowed if storage is None else allowed._replace(roots=storage.locations)

@@ -35,14 +35,14 @@ async def delete_old_metadata_files(
     except LimnosError as error:
         log.warning("old metadata files are kept", location=document.location, error=error.message)
         return
-    own, elsewhere = split_own_locations(document.location, names)
+    own, outside_names = split_own_locations(document.location, names)
     rivals = [at for node_id, at in claims if node_id != document.node_id]  # older releases allowed nested locations
-    if elsewhere or rivals:
+    if outside_names or rivals:
         log.warning(
             "metadata files that are not the table's own are kept",
             location=document.location,
-            count=len(elsewhere),
-            first=elsewhere[:10],
+            count=len(outside_names),
+            first=outside_names[:10],
             rivals=rivals[:10],
         )
     if not rivals:

@@ -55,9 +55,9 @@ def scope_zones(view: StoreView, scope: RequestScope) -> tuple[int, ...]:
 
     Fewer than three if the scope names no catalog, or a name is not cached or does not exist.
     """
-    settled: ResolvedScope | None = view.scopes.get(scope)  # inlines `cached_scope`: every request runs this
-    if settled is not None:
-        return settled.zones
+    resolved_scope: ResolvedScope | None = view.scopes.get(scope)  # inlines `cached_scope`: every request runs this
+    if resolved_scope is not None:
+        return resolved_scope.zones
     if scope.metalake is None:
         return SERVER_SCOPE.zones
     metalake_id = view.get(name_key(ROOT_ID, "metalake", scope.metalake))
@@ -72,9 +72,9 @@ def resolve_scope(view: StoreView, scope: RequestScope) -> ResolvedScope:
 
     Raises NotFound if one of them does not exist, CacheMiss if a fact is not cached.
     """
-    settled = cached_scope(view, scope)
-    if settled is not None:
-        return settled
+    resolved_scope = cached_scope(view, scope)
+    if resolved_scope is not None:
+        return resolved_scope
     if scope.metalake is None:
         return SERVER_SCOPE
     metalake = find_child(view, ROOT_ID, "metalake", scope.metalake, zone=ROOT_ID)
@@ -82,7 +82,9 @@ def resolve_scope(view: StoreView, scope: RequestScope) -> ResolvedScope:
         raise NotFound(f"Metalake {scope.metalake} does not exist", kind="metalake")
     link = ChainLink(metalake.id, Kind.METALAKE, metalake.name)
     in_use = cast("MetalakeRecord", metalake.record).in_use
-    settled = ResolvedScope(metalake=metalake, catalog=None, zones=(ROOT_ID, metalake.id), outer=(link,), in_use=in_use)
+    resolved_scope = ResolvedScope(
+        metalake=metalake, catalog=None, zones=(ROOT_ID, metalake.id), outer=(link,), in_use=in_use
+    )
     if scope.catalog is not None:
         catalog = find_child(view, metalake.id, "catalog", scope.catalog, zone=metalake.id)
         if catalog is None:
@@ -90,7 +92,7 @@ def resolve_scope(view: StoreView, scope: RequestScope) -> ResolvedScope:
         outer = (ChainLink(catalog.id, Kind.CATALOG, catalog.name), link)
         traits = traits_of(cast("CatalogRecord", catalog.record))
         in_use = in_use and traits.record.in_use
-        settled = ResolvedScope(
+        resolved_scope = ResolvedScope(
             metalake=metalake,
             catalog=catalog,
             zones=(ROOT_ID, metalake.id, catalog.id),
@@ -98,8 +100,8 @@ def resolve_scope(view: StoreView, scope: RequestScope) -> ResolvedScope:
             in_use=in_use,
             traits=traits,
         )
-    view.scopes[scope] = settled
-    return settled
+    view.scopes[scope] = resolved_scope
+    return resolved_scope
 
 
 def find_child(view: StoreView, parent_id: int, space: str, name: str, *, zone: int) -> Node | None:

@@ -74,11 +74,11 @@ class RequestView(CallerView):
         self.active = active
         self._memo = self._subject = None
         self._missing: NotFound | None = None
-        settled: ResolvedScope | None = view.scopes.get(scope)
-        if settled is None:
-            settled, self._missing = self._resolve_scope(scope)
-        self.settled = settled
-        self.zone = settled.zones[-1]
+        resolved_scope: ResolvedScope | None = view.scopes.get(scope)
+        if resolved_scope is None:
+            resolved_scope, self._missing = self._resolve_scope(scope)
+        self.settled = resolved_scope
+        self.zone = resolved_scope.zones[-1]
         """The zone of the objects in the scope."""
         self._refuse_unfit(refuse_disabled=refuse_disabled)
         if self._missing is not None and self.decide(Action.CATALOG_LOAD, self.settled.outer).allowed:

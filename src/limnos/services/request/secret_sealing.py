@@ -82,7 +82,7 @@ class SealingKeys:
         """The id of the key that encrypts; None if secrets are not sealed."""
         return next(reversed(self._fresh()), None)
 
-    def sealed(self, properties: Mapping[str, str]) -> dict[str, str]:
+    def seal_properties(self, properties: Mapping[str, str]) -> dict[str, str]:
         """Return the properties with every secret encrypted with the newest key, including secrets that were encrypted
         with an older key.
 
@@ -92,19 +92,19 @@ class SealingKeys:
         if not sealing_key:
             return dict(properties)
         newest = next(reversed(sealing_key.values()))
-        return {name: self._sealed(name, value, newest=newest) for name, value in properties.items()}
+        return {name: self._seal_value(name, value, newest=newest) for name, value in properties.items()}
 
-    def opened(self, properties: Mapping[str, str]) -> dict[str, str]:
+    def open_properties(self, properties: Mapping[str, str]) -> dict[str, str]:
         """Return the properties with their secrets decrypted, except those whose keys this server lacks."""
-        return {name: self._opened(name, value) for name, value in properties.items()}
+        return {name: self._open_value(name, value) for name, value in properties.items()}
 
     def sealed_text(self, name: str, text: str) -> str:
         """Encrypt one secret. `name` must be the name of a secret property; it is authenticated as associated data."""
-        return self.sealed({name: text})[name]
+        return self.seal_properties({name: text})[name]
 
     def opened_text(self, name: str, text: str) -> str:
         """Decrypt one secret. Raises StorageMisconfigured, which names the key, if this server lacks it."""
-        result = self._opened(name, text)
+        result = self._open_value(name, text)
         lacking = sorted(keys_of(result))
         if lacking:
             raise StorageMisconfigured(
@@ -113,17 +113,23 @@ class SealingKeys:
             )
         return result
 
-    def _sealed(self, name: str, value: str, *, newest: _SealingKey) -> str:
+    def _seal_value(self, name: str, value: str, *, newest: _SealingKey) -> str:
         if value and is_secret(name):
-            return value if keys_of(value) == {newest.name} else _seal_text(name, self._opened(name, value), key=newest)
+            return (
+                value
+                if keys_of(value) == {newest.name}
+                else _seal_text(name, self._open_value(name, value), key=newest)
+            )
         return replace_passwords(
             value,
             lambda result: (
-                result if keys_of(result) == {newest.name} else _seal_text(name, self._opened(name, result), key=newest)
+                result
+                if keys_of(result) == {newest.name}
+                else _seal_text(name, self._open_value(name, result), key=newest)
             ),
         )
 
-    def _opened(self, name: str, value: str) -> str:
+    def _open_value(self, name: str, value: str) -> str:
         return SEALED.sub(lambda match: self._open_text(name, match), value) if "limnos-sealed-" in value else value
 
     def _open_text(self, name: str, match: re.Match[str]) -> str:

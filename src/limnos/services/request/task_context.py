@@ -112,7 +112,7 @@ class TaskContext:
                 trust=trust,
                 root_id=root_id,
                 opened_by=root_id,
-                expires_at=tx.tokens.bounded(tx.now_ms + TOKEN_MS, opened_by=root_id),
+                expires_at=tx.tokens.limit_expiry(tx.now_ms + TOKEN_MS, opened_by=root_id),
                 purpose=TokenPurpose.WORK,
                 second_user_id=second_user_id,
             )

@@ -16,7 +16,7 @@ from typing import NamedTuple, cast
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.formats.gravitino.job_templates import content_altered, content_of, type_of
+from limnos.formats.gravitino.job_templates import alter_content, content_of, type_of
 from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, PipelineBusy, UnsupportedOperation
 from limnos.model.kinds import Kind
@@ -124,7 +124,7 @@ def template_update(tx: Tx, permit: Permit[TemplateAlter]) -> Node:
     node = tx.nodes.confirm(permit.command.template)
     record = record_of(node)
     for update in permit.command.updates:
-        content = content_altered(record.job_type, record.content, changes=update)
+        content = alter_content(record.job_type, record.content, changes=update)
         record = replace(record, content=content.text)
     return object_edit(tx, msgspec.structs.replace(node, record=record), edits=permit.command.edits)
 

@@ -121,11 +121,11 @@ async def check_table_files(
     """
     ctx.services.defaults.location_conflicts.refuse(document.node_id, what="table")
     files = await named_files(ctx, document, every_snapshot=every_snapshot)
-    named = find_class_property(files.properties or {})
-    if named is not None:
+    class_property = find_class_property(files.properties or {})
+    if class_property is not None:
         raise BadRequest(
-            f"the table has the property '{named[:200]}', which names a class or a setting of the engine: remove the "
-            "property from the table"
+            f"the table has the property '{class_property[:200]}', which names a class or a setting of the engine:"
+            " remove the property from the table"
         )
     paths = files.paths
     if not paths:
@@ -145,7 +145,7 @@ async def check_table_for_engine(
     """
     _, snapshots = await check_table_files(ctx, document, place=place)
     if token_id is not None:
-        STATEMENT_FILES.of(ctx.services).loaded(token_id, snapshots)
+        STATEMENT_FILES.of(ctx.services).record_loaded(token_id, snapshots)
 
 
 async def named_files(ctx: Context, document: MetadataDocument, *, every_snapshot: bool = False) -> DocumentFiles:
@@ -153,9 +153,9 @@ async def named_files(ctx: Context, document: MetadataDocument, *, every_snapsho
     InvalidTable.
     """
     cache = CHECKED_FILES.of(ctx.services).documents
-    known = None if every_snapshot else cache.get(document.node_id)
-    if known is not None and known[0] == document.metadata_location:
-        return known[1]
+    cached_files = None if every_snapshot else cache.get(document.node_id)
+    if cached_files is not None and cached_files[0] == document.metadata_location:
+        return cached_files[1]
     if is_heavy(document):
         (data,) = await ctx.services.offloader.do("iceberg-document-files", document.body, b"%d" % every_snapshot)
         files = msgspec.json.decode(data, type=DocumentFiles)
@@ -184,17 +184,19 @@ class _FilesCheck:
     async def snapshot(self, snapshot: NamedSnapshot) -> CheckedSnapshot:
         """Require the manifests of a snapshot, and their data and delete files."""
         name = snapshot.manifest_list or tuple(snapshot.manifests or ())
-        known = self._known.snapshots.get(self._key(name))
-        if known is not None and await known.is_unchanged(self._ctx):
-            return known
+        cached_snapshot = self._known.snapshots.get(self._key(name))
+        if cached_snapshot is not None and await cached_snapshot.is_unchanged(self._ctx):
+            return cached_snapshot
         roots = self._files.locations.roots
         lists = [] if snapshot.manifest_list is None else [snapshot.manifest_list]
         versions = await self._versions(lists)
         manifests = await self._manifests(snapshot)
         await self._require([each.path for each in manifests])
         current = await self._versions([each.path for each in manifests])
-        fresh = [each for each in manifests if self._known.manifests.get(self._key(each)) != current[each.path]]
-        for batch in _batches(fresh):
+        changed_manifests = [
+            each for each in manifests if self._known.manifests.get(self._key(each)) != current[each.path]
+        ]
+        for batch in _batches(changed_manifests):
             await self._manifest_files(batch)
             for each in batch:
                 self._known.manifests.put(self._key(each), current[each.path])

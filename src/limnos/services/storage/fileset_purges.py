@@ -72,14 +72,16 @@ async def _purge(
     purge_payload = purges.PurgePayload(
         metadata_location=location, catalog=payload.catalog, roots=place.roots, location=location
     )
-    done = await work.run_in_thread(
+    purge_result = await work.run_in_thread(
         FilesetPurge(purge_payload, place.catalog.properties, rivals=(), allowed=place.allowed).run
     )
-    log.info("purged", task=work.task_id, location=location, files=done.deleted)
-    if not done.kept_count:
-        return "", done.is_reached
-    stored_text = f"kept {done.kept_count}, as they are not the fileset's own: {', '.join(done.kept_first)}"
-    return f"deleted {done.deleted} files at {location}; {stored_text}", done.is_reached
+    log.info("purged", task=work.task_id, location=location, files=purge_result.deleted)
+    if not purge_result.kept_count:
+        return "", purge_result.is_reached
+    stored_text = (
+        f"kept {purge_result.kept_count}, as they are not the fileset's own: {', '.join(purge_result.kept_first)}"
+    )
+    return f"deleted {purge_result.deleted} files at {location}; {stored_text}", purge_result.is_reached
 
 
 class FilesetPurge(purges.TablePurge):

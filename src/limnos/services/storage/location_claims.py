@@ -159,7 +159,7 @@ def location_move(
         check_namespace_directory(tx, key=key, location=location, namespace_id=namespace_id)
     replaced = location_check(tx, claim, key=key, location=location)
     mine = [*before, *([] if replaced is None else [replaced])]
-    tx.places.moved(owner_id, kind=kind, location=key)
+    tx.places.keep_former_as_data(owner_id, kind=kind, location=key)
     tx.places.clear(owner_id, location=key)
     tx.places.put(claim, key, had_files=had_files and (not mine or any(each.had_files for each in mine)))
 

@@ -63,7 +63,7 @@ async def locations_reconcile(services: NodeServices) -> None:
         await store.submit(permit, partial(_register_roots, some=some, warehouse=warehouse, marks=is_whole))
     if not is_whole:
         await _settle_rest(store)
-        await store.submit(permit, lambda tx: tx.places.settled())
+        await store.submit(permit, lambda tx: tx.places.mark_complete())
     await _read_conflicts(services)
     results = await store.submit(permit, partial(describe_conflicts, limit=LOGGED_MAX + 1))
     for fields in results[:LOGGED_MAX]:
@@ -98,7 +98,7 @@ def _claim_missed(tx: Tx, *, after: int) -> int | None:
 
     Returns the last id read; None at the end.
     """
-    last, missed = tx.places.missed(after=after, limit=PAGE)
+    last, missed = tx.places.find_unregistered(after=after, limit=PAGE)
     for claim, location in missed:
         key = key_of(location)
         tx.places.put(claim, key)
@@ -270,9 +270,9 @@ class ConflictSweep(NamedTuple):
         for place in page:
             while self.open_places and not place.location.startswith(self.open_places[-1].location):
                 self.open_places.pop()
-            self.open_places.append(self._judged(tx, place))
+            self.open_places.append(self._mark_conflicts(tx, place))
 
-    def _judged(self, tx: Tx, place: RegisteredLocation) -> RegisteredLocation:
+    def _mark_conflicts(self, tx: Tx, place: RegisteredLocation) -> RegisteredLocation:
         for index, other in enumerate(self.open_places):
             relation = relation_of(place.location, other.location)
             for claim in (

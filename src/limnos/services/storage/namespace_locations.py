@@ -121,5 +121,5 @@ def check_new_location(
     if location is None or (before is not None and location == before.properties.get(LOCATION)):
         return after
     place.check(location)
-    spelled = normalise(location) if is_local(location) else location.rstrip("/")
-    return replace(after, properties={**after.properties, LOCATION: spelled})
+    normal_location = normalise(location) if is_local(location) else location.rstrip("/")
+    return replace(after, properties={**after.properties, LOCATION: normal_location})

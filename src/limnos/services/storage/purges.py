@@ -106,27 +106,31 @@ async def purge_run(work: TaskContext, payload: PurgePayload) -> str | None:
         else await work.submit(lambda tx: tx.places.is_being_deleted(key_of(at), catalog_id=payload.catalog))
     )
     claims = [] if at is None else await work.submit(lambda tx: rivals_of(tx, at, but=owner))
-    elsewhere = [] if at is None else [each for each in own if each != key_of(at)]
-    free = await work.submit(lambda tx: tuple(each for each in elsewhere if not rivals_of(tx, each, but=owner)))
-    properties, allowed = ({}, work.allowed) if place is None else (place.catalog.properties, place.allowed)
-    purge = TablePurge(payload, properties, rivals=claims, allowed=allowed, data_paths=free)
-    done = await work.run_in_thread(purge.run)
-    log.info("purged", task=work.task_id, location=at, files=done.deleted)
+    other_locations = [] if at is None else [each for each in own if each != key_of(at)]
+    free = await work.submit(lambda tx: tuple(each for each in other_locations if not rivals_of(tx, each, but=owner)))
+    properties, allowed_storage = ({}, work.allowed) if place is None else (place.catalog.properties, place.allowed)
+    purge = TablePurge(payload, properties, rivals=claims, allowed=allowed_storage, data_paths=free)
+    purge_result = await work.run_in_thread(purge.run)
+    log.info("purged", task=work.task_id, location=at, files=purge_result.deleted)
     if at is not None:
-        for each in (key_of(at), *elsewhere):
+        for each in (key_of(at), *other_locations):
             await location_mark_purged(
-                work, each, catalog=payload.catalog, place=place, is_reached=done.is_reached, roots=purge.roots
+                work, each, catalog=payload.catalog, place=place, is_reached=purge_result.is_reached, roots=purge.roots
             )
-    if not done.kept_count:
+    if not purge_result.kept_count:
         return None
     reason = "another table is at that location" if claims else "they are not below the table's own locations"
     log.warning(
-        "files of a dropped table are kept", task=work.task_id, location=at, files=done.kept_count, reason=reason
+        "files of a dropped table are kept",
+        task=work.task_id,
+        location=at,
+        files=purge_result.kept_count,
+        reason=reason,
     )
-    named = ", ".join(done.kept_first)
+    kept_names = ", ".join(purge_result.kept_first)
     return (
-        f"deleted {done.deleted} files; kept {done.kept_count}, as {reason}:"
-        f" {named}{', …' if done.kept_count > KEPT_NAMED else ''}"
+        f"deleted {purge_result.deleted} files; kept {purge_result.kept_count}, as {reason}:"
+        f" {kept_names}{', …' if purge_result.kept_count > KEPT_NAMED else ''}"
     )
 
 
@@ -149,7 +153,7 @@ async def location_mark_purged(
         lambda _: is_empty(key, place, is_reached=is_reached, roots=roots)
     )
     keys_ms = 0 if place is None else place.keys_life_ms(key)
-    await work.submit(lambda tx: tx.places.purged(key, catalog_id=catalog, whole=is_free, keys_ms=keys_ms))
+    await work.submit(lambda tx: tx.places.record_purge(key, catalog_id=catalog, whole=is_free, keys_ms=keys_ms))
 
 
 def is_empty(location: str, place: CatalogStorage, *, is_reached: bool = False, roots: Sequence[str] = ()) -> bool:
@@ -202,7 +206,7 @@ class TablePurge:
     ) -> None:
         self.payload = payload
         self.allowed = allowed
-        self.roots = allowed.narrowed(payload.roots)
+        self.roots = allowed.narrow_roots(payload.roots)
         self.properties = properties
         self.rivals = rivals
         self.location = payload.location
@@ -283,19 +287,19 @@ class TablePurge:
         keeps_data = (iceberg_metadata.property_of(metadata, "gc.enabled") or "true").lower() == "false"
         seen: set[str] = set()
         for snapshot in iceberg_metadata.rows(metadata, "snapshots"):
-            yield from self._of_snapshot(snapshot, seen, keeps_data=keeps_data)
+            yield from self._files_of_snapshot(snapshot, seen, keeps_data=keeps_data)
         for key in ("statistics", "partition-statistics"):
             yield from _texts(iceberg_metadata.rows(metadata, key), "statistics-path")
         yield from _texts(iceberg_metadata.rows(metadata, "metadata-log"), "metadata-file")
         yield place
 
-    def _of_snapshot(self, snapshot: Json, seen: set[str], *, keeps_data: bool) -> Iterator[str]:
+    def _files_of_snapshot(self, snapshot: Json, seen: set[str], *, keeps_data: bool) -> Iterator[str]:
         """Yield the locations of a snapshot's files, except data files with `keeps_data`. `seen` has the manifests
         already read.
         """
-        listed = snapshot.get("manifest-list")
-        if isinstance(listed, str):
-            manifests = self._avro(listed, "manifest_path")
+        manifest_list = snapshot.get("manifest-list")
+        if isinstance(manifest_list, str):
+            manifests = self._avro(manifest_list, "manifest_path")
         else:
             manifests = (
                 each for each in cast("list[object]", snapshot.get("manifests") or []) if isinstance(each, str)
@@ -307,8 +311,8 @@ class TablePurge:
             if not keeps_data:
                 yield from self._avro(manifest, "data_file", "file_path")
             yield manifest
-        if isinstance(listed, str):
-            yield listed
+        if isinstance(manifest_list, str):
+            yield manifest_list
 
     def _avro(self, location: str, *path: str) -> Iterator[str]:
         """Yield one string field of each record of an Avro file: a manifest or a manifest list of the table.

@@ -155,10 +155,10 @@ class TableFiles:
             ServiceUnavailable: The storage does not answer.
         """
         await self.require(locations)
-        done = 0
-        while done < len(locations):
-            part = await self._read_first(locations[done:], bytes_max=self._bytes_max, part_bytes=part_bytes)
-            done += len(part)
+        bytes_read = 0
+        while bytes_read < len(locations):
+            part = await self._read_first(locations[bytes_read:], bytes_max=self._bytes_max, part_bytes=part_bytes)
+            bytes_read += len(part)
             yield part
 
     async def _read_first(self, locations: Sequence[str], *, bytes_max: int, part_bytes: int) -> list[bytes]:
@@ -271,7 +271,7 @@ class StatementFiles:
         self._by_lock: dict[int, tuple[CheckedSnapshot, ...]] = {}
         self._by_operation: LastUsed[int, tuple[CheckedSnapshot, ...]] = LastUsed(OPERATIONS_MAX)
 
-    def loaded(self, token_id: int, snapshots: tuple[CheckedSnapshot, ...]) -> None:
+    def record_loaded(self, token_id: int, snapshots: tuple[CheckedSnapshot, ...]) -> None:
         """Compare the files of these snapshots before each commit with an operation's token, too."""
         before = self._by_operation.get(token_id) or ()
         self._by_operation.put(token_id, (*before, *[each for each in snapshots if each not in before]))

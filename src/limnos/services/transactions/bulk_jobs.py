@@ -134,8 +134,8 @@ async def bulk_run(
     not end the others. Raises as `job_caller`.
     """
     caller = await job_caller(ctx, metalake)
-    known = await _known_fingerprints(ctx, caller, job=job, items=items)
-    run = _PartRun(ctx, metalake, job=job, caller=caller, known=known, new_requester=new_requester)
+    fingerprints = await _known_fingerprints(ctx, caller, job=job, items=items)
+    run = _PartRun(ctx, metalake, job=job, caller=caller, known=fingerprints, new_requester=new_requester)
     for wave in _waves(items):
         yield await run.run_wave(wave)
 
@@ -155,8 +155,8 @@ def _waves(items: Sequence[PlacedItem]) -> list[list[PlacedItem]]:
     """Group consecutive items that may run at the same time."""
     waves: list[list[PlacedItem]] = []
     wave_key, touched = "", set[str]()
-    for placed in items:
-        item = placed.item
+    for placed_item in items:
+        item = placed_item.item
         now = wave_key if isinstance(item, Exception) else item.wave_key
         names = () if isinstance(item, Exception) else item.touches
         if not waves or len(waves[-1]) >= AT_ONCE or now != wave_key or not touched.isdisjoint(names):
@@ -164,7 +164,7 @@ def _waves(items: Sequence[PlacedItem]) -> list[list[PlacedItem]]:
             touched = set()
         wave_key = now
         touched.update(names)
-        waves[-1].append(placed)
+        waves[-1].append(placed_item)
     return waves
 
 
@@ -205,16 +205,20 @@ class _PartRun:
         positions: dict[IdempotencyKey, int] = {}
         registered: set[int] = set()
         by_catalog: dict[str, list[TableRegistration]] = {}
-        for placed in wave:
-            file = None if isinstance(placed.item, Exception) else placed.item.registered_file
-            key = self.caller.key(self.job, position=placed.position)
+        for placed_item in wave:
+            file = None if isinstance(placed_item.item, Exception) else placed_item.item.registered_file
+            key = self.caller.key(self.job, position=placed_item.position)
             if file is not None and key.text not in self.known:
                 catalog, path, location = file
                 outcome = RequestOutcome(
-                    fingerprint=_fingerprint(placed.text), operation="bulk", status=_STATUS, object_id=None, body=None
+                    fingerprint=_fingerprint(placed_item.text),
+                    operation="bulk",
+                    status=_STATUS,
+                    object_id=None,
+                    body=None,
                 )
                 by_catalog.setdefault(catalog, []).append(TableRegistration(path, location, key, outcome))
-                positions[key] = placed.position
+                positions[key] = placed_item.position
         for catalog, some in by_catalog.items():
             for group in [some[at : at + GROUP_MAX] for at in range(0, len(some), GROUP_MAX)]:
                 scope = RequestScope(self.metalake, catalog)
@@ -228,7 +232,7 @@ class _PartRun:
             return ItemOutcome(placed=placed, state="refused", error=placed.item)
         key, fingerprint = self.caller.key(self.job, position=placed.position), _fingerprint(placed.text)
         if key.text in self.known:
-            return _repeated(placed, self.known[key.text], fingerprint=fingerprint)
+            return _repeated_outcome(placed, self.known[key.text], fingerprint=fingerprint)
         requester = self.new_requester()
         own = Context(self.ctx.services, self.ctx.credential, self.ctx.request_id, audited_request=requester)
         own.active = self.ctx.active
@@ -236,7 +240,7 @@ class _PartRun:
         try:
             is_made = await placed.item.run(own, self.metalake)
         except RepeatedRequest as repeated:
-            return _repeated(placed, repeated.outcome.fingerprint, fingerprint=fingerprint)
+            return _repeated_outcome(placed, repeated.outcome.fingerprint, fingerprint=fingerprint)
         except (ServiceUnavailable, StateUnknown) as error:
             return ItemOutcome(placed=placed, state="failed", error=error, requester=requester)
         except LimnosError as error:
@@ -275,7 +279,7 @@ def _other_items() -> KeyReused:
     return KeyReused("The job had other items at this position: use a new job for another file")
 
 
-def _repeated(placed: PlacedItem, known: bytes, *, fingerprint: bytes) -> ItemOutcome:
+def _repeated_outcome(placed: PlacedItem, known: bytes, *, fingerprint: bytes) -> ItemOutcome:
     if known != fingerprint:
         return ItemOutcome(placed=placed, state="refused", error=_other_items())
     return ItemOutcome(placed=placed, state="made", is_repeated=True)

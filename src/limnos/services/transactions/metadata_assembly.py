@@ -79,27 +79,29 @@ async def build_all(
     Results in `before`, from an earlier attempt, are reused if they were built from the same documents.
     """
     works = {work.steps: work for work in plan.works}
-    known = {each.work.steps: each for each in before if works.get(each.work.steps) == each.work}
+    documents_by_steps = {each.work.steps: each for each in before if works.get(each.work.steps) == each.work}
     for each in before:
-        if each.work.steps not in known and each.document is not None and not each.is_registered:
+        if each.work.steps not in documents_by_steps and each.document is not None and not each.is_registered:
             await file_batch.delete(each.document.metadata_location)
-    heavy = [work for work in plan.works if work.steps not in known and _is_heavy(plan, work)]
+    heavy = [work for work in plan.works if work.steps not in documents_by_steps and _is_heavy(plan, work)]
     by_offloader = await map_concurrently(heavy, lambda work: _build(ctx, plan, work=work), at_once=_HEAVY_AT_A_TIME)
-    done = known | {each.work.steps: each for each in by_offloader}
-    registered = [work for work in plan.works if work.steps not in done and _is_registered(plan, work)]
+    all_documents = documents_by_steps | {each.work.steps: each for each in by_offloader}
+    registered = [work for work in plan.works if work.steps not in all_documents and _is_registered(plan, work)]
     read = await map_concurrently(registered, lambda work: _build(ctx, plan, work=work), at_once=AT_ONCE)
-    done |= {each.work.steps: each for each in read}
-    built: list[BuiltMetadata] = []
+    all_documents |= {each.work.steps: each for each in read}
+    built_documents: list[BuiltMetadata] = []
     for number, work in enumerate(plan.works, 1):
-        built.append(done.get(work.steps) or await _build(ctx, plan, work=work))
+        built_documents.append(all_documents.get(work.steps) or await _build(ctx, plan, work=work))
         if number % _LIGHT_AT_A_TIME == 0:
             await asyncio.sleep(0)
-    fresh = [
-        each for each in built if each.document is not None and each.work.steps not in known and not each.is_registered
+    new_documents = [
+        each
+        for each in built_documents
+        if each.document is not None and each.work.steps not in documents_by_steps and not each.is_registered
     ]
 
-    await _write_all(fresh, file_batch)
-    return built
+    await _write_all(new_documents, file_batch)
+    return built_documents
 
 
 async def _write_all(fresh: list[BuiltMetadata], file_batch: FileBatch) -> None:
@@ -146,29 +148,31 @@ async def _build(ctx: Context, plan: TransactionPlan, *, work: TablePlan) -> Bui
     if _is_registered(plan, work):
         return await _read_registered(ctx, plan.steps[work.steps[0]], work=work)
     old: Json | None = None
-    whole: NewMetadata | None = None
+    new_metadata: NewMetadata | None = None
     for number in work.steps:
         step = plan.steps[number]
         try:
             if step.draft is not None:
-                whole = await _build_new(ctx, step)
+                new_metadata = await _build_new(ctx, step)
                 continue
             change = cast("CommitChange", step.source)
-            commit_state = _first_state(ctx, work, change=change) if whole is None else _next_state(whole)
+            commit_state = _first_state(ctx, work, change=change) if new_metadata is None else _next_state(new_metadata)
             applied = await change_apply(ctx.services, change, commit_state)
         except LimnosError as error:
             raise name_object_in_error(error, step.path) from error
         if applied is not None:
-            old, whole = applied[0] if whole is None else old, applied[1]
-    if whole is None:
+            old, new_metadata = applied[0] if new_metadata is None else old, applied[1]
+    if new_metadata is None:
         return BuiltMetadata(work=work, document=None)
-    whole = await add_metadata_scheme(ctx.services.offloader, whole)
+    new_metadata = await add_metadata_scheme(ctx.services.offloader, new_metadata)
     node_id = 0 if work.document is None else work.document.node_id
     if old is not None:
-        check_dataset_commit(work.guard, None, before=old, after=whole.metadata)
+        check_dataset_commit(work.guard, None, before=old, after=new_metadata.metadata)
     try:
-        document, data = document_of(whole, previous=work.document, node_id=node_id, place=work.place, before=old)
-        paths = new_data_paths(whole.metadata, before=old, place=work.place)
+        document, data = document_of(
+            new_metadata, previous=work.document, node_id=node_id, place=work.place, before=old
+        )
+        paths = new_data_paths(new_metadata.metadata, before=old, place=work.place)
     except LimnosError as error:
         raise name_object_in_error(error, plan.steps[work.steps[0]].path) from error
     guards = CommitGuards(frozenset(), None)
@@ -183,7 +187,7 @@ async def _build(ctx: Context, plan: TransactionPlan, *, work: TablePlan) -> Bui
         document=document,
         data=data,
         old=old,
-        new=whole.metadata,
+        new=new_metadata.metadata,
         guards=guards,
         data_paths=paths,
         had_files=await _had_files(ctx, plan, work=work, document=document),
@@ -223,20 +227,22 @@ async def _build_view(ctx: Context, step: OperationStep, *, work: TablePlan) -> 
     record: ViewRecord | None = None
     try:
         if step.draft is not None:
-            whole = await view_build(ctx, cast("ViewRequest", step.source), step.draft)
+            new_metadata = await view_build(ctx, cast("ViewRequest", step.source), step.draft)
         else:
             before = cast("MetadataDocument", work.document)
             applied, writes_text = await view_rebuild(ctx, cast("ViewAsked", step.source), before)
             record = view_record_for_writer(cast("Node", step.table), step.writer_id) if writes_text else None
             if applied is None:
                 return BuiltMetadata(work=work, document=None, record=record)
-            old, whole = applied
-        whole = await add_metadata_scheme(ctx.services.offloader, whole)
+            old, new_metadata = applied
+        new_metadata = await add_metadata_scheme(ctx.services.offloader, new_metadata)
         node_id = 0 if work.document is None else work.document.node_id
-        document, data = document_of(whole, previous=work.document, node_id=node_id, place=work.place, before=old)
+        document, data = document_of(
+            new_metadata, previous=work.document, node_id=node_id, place=work.place, before=old
+        )
     except LimnosError as error:
         raise name_object_in_error(error, step.path, what=Kind.VIEW) from error
-    return BuiltMetadata(work=work, document=document, data=data, old=old, new=whole.metadata, record=record)
+    return BuiltMetadata(work=work, document=document, data=data, old=old, new=new_metadata.metadata, record=record)
 
 
 async def _build_new(ctx: Context, step: OperationStep) -> NewMetadata:

@@ -87,7 +87,7 @@ async def read_plan(ctx: Context, requested: CatalogOperations) -> TransactionPl
     if len(requested.scopes) == 1:
         return await ctx.read(requested.scopes[0], lambda request_view: plan_of(requested, (request_view,)))
     plan = await read_many_scopes(ctx, requested.scopes, lambda request_views: plan_of(requested, request_views))
-    ctx.decided()
+    ctx.mark_decided()
     return plan
 
 

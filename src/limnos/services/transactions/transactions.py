@@ -139,17 +139,19 @@ async def joint_transaction_execute(
             requested = requested._replace(operations=ready)
             plan = await read_plan(ctx, requested)
         async with ctx.services.files.file_batch(lambda: ctx.submitted) as file_batch:
-            plan, built, done = await _carry_out(ctx, requested, plan, file_batch, encode=encode)
-        await publish_manifests(requested.operations, done.results)
-    await _finish_commit(ctx, plan, built, revisions=done.revisions, epoch=epoch)
-    documents = _documents(plan, built)
-    for number, each in done.results.items():
+            plan, built_documents, outcome = await _carry_out(ctx, requested, plan, file_batch, encode=encode)
+        await publish_manifests(requested.operations, outcome.results)
+    await _finish_commit(ctx, plan, built_documents, revisions=outcome.revisions, epoch=epoch)
+    documents = _documents(plan, built_documents)
+    for number, each in outcome.results.items():
         if plan.steps[number].mutation is None and (document := document_of_result(each)) is not None:
             documents[number] = document
-    return _by_catalog(requested, plan, revisions=done.revisions), documents
+    return _revisions_by_catalog(requested, plan, revisions=outcome.revisions), documents
 
 
-def _by_catalog(requested: CatalogOperations, plan: TransactionPlan, *, revisions: dict[int, int]) -> dict[str, int]:
+def _revisions_by_catalog(
+    requested: CatalogOperations, plan: TransactionPlan, *, revisions: dict[int, int]
+) -> dict[str, int]:
     """Return the revisions by the names of the catalogs."""
     return {
         scope.catalog or "": revisions[zone]
@@ -186,7 +188,7 @@ def _answer_builder(
     plan: TransactionPlan,
 ) -> Callable[[dict[int, int]], bytes]:
     """Return the function that builds the body of the response from the revisions of the zones."""
-    return lambda revisions: encode(_by_catalog(requested, plan, revisions=revisions), documents)
+    return lambda revisions: encode(_revisions_by_catalog(requested, plan, revisions=revisions), documents)
 
 
 async def _carry_out(
@@ -203,12 +205,14 @@ async def _carry_out(
     """
     loop = asyncio.get_running_loop()
     until = loop.time() + PATIENCE_S
-    built: list[BuiltMetadata] = []
+    built_documents: list[BuiltMetadata] = []
     for attempt in count():
-        built = await build_all(ctx, plan, before=built, file_batch=file_batch)
-        current, ready = plan, built
+        built_documents = await build_all(ctx, plan, before=built_documents, file_batch=file_batch)
+        current, ready = plan, built_documents
         if encode is not None:
-            ctx.store_response(_answer_builder(encode, _documents(plan, built), requested=requested, plan=plan))
+            ctx.store_response(
+                _answer_builder(encode, _documents(plan, built_documents), requested=requested, plan=plan)
+            )
 
         async def decide() -> Permit[TransactionCommand]:
             now = await read_plan(ctx, requested)
@@ -217,7 +221,11 @@ async def _carry_out(
             return command_of(now, ready)  # noqa: B023
 
         try:
-            return plan, built, await ctx.write_decided(decide, transaction_run, first=command_of(plan, built))
+            return (
+                plan,
+                built_documents,
+                await ctx.write_decided(decide, transaction_run, first=command_of(plan, built_documents)),
+            )
         except LostRace:
             LOST_RACES[()] += 1
         except LimnosError as error:

@@ -108,9 +108,9 @@ def lost_race_files(directory: str, document: MetadataDocument, watch: OrphanWin
     """
     metadata = iceberg_metadata.decode(document.body)
     logged = [row.get("metadata-file") for row in iceberg_metadata.rows(metadata, "metadata-log")]
-    named = {str(each).rpartition("/")[2] for each in (document.metadata_location, *logged)}
-    versions = {iceberg_metadata.version_of(name) for name in named}
-    names = [name for name in _names(directory) if name not in named]
+    needed_names = {str(each).rpartition("/")[2] for each in (document.metadata_location, *logged)}
+    versions = {iceberg_metadata.version_of(name) for name in needed_names}
+    names = [name for name in _names(directory) if name not in needed_names]
     return [f"{directory}/{name}" for name in names if version_within(name, watch) in versions]
 
 
@@ -192,7 +192,9 @@ class _JanitorSweep:
                 continue
             for at in range(0, len(names), PAGE):
                 places = [f"file://{home}/{name}" for name in names[at : at + PAGE]]
-                free = await self.work.submit(partial(_unclaimed, [each for each in places if each not in pending]))
+                free = await self.work.submit(
+                    partial(_find_unclaimed, [each for each in places if each not in pending])
+                )
                 await self._take(await self.work.run_in_thread(partial(_leftovers, free, self.watch)))
 
     def _homes(self, tx: Tx) -> list[str]:
@@ -237,7 +239,7 @@ def _document(node_id: int, tx: Tx) -> MetadataDocument | None:
     return tx.documents.read(node_id)
 
 
-def _unclaimed(places: list[str], tx: Tx) -> list[str]:
+def _find_unclaimed(places: list[str], tx: Tx) -> list[str]:
     return [place for place in places if not rivals_of(tx, place)]
 
 

@@ -108,27 +108,27 @@ async def keys_rotate(ctx: Context) -> tuple[KeyInventory, int]:
             "This server has no key to seal secrets with: its operator must set storage.key_file or storage.keys, the"
             " same on every node"
         )
-    done, now, secrets = 0, [], []
+    rotated_count, now, secrets = 0, [], []
     try:
         for catalog_id, metalake_id, record in results:
-            now.append(keys.sealed(record.properties))
+            now.append(keys.seal_properties(record.properties))
             if now[-1] != record.properties:
-                done += await _seal(ctx, SecretsSeal(catalog_id, metalake_id, keys), mutation=secrets_seal)
+                rotated_count += await _seal(ctx, SecretsSeal(catalog_id, metalake_id, keys), mutation=secrets_seal)
         for webhook_id, metalake_id, before in webhooks:
             secrets.append(keys.sealed_text(SECRET_PROPERTY, before))
             if secrets[-1] != before:
-                done += await _seal(
+                rotated_count += await _seal(
                     ctx, WebhookSeal(webhook_id, metalake_id, before, secrets[-1]), mutation=webhook_seal
                 )
     except ServiceUnavailable as error:
-        if not done:
+        if not rotated_count:
             raise
         raise StateUnknown(
-            f"{done} secrets are sealed under the newest key, others not yet: repeat the request to continue"
+            f"{rotated_count} secrets are sealed under the newest key, others not yet: repeat the request to continue"
         ) from error
-    log.info("secrets are sealed under the newest key", key=keys.current, made=is_new, sealed=done)
+    log.info("secrets are sealed under the newest key", key=keys.current, made=is_new, sealed=rotated_count)
     # Do not read the store after the last commit: the work is done and must be reported.
-    return _key_inventory(keys, now, webhooks=secrets), done
+    return _key_inventory(keys, now, webhooks=secrets), rotated_count
 
 
 def keys_of_server(ctx: Context) -> SealingKeys:
@@ -153,7 +153,7 @@ def secrets_seal(tx: Tx, permit: Permit[SecretsSeal]) -> bool:
     if node is None:
         return False
     record = cast("CatalogRecord", node.record)
-    sealed = command.keys.sealed(record.properties)
+    sealed = command.keys.seal_properties(record.properties)
     if sealed == record.properties:
         return False
     tx.nodes.write_record(node, replace(record, properties=sealed))
@@ -170,18 +170,18 @@ def _key_inventory(
     keys: SealingKeys, catalogs: Sequence[Mapping[str, str]], *, webhooks: Sequence[str]
 ) -> KeyInventory:
     counts: Counter[str] = Counter()
-    sent: Counter[str] = Counter(name for secret in webhooks for name in keys_of(secret))
-    plain = sum(is_unsealed_secret(SECRET_PROPERTY, secret) for secret in webhooks)
+    webhook_keys: Counter[str] = Counter(name for secret in webhooks for name in keys_of(secret))
+    unsealed_count = sum(is_unsealed_secret(SECRET_PROPERTY, secret) for secret in webhooks)
     for properties in catalogs:
         counts.update(frozenset[str]().union(*map(keys_of, properties.values())))
-        plain += any(is_unsealed_secret(name, value) for name, value in properties.items())
+        unsealed_count += any(is_unsealed_secret(name, value) for name, value in properties.items())
     names = keys.names
     return KeyInventory(
         names=names,
         current=keys.current,
         makes=keys.makes,
         catalogs=counts,
-        webhooks=sent,
-        lacking=tuple(sorted({*counts, *sent} - {*names})),
-        plain=plain,
+        webhooks=webhook_keys,
+        lacking=tuple(sorted({*counts, *webhook_keys} - {*names})),
+        plain=unsealed_count,
     )

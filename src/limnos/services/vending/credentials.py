@@ -156,7 +156,7 @@ class CredentialVendor:
         task = self._asked.get(request)
         if task is None:
             task = self._asked[request] = asyncio.create_task(self._fetch(request))
-            task.add_done_callback(partial(self._done, request))
+            task.add_done_callback(partial(self._forget_request, request))
         return await asyncio.shield(task)
 
     async def _fetch(self, request: CredentialRequest) -> IssuedCredentials:
@@ -190,7 +190,7 @@ class CredentialVendor:
                 del self._kept[next(iter(self._kept))]
         self._kept[request] = (result, requested_at)
 
-    def _done(self, request: CredentialRequest, task: asyncio.Task[IssuedCredentials]) -> None:
+    def _forget_request(self, request: CredentialRequest, task: asyncio.Task[IssuedCredentials]) -> None:
         self._asked.pop(request, None)
         if not task.cancelled():
             task.exception()  # mark it as retrieved: the waiting callers raise it

@@ -55,7 +55,7 @@ def is_signing(properties: Mapping[str, str]) -> bool:
 
 def is_catalog_signing(ctx: Context, catalog: CatalogRecord) -> bool:
     """Return whether a stored catalog enables request signing, with the properties of its named storage."""
-    return is_signing(ctx.services.defaults.storages.stated(catalog.properties))
+    return is_signing(ctx.services.defaults.storages.merge_properties(catalog.properties))
 
 
 async def table_signing(ctx: Context, scope: RequestScope, *, levels: Levels) -> RequestSigning | None:
@@ -67,10 +67,10 @@ async def table_signing(ctx: Context, scope: RequestScope, *, levels: Levels) ->
 
     def look(request_view: RequestView) -> RequestSigning | None:
         node, chain = request_view.find(levels, Kind.TABLE)
-        opened = None if node is None else table_file_access(request_view, node, chain=chain, gives=is_signing)
-        if opened is None or not opened.location.startswith("s3://") or not opened.rights.reads:
+        file_access = None if node is None else table_file_access(request_view, node, chain=chain, gives=is_signing)
+        if file_access is None or not file_access.location.startswith("s3://") or not file_access.rights.reads:
             return None
-        return RequestSigning(opened.place.catalog.properties)
+        return RequestSigning(file_access.place.catalog.properties)
 
     return await ctx.read(scope, look)
 
@@ -96,12 +96,12 @@ async def request_sign(
                 f"Catalog {request_view.catalog.name} does not sign requests: its owner sets '{SIGNS[0]}' to true"
             )
         node, chain = request_view.find(levels, Kind.TABLE)
-        opened = None if node is None else table_file_access(request_view, node, chain=chain, gives=is_signing)
-        if opened is None or not is_within(opened.location, place.roots):
+        file_access = None if node is None else table_file_access(request_view, node, chain=chain, gives=is_signing)
+        if file_access is None or not is_within(file_access.location, place.roots):
             raise PermissionDenied("The table's location is outside of its catalog's roots: ask its owner")
-        _check(opened, s3_signing.accesses_of(request, place.catalog.properties, check=parse))
+        _check(file_access, s3_signing.accesses_of(request, place.catalog.properties, check=parse))
         place.allowed.check_use(place.catalog.properties)
-        return opened
+        return file_access
 
     try:
         opened = await ctx.read(scope, look)

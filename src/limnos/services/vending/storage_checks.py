@@ -132,13 +132,13 @@ class _StorageCheckRun:
             await call()
         except LimnosError as error:
             self.is_over = isinstance(error, ServiceUnavailable)
-            self.steps.append(self._failed(name, error, by=by))
+            self.steps.append(self._failed_step(name, error, by=by))
             return False
-        done = "done by the server on its disk" if is_local(self.at) else f"done with {by}"
-        self.steps.append(StorageCheckStep(name, PASSED, done))
+        success_text = "done by the server on its disk" if is_local(self.at) else f"done with {by}"
+        self.steps.append(StorageCheckStep(name, PASSED, success_text))
         return True
 
-    def _failed(self, name: str, error: LimnosError, *, by: str) -> StorageCheckStep:
+    def _failed_step(self, name: str, error: LimnosError, *, by: str) -> StorageCheckStep:
         if not _is_refused(error):
             return StorageCheckStep(name, FAILED, error.message)
         if is_local(self.at):
@@ -161,7 +161,7 @@ class _StorageCheckRun:
             text = (
                 "local files need no credentials"
                 if is_local(self.at)
-                else (_NOT_REACHED if self.is_over else self._not_vended())
+                else (_NOT_REACHED if self.is_over else self._not_vended_reason())
             )
             self.steps.append(StorageCheckStep(name, NOT_TRIED, text))
             return
@@ -181,9 +181,9 @@ class _StorageCheckRun:
             ("write", self._write(f"{self.beside}-vended", properties)),
             ("delete", self._delete(self.beside, properties)),
         ):
-            await self._refused(f"vended {word} beside", call)
+            await self._check_refusal(f"vended {word} beside", call)
 
-    def _not_vended(self) -> str:
+    def _not_vended_reason(self) -> str:
         switch = SWITCHES.get(parse(self.at).scheme)
         if switch is None:
             return "credentials are not vended for stores of this kind"
@@ -200,7 +200,7 @@ class _StorageCheckRun:
         self.steps.append(StorageCheckStep("vend", PASSED, "credentials for one location were vended"))
         return True
 
-    async def _refused(self, name: str, call: Callable[[], Awaitable[object]]) -> None:
+    async def _check_refusal(self, name: str, call: Callable[[], Awaitable[object]]) -> None:
         """Run one step that must fail: credentials for one location are refused at a sibling location."""
         if self.is_over:
             self.steps.append(StorageCheckStep(name, NOT_TRIED, _NOT_REACHED))
@@ -229,7 +229,7 @@ class _StorageCheckRun:
         return lambda: self.ctx.services.files.write(location, _PROBE, properties, first=True)
 
     def _list(self, location: str, properties: Mapping[str, str]) -> Callable[[], Awaitable[object]]:
-        async def listed() -> None:
+        async def check_listing() -> None:
             directory = location.rpartition("/")[0]
             names = await self.ctx.services.files.below(directory, properties, roots=self.place.roots)
             if location not in names:
@@ -237,7 +237,7 @@ class _StorageCheckRun:
                     f"The file written at {location} is not listed there: the store has lost it, or lists it late"
                 )
 
-        return listed
+        return check_listing
 
     def _read(self, location: str, properties: Mapping[str, str]) -> Callable[[], Awaitable[object]]:
         async def read() -> None:

@@ -83,7 +83,7 @@ class PointerCatalog(Protocol):
         """Close the connections."""
 
 
-def described(kind: str) -> str:
+def quote_word(kind: str) -> str:
     """Return a word of a foreign catalog for a message: shortened, without control characters."""
-    plain = "".join(each if each.isprintable() else "?" for each in kind)
-    return plain if len(plain) <= NOTE_MAX else f"{plain[:NOTE_MAX]}…"
+    printable_text = "".join(each if each.isprintable() else "?" for each in kind)
+    return printable_text if len(printable_text) <= NOTE_MAX else f"{printable_text[:NOTE_MAX]}…"

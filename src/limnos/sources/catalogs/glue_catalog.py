@@ -34,7 +34,7 @@ from limnos.sources.catalogs.entries import (
     TABLE_TYPE,
     CatalogEntry,
     EntryKind,
-    described,
+    quote_word,
 )
 
 CLOSED: Final = "LIMNOS-MOVED"
@@ -232,7 +232,7 @@ def _is_closed(table: Mapping[str, Any]) -> bool:
 def _entry_of(table: Mapping[str, Any]) -> CatalogEntry:
     kind = _kind_of(table)
     if kind == "other":
-        word = described(str(table.get("TableType") or ""))
+        word = quote_word(str(table.get("TableType") or ""))
         return CatalogEntry(kind, note=f"an object of Glue without Iceberg metadata{f' ({word})' if word else ''}")
     is_closed = _is_closed(table)
     location = table["Parameters"].get(CLOSED_METADATA if is_closed else METADATA)

@@ -38,7 +38,7 @@ from limnos.sources.catalogs.entries import (
     TABLE_TYPE,
     CatalogEntry,
     EntryKind,
-    described,
+    quote_word,
 )
 from limnos.sources.catalogs.metastore_connections import MetastoreConnections
 from limnos.sources.catalogs.metastore_errors import MISSING
@@ -104,7 +104,7 @@ class HiveCatalog:
             try:
                 table = client.get_table(path[0], path[-1])
             except MetaException as error:
-                raise InvalidTable(f"the metastore fails on it: {described(str(error.message))}") from error
+                raise InvalidTable(f"the metastore fails on it: {quote_word(str(error.message))}") from error
         kind = _kind_of(table)
         if kind == "other":
             return CatalogEntry(kind, note=_note(table))
@@ -115,7 +115,7 @@ class HiveCatalog:
 
     def replace(self, path: Levels, location: str, *, expected: str, properties: Mapping[str, str]) -> None:
         """Set the parameters of a table under its lock. Raises UnsupportedOperation if the metastore gives no locks."""
-        with self._locked(path) as (client, table):
+        with self._lock_table(path) as (client, table):
             parameters = dict(table.parameters or {})
             if parameters.get(METADATA) != expected:
                 raise CommitConflict("another client committed to it meanwhile")
@@ -126,7 +126,7 @@ class HiveCatalog:
         """Rename a table under its lock. Raises UnsupportedOperation for a table whose files the metastore would
         move.
         """
-        with self._locked(path) as (client, table):
+        with self._lock_table(path) as (client, table):
             parameters = dict(table.parameters or {})
             if table.tableType != _EXTERNAL or parameters.get("EXTERNAL", "").upper() != "TRUE":
                 raise UnsupportedOperation(
@@ -140,7 +140,7 @@ class HiveCatalog:
         return name
 
     @contextmanager
-    def _locked(self, path: Levels) -> Iterator[tuple[Client, Table]]:
+    def _lock_table(self, path: Levels) -> Iterator[tuple[Client, Table]]:
         """Yield a client and a table under an exclusive lock, which other clients' commits wait for."""
         about = f"Table {path[-1]}"
         with self._connections.open_client(about, kind="table", changes=True) as client:
@@ -199,5 +199,5 @@ def _note(table: Table) -> str:
     if table.tableType in _VIEWS:
         return "a view of Hive"
     serde = getattr(getattr(table.sd, "serdeInfo", None), "serializationLib", None) or ""
-    library = described(serde.rpartition(".")[2])
+    library = quote_word(serde.rpartition(".")[2])
     return f"a table of Hive{f' ({library})' if library else ''}"

@@ -44,12 +44,12 @@ def parse_database(text: str, *, password: str | None = None) -> CatalogDatabase
     Raises:
         BadRequest: The address has another form; the message repeats no part of it that may be a secret.
     """
-    plain = text.removeprefix("jdbc:")
-    scheme = plain.partition(":")[0].partition("+")[0].lower()
+    address = text.removeprefix("jdbc:")
+    scheme = address.partition(":")[0].partition("+")[0].lower()
     if scheme == "sqlite":
-        return _sqlite(plain.partition(":")[2])
+        return _sqlite(address.partition(":")[2])
     if scheme in _POSTGRESQL:
-        return _postgresql(plain, password)
+        return _postgresql(address, password)
     raise BadRequest(f"The address of the catalog's database is not one of PostgreSQL or SQLite: {FORMS}")
 
 
@@ -78,28 +78,28 @@ def _postgresql(text: str, password: str | None) -> CatalogDatabase:
         raise BadRequest(
             f"The address of the catalog's database is not a URL of one host and one port: {FORMS}"
         ) from None
-    stated = dict(parse_qsl(parts.query, keep_blank_values=True))
-    if further := sorted(set(stated) - _PASSED - _OWN):
+    parameters = dict(parse_qsl(parts.query, keep_blank_values=True))
+    if further := sorted(set(parameters) - _PASSED - _OWN):
         raise BadRequest(
             f"The address of the catalog's database has the parameter {further[0][:60]!r}: supported are"
             f" {', '.join(sorted(_PASSED | _OWN))}"
         )
     database = unquote(parts.path.strip("/"))
-    host = host or stated.get("host")
+    host = host or parameters.get("host")
     if not host or not database:
         raise BadRequest(f"The address of the catalog's database names no host, or no database: {FORMS}")
-    arguments: dict[str, object] = {name: value for name, value in stated.items() if name in _PASSED}
-    if stated.get("ssl", "false").lower() == "true":
+    arguments: dict[str, object] = {name: value for name, value in parameters.items() if name in _PASSED}
+    if parameters.get("ssl", "false").lower() == "true":
         arguments.setdefault("sslmode", "require")
-    if schema := stated.get("currentSchema"):
-        arguments["options"] = f"-c search_path={_escaped(schema)}"
-    user = unquote(parts.username) if parts.username else stated.get("user")
-    secret = unquote(parts.password) if parts.password else stated.get("password") or password
+    if schema := parameters.get("currentSchema"):
+        arguments["options"] = f"-c search_path={_escape(schema)}"
+    user = unquote(parts.username) if parts.username else parameters.get("user")
+    secret = unquote(parts.password) if parts.password else parameters.get("password") or password
     url = sa.URL.create("postgresql+psycopg", user, secret, host, port or _PORT, database)
-    spelled = f"[{host}]" if ":" in host else host
-    return CatalogDatabase(url, arguments, f"postgresql://{spelled}:{port or _PORT}/{database}")
+    bracketed_host = f"[{host}]" if ":" in host else host
+    return CatalogDatabase(url, arguments, f"postgresql://{bracketed_host}:{port or _PORT}/{database}")
 
 
-def _escaped(schema: str) -> str:
+def _escape(schema: str) -> str:
     """Return a value of libpq's `options`, in which spaces and backslashes are escaped."""
     return schema.replace("\\", "\\\\").replace(" ", "\\ ")

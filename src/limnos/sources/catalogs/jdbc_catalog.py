@@ -30,7 +30,7 @@ from limnos.model.errors import (
 )
 from limnos.model.extras import missing_part
 from limnos.names.path import Levels
-from limnos.sources.catalogs.entries import CatalogEntry, EntryKind, described
+from limnos.sources.catalogs.entries import CatalogEntry, EntryKind, quote_word
 from limnos.sources.catalogs.jdbc_addresses import parse_database
 
 CONNECTIONS_MAX: Final = 8
@@ -105,8 +105,8 @@ class JdbcCatalog:
         if self._has_properties:
             queries.append(sa.select(_PROPERTIES.c.namespace).where(_PROPERTIES.c.catalog_name == self._name))
         with self._connection() as connection:
-            spelled = {str(each) for query in queries for each in connection.scalars(query.distinct())}
-        levels = [tuple(each.split(".")) for each in spelled if each]
+            dotted_names = {str(each) for query in queries for each in connection.scalars(query.distinct())}
+        levels = [tuple(each.split(".")) for each in dotted_names if each]
         return sorted({each[:depth] for each in levels for depth in range(1, len(each) + 1)})
 
     def namespace_properties(self, namespace: Levels) -> dict[str, str]:
@@ -122,7 +122,7 @@ class JdbcCatalog:
 
     def names(self, namespace: Levels) -> list[tuple[str, EntryKind]]:
         """Return the names of the tables and views of a namespace, sorted."""
-        query = self._select(_TABLES.c.table_name).where(*self._in(namespace))
+        query = self._select(_TABLES.c.table_name).where(*self._namespace_conditions(namespace))
         with self._connection() as connection:
             rows = connection.execute(query).all()
         return sorted((str(row[0]), _kind_of(row[1])) for row in rows)
@@ -136,7 +136,7 @@ class JdbcCatalog:
             raise _no_table(path)
         kind = _kind_of(row[1])
         if kind == "other":
-            return CatalogEntry(kind, note=f"an object of the type {described(str(row[1]))}")
+            return CatalogEntry(kind, note=f"an object of the type {quote_word(str(row[1]))}")
         if not isinstance(row[0], str) or not row[0]:
             raise InvalidTable("the database does not say which metadata file it has")
         return CatalogEntry(kind, row[0])
@@ -187,21 +187,21 @@ class JdbcCatalog:
             queries.append(sa.select(_PROPERTIES.c.catalog_name))
         with self._connection() as connection:
             names = sorted({str(each) for query in queries for each in connection.scalars(query.distinct())})
-        listed = ", ".join(described(each) for each in names[:_NAMES_MAX]) or "none"
+        name_list = ", ".join(quote_word(each) for each in names[:_NAMES_MAX]) or "none"
         if name is not None and name not in names:
-            raise BadRequest(f"{self.label} has no catalog '{described(name)}'; it has: {listed}")
+            raise BadRequest(f"{self.label} has no catalog '{quote_word(name)}'; it has: {name_list}")
         if name is None and len(names) != 1:
-            raise BadRequest(f"{self.label} has {len(names)} catalogs: name one with --warehouse; it has: {listed}")
+            raise BadRequest(f"{self.label} has {len(names)} catalogs: name one with --warehouse; it has: {name_list}")
         return names[0] if name is None else name
 
     def _select(self, column: sa.ColumnClause[Any]) -> sa.Select[Any]:
         return sa.select(column, _TABLES.c.iceberg_type if self._has_types else sa.null())
 
-    def _in(self, namespace: Levels) -> tuple[sa.ColumnElement[bool], ...]:
+    def _namespace_conditions(self, namespace: Levels) -> tuple[sa.ColumnElement[bool], ...]:
         return _TABLES.c.catalog_name == self._name, _TABLES.c.table_namespace == ".".join(namespace)
 
     def _is(self, path: Levels) -> tuple[sa.ColumnElement[bool], ...]:
-        return *self._in(path[:-1]), _TABLES.c.table_name == path[-1]
+        return *self._namespace_conditions(path[:-1]), _TABLES.c.table_name == path[-1]
 
     @contextmanager
     def _connection(self, *, changes: bool = False) -> Iterator[sa.Connection]:

@@ -77,7 +77,7 @@ class MetastoreConnections:
     def open_client(self, about: str, *, kind: str, changes: bool = False) -> Iterator[Client]:
         """Yield a client for one call. A connection is reused only if its last response was read completely."""
         with translate_metastore_errors(about, kind=kind):
-            connection = self._taken()
+            connection = self._take_connection()
             connection.socket.begin()
         reusable = False
         try:
@@ -94,12 +94,12 @@ class MetastoreConnections:
             else:
                 connection.transport.close()
 
-    def _taken(self) -> _ThriftConnection:
+    def _take_connection(self) -> _ThriftConnection:
         while True:
             with self._lock:
                 idle = self._idle.pop() if self._idle else None
             if idle is None:
-                return self._opened()
+                return self._open_connection()
             try:
                 idle.client.get_config_value("hive.metastore.uris", "")
             except (TException, OSError) as error:
@@ -109,7 +109,7 @@ class MetastoreConnections:
             else:
                 return idle
 
-    def _opened(self) -> _ThriftConnection:
+    def _open_connection(self) -> _ThriftConnection:
         for position, address in enumerate(self._addresses):
             socket = _BoundedSocket(address.host.strip("[]"), address.port)
             socket.setTimeout(self._late_ms)

@@ -52,10 +52,10 @@ class DatabaseUrl(NamedTuple):
 
 def address_of(host: str | None, port: int | None, *, label: str) -> SourceAddress:
     """Check a host and a port. Raises BadRequest, whose message begins with `label`."""
-    spelled = f"[{host}]" if host is not None and ":" in host else host
-    if spelled is None or _HOST.fullmatch(spelled) is None or port is None or not 0 < port < 65536:
+    bracketed_host = f"[{host}]" if host is not None and ":" in host else host
+    if bracketed_host is None or _HOST.fullmatch(bracketed_host) is None or port is None or not 0 < port < 65536:
         raise BadRequest(f"{label} does not name exactly one host with a port from 1 to 65535")
-    return SourceAddress(spelled, port)
+    return SourceAddress(bracketed_host, port)
 
 
 def require_allowed(address: SourceAddress, allowed: Collection[str], *, label: str) -> None:
@@ -111,7 +111,7 @@ def http_url(text: str, *, name: str) -> HttpUrl:
     message = f"Property {name}"
     try:
         parts = urlsplit(text)
-        host, stated = parts.hostname, parts.port
+        host, port = parts.hostname, parts.port
     except ValueError:
         raise BadRequest(f"{message} is not a URL of one host and one port: write https://HOST:PORT/PATH") from None
     if parts.scheme not in _PORTS or not text.isascii() or not text.isprintable() or " " in text:
@@ -122,7 +122,7 @@ def http_url(text: str, *, name: str) -> HttpUrl:
         raise BadRequest(f"{message} has a query or fragment: leave out ? or # and the text after it")
     if any(part in (".", "..") for part in unquote(parts.path).split("/")):
         raise BadRequest(f"{message} has a relative step such as .. in its path: write the resolved path")
-    address = address_of(host, stated or _PORTS[parts.scheme], label=message)
+    address = address_of(host, port or _PORTS[parts.scheme], label=message)
     return HttpUrl(address, f"{parts.scheme}://{parts.netloc}{parts.path}".rstrip("/"))
 
 

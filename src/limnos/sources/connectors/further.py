@@ -35,13 +35,15 @@ def further_connector(provider: str) -> type[Connector]:
     reference = _references().get(provider)
     if reference is None:
         raise UnsupportedOperation(f"The connector of provider {provider} is not installed on this server")
-    loaded = _loaded(provider, reference)
-    if isinstance(loaded, str):
-        raise UnsupportedOperation(f"The connector of provider {provider} cannot be used on this server: {loaded}")
-    return loaded
+    connector_class = _load_class(provider, reference)
+    if isinstance(connector_class, str):
+        raise UnsupportedOperation(
+            f"The connector of provider {provider} cannot be used on this server: {connector_class}"
+        )
+    return connector_class
 
 
-def _loaded(provider: str, reference: str) -> type[Connector] | str:
+def _load_class(provider: str, reference: str) -> type[Connector] | str:
     """Return the class of an entry point, or the reason why it cannot be used."""
     if not provider.startswith(FURTHER_PROVIDER):
         return f"the name of an entry point of {CONNECTORS} begins with {FURTHER_PROVIDER}"
@@ -58,9 +60,9 @@ def _loaded(provider: str, reference: str) -> type[Connector] | str:
 
 def broken_connectors() -> tuple[BrokenEntry, ...]:
     """Return the entry points of connectors that cannot be used, with the reasons."""
-    loaded = {name: (value, _loaded(name, value)) for name, value in _references().items()}
+    loaded_classes = {name: (value, _load_class(name, value)) for name, value in _references().items()}
     return tuple(
-        BrokenEntry(name, value, reason) for name, (value, reason) in loaded.items() if isinstance(reason, str)
+        BrokenEntry(name, value, reason) for name, (value, reason) in loaded_classes.items() if isinstance(reason, str)
     )
 
 

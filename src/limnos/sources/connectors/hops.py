@@ -19,7 +19,7 @@ _HOPS: ContextVar[tuple[str, ...]] = ContextVar("hops", default=())
 
 
 @contextmanager
-def passed_on_by(hops: tuple[str, ...]) -> Iterator[None]:
+def send_server_ids(hops: tuple[str, ...]) -> Iterator[None]:
     """Send the ids of these servers with the requests of connectors in this thread."""
     token = _HOPS.set(hops)
     try:

@@ -49,8 +49,12 @@ def sql_of(condition: spark.Filter) -> str | None:
         return f"{column} IS NOT NULL"
     if isinstance(condition, spark.In):
         values = [_literal(each) for each in condition.value]
-        known = [each for each in values if each is not None]
-        return f"{column} IN ({', '.join(known)})" if known and len(known) == len(values) <= _IN_MAX else None
+        non_null_values = [each for each in values if each is not None]
+        return (
+            f"{column} IN ({', '.join(non_null_values)})"
+            if non_null_values and len(non_null_values) == len(values) <= _IN_MAX
+            else None
+        )
     value = _literal(getattr(condition, "value", None))
     if value is None:
         return None

@@ -66,9 +66,9 @@ class LanceLineageListener:
         sources = dict.fromkeys(source for _, source in plan_leaves(plan.query()) if source != target)
         if not sources or not any(each.is_lance for each in (target, *sources)):
             return None
-        return self._written_event(target, sources)
+        return self._write_event(target, sources)
 
-    def _written_event(self, target: PlanSource, sources: Iterable[PlanSource]) -> dict[str, object]:
+    def _write_event(self, target: PlanSource, sources: Iterable[PlanSource]) -> dict[str, object]:
         own = f"limnos://{self._home.metalake}"
 
         def dataset(source: PlanSource) -> dict[str, object]:

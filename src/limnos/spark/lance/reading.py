@@ -84,15 +84,15 @@ class SingleVersionNamespace(LanceNamespace):
 
     def list_table_versions(self, request: Any) -> Any:  # noqa: ANN401
         """Return the version."""
-        return {"versions": [self._described()]}
+        return {"versions": [self._describe_version()]}
 
     def describe_table_version(self, request: Any) -> Any:  # noqa: ANN401
         """Return the version. Raises RuntimeError for another one."""
         if request.get("version") != self._files.version:
             raise RuntimeError(f"there is only version {self._files.version}")
-        return {"version": self._described()}
+        return {"version": self._describe_version()}
 
-    def _described(self) -> dict[str, object]:
+    def _describe_version(self) -> dict[str, object]:
         return {"version": self._files.version, "manifest_path": self._manifest}
 
 
@@ -164,11 +164,11 @@ class LanceReader(DataSourceReader):
 
     def partitions(self) -> list[FragmentShare]:
         """Divide the table's fragments into at most `_TASKS_MAX` input partitions."""
-        chosen = self._fragments
+        fragments = self._fragments
         numbers = [fragment.fragment_id for fragment in self._files.open().get_fragments()]
-        if chosen is not None and not chosen <= frozenset(numbers):
+        if fragments is not None and not fragments <= frozenset(numbers):
             raise NotFound("The version lacks some of the fragments to read", kind="version")
-        results = [each for each in numbers if chosen is None or each in chosen]
+        results = [each for each in numbers if fragments is None or each in fragments]
         size = -(-len(results) // _TASKS_MAX) or 1
         return [FragmentShare(tuple(results[start : start + size])) for start in range(0, len(results), size)]
 

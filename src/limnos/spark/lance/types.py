@@ -119,8 +119,8 @@ def check_append(schema: spark.StructType, table: pa.Schema) -> pa.Schema:
 
     Raises BadRequest, which names the first wrong column.
     """
-    sent = {field.name: to_arrow_type(field.dataType, timestamp_utc=True) for field in schema.fields}
-    for name, kind in sent.items():
+    sent_types = {field.name: to_arrow_type(field.dataType, timestamp_utc=True) for field in schema.fields}
+    for name, kind in sent_types.items():
         if name not in table.names:
             raise BadRequest(
                 f"The table has no column {name}: leave it out, or write with mode overwrite. It has"
@@ -129,7 +129,7 @@ def check_append(schema: spark.StructType, table: pa.Schema) -> pa.Schema:
         if not fits(kind, table.field(name).type):
             raise BadRequest(f"Column {name} is {kind}, and the table's is {table.field(name).type}: cast it first")
     for field in table:
-        if field.name not in sent and not field.nullable:
+        if field.name not in sent_types and not field.nullable:
             raise BadRequest(f"Column {field.name} of the table is required, and is not written: add it")
     return table
 

@@ -102,7 +102,7 @@ class LanceWriter(DataSourceArrowWriter):
             if target.version is None or overwrite:
                 self._schema = arrow_schema_of(schema, vectors=dict(options.vectors))
             else:
-                self._schema = check_append(schema, self._opened().schema)
+                self._schema = check_append(schema, self._open_dataset().schema)
         except BaseException:
             self._let_go()
             raise
@@ -134,8 +134,8 @@ class LanceWriter(DataSourceArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Commit all fragments as one version. An append without rows commits nothing."""
-        written = [message for message in messages if isinstance(message, WrittenFragments)]
-        fragments = [FragmentMetadata.from_json(each) for message in written for each in message.fragments]
+        fragment_messages = [message for message in messages if isinstance(message, WrittenFragments)]
+        fragments = [FragmentMetadata.from_json(each) for message in fragment_messages for each in message.fragments]
         version = self._target.version
         if version is not None and self._overwrite:
             self._commit(lance.LanceOperation.Overwrite(self._schema, fragments), version)
@@ -174,7 +174,7 @@ class LanceWriter(DataSourceArrowWriter):
             except OSError as error:
                 if "already exists" not in str(error):
                     raise
-                dataset = self._opened()
+                dataset = self._open_dataset()
         if dataset.schema != self._schema:
             raise BadRequest(
                 f"Another client has just written {self._asked.name}, with other columns: read it, and write again"
@@ -184,11 +184,11 @@ class LanceWriter(DataSourceArrowWriter):
     def _commit(self, operation: lance.LanceOperation.BaseOperation, version: int) -> None:
         options = self._target.options or None
         if self._target.managed:
-            lance.LanceDataset.commit(self._opened(), operation, read_version=version, storage_options=options)
+            lance.LanceDataset.commit(self._open_dataset(), operation, read_version=version, storage_options=options)
         else:
             lance.LanceDataset.commit(self._target.location, operation, read_version=version, storage_options=options)
 
-    def _opened(self) -> lance.LanceDataset:
+    def _open_dataset(self) -> lance.LanceDataset:
         if self._target.managed:
             dataset = lance.dataset(namespace_client=self._home.namespace(), table_id=list(self._asked.path))
         else:

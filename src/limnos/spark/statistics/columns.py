@@ -151,8 +151,8 @@ class TableStatistics:
             return
         paths = list(dict.fromkeys(snapshot.manifests))
         if snapshot.manifest_list is not None:
-            listed = read_manifest_list(storage.read(snapshot.manifest_list, bytes_max=MANIFEST_BYTES_MAX))
-            paths = list(dict.fromkeys(each.path for each in listed))
+            manifests = read_manifest_list(storage.read(snapshot.manifest_list, bytes_max=MANIFEST_BYTES_MAX))
+            paths = list(dict.fromkeys(each.path for each in manifests))
         if len(paths) > MANIFESTS_MAX:
             raise TooLarge(f"it has {len(paths):,} manifests, and at most {MANIFESTS_MAX:,} are read")
         for path in paths:
@@ -215,22 +215,22 @@ class StatisticsTask:
 
 def _rows_of_tables(client: Client, rows: Sequence[Mapping[str, object]]) -> Iterator[dict[str, object]]:
     """Yield the rows of some tables, whose metadata is loaded by one request as far as possible."""
-    loaded = load_batch(client.tables.load_each, [str(row["path"]) for row in rows if not row["restricted"]])
+    loaded_tables = load_batch(client.tables.load_each, [str(row["path"]) for row in rows if not row["restricted"]])
     for row in rows:
         table = MeasuredTable(int(str(row["id"])), str(row["path"]))
         if row["restricted"]:
             yield from _problem(table, "your reads of it are restricted, so you get no files")
         else:
-            yield from _rows_of(client, table, loaded=loaded.pop(table.path, None))
+            yield from _rows_of(client, table, loaded=loaded_tables.pop(table.path, None))
 
 
 def _rows_of(client: Client, table: MeasuredTable, *, loaded: IcebergTableInfo | None) -> Iterator[dict[str, object]]:
     """Return the rows of a table; none for a dropped one."""
     if loaded is not None:
         with suppress(ClientError, LimnosError, OSError):  # its files may be gone after a commit: it is loaded again
-            return _measured(client, table, metadata=loaded.metadata).rows(table)
+            return _sum_manifests(client, table, metadata=loaded.metadata).rows(table)
     try:
-        statistics = _measured(client, table, metadata=client.tables.load(table.path, snapshots="refs").metadata)
+        statistics = _sum_manifests(client, table, metadata=client.tables.load(table.path, snapshots="refs").metadata)
     except NotFoundError as error:
         return iter(()) if error.code != "missing-file" else _problem(table, error.message)
     except UnavailableError as error:
@@ -244,7 +244,7 @@ def _rows_of(client: Client, table: MeasuredTable, *, loaded: IcebergTableInfo |
     return statistics.rows(table)
 
 
-def _measured(client: Client, table: MeasuredTable, *, metadata: Json) -> TableStatistics:
+def _sum_manifests(client: Client, table: MeasuredTable, *, metadata: Json) -> TableStatistics:
     """Return the sums over a table's manifests. Raises ClientError, LimnosError, and what a library raises."""
     statistics = TableStatistics(metadata)
     if statistics.snapshot_id is not None:

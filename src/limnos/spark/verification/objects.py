@@ -94,8 +94,8 @@ class ObjectVerifier:
         tables = load_batch(self._client.tables.load_each, [each.path for each in some if not _is_view(each)])
         views = load_batch(self._client.views.load_each, [each.path for each in some if _is_view(each)])
         for each in targets:
-            loaded = views.pop(each.path, None) if _is_view(each) else tables.pop(each.path, None)
-            yield from self.rows(each, loaded)
+            loaded_object = views.pop(each.path, None) if _is_view(each) else tables.pop(each.path, None)
+            yield from self.rows(each, loaded_object)
 
     def rows(self, target: VerifiedObject, loaded: IcebergInfo | None = None) -> Iterator[ResultRow]:
         """Yield the rows of an object: its current files, findings, and itself. A dropped object has no rows.
@@ -104,7 +104,7 @@ class ObjectVerifier:
         """
         findings: list[StorageFinding] = []
         try:
-            count = yield from self._checked(target, findings, loaded=loaded)
+            count = yield from self._check_object(target, findings, loaded=loaded)
         except NotFoundError as error:
             if error.code != _MISSING_FILE:
                 return
@@ -113,18 +113,18 @@ class ObjectVerifier:
         except UnavailableError as error:
             if error.status == 0:
                 raise
-            count = self._unchecked(error, findings)
+            count = self._add_unchecked(error, findings)
         except Exception as error:  # noqa: BLE001 - whatever a library raises about hostile files concerns this object alone
-            count = self._unchecked(error, findings)
+            count = self._add_unchecked(error, findings)
         yield from (finding_row(target, each) for each in findings)
         yield object_row(target, count)
 
     @staticmethod
-    def _unchecked(error: Exception, findings: list[StorageFinding]) -> None:
+    def _add_unchecked(error: Exception, findings: list[StorageFinding]) -> None:
         reason = error.message if isinstance(error, (ClientError, LimnosError)) else f"{type(error).__name__}: {error}"
         findings.append(StorageFinding(finding=NOT_CHECKED, actual=reason, severity=WARNING))
 
-    def _checked(
+    def _check_object(
         self, target: VerifiedObject, findings: list[StorageFinding], *, loaded: IcebergInfo | None
     ) -> Generator[ResultRow, None, int | None]:
         """Check an object, add its findings, and return the number of checked files; None if it was not checked."""
@@ -189,7 +189,7 @@ class ObjectVerifier:
             findings.append(StorageFinding(finding=NOT_CHECKED, actual=reason, severity=NOTE))
             return None
         result = self._client.table_checks.check(target.path)
-        findings += map(_of_server, result.findings[:FINDINGS_MAX])
+        findings += map(_convert_server_finding, result.findings[:FINDINGS_MAX])
         return result.files
 
 
@@ -202,7 +202,7 @@ def _is_loaded(target: VerifiedObject) -> bool:
     return not target.restricted and target.format != _LANCE
 
 
-def _of_server(each: TableFinding) -> StorageFinding:
+def _convert_server_finding(each: TableFinding) -> StorageFinding:
     """Convert a finding of the server's check."""
     what = _WORDS.get(each.kind, each.kind)
     if each.problem == "size" and each.size_told is not None and each.size_found is not None:

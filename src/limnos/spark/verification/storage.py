@@ -61,13 +61,13 @@ def files_for(roots: Iterable[str], properties: Mapping[str, str]) -> TableStora
 
     Raises UnsupportedOperation for a store that executors do not read, and without credentials for S3.
     """
-    chosen = tuple(dict.fromkeys(roots))
-    scheme = location_key(chosen[0]).partition("://")[0]
+    distinct_roots = tuple(dict.fromkeys(roots))
+    scheme = location_key(distinct_roots[0]).partition("://")[0]
     if scheme == "file":
-        return TableStorage(chosen, _LocalFiles(chosen))
+        return TableStorage(distinct_roots, _LocalFiles(distinct_roots))
     if scheme != _S3 or "s3.access-key-id" not in properties:
         raise UnsupportedOperation(f"executors got no credentials for files in {scheme}")
-    return TableStorage(chosen, _S3Files(properties))
+    return TableStorage(distinct_roots, _S3Files(properties))
 
 
 class TableStorage:
@@ -84,8 +84,8 @@ class TableStorage:
     def states(self, locations: Sequence[str]) -> list[FileState]:
         """Return the state of each file, `OUTSIDE` for one that is not looked at."""
         own = [each for each in locations if self.covers(each)]
-        known = dict(zip(own, self._files.states(own), strict=True)) if own else {}
-        return [known.get(each, FileState(None, OUTSIDE)) for each in locations]
+        states_by_file = dict(zip(own, self._files.states(own), strict=True)) if own else {}
+        return [states_by_file.get(each, FileState(None, OUTSIDE)) for each in locations]
 
     def read(self, location: str, *, bytes_max: int) -> bytes:
         """Read a whole file. Raises OutsideRoots, MissingFile, InvalidTable for a directory, TooLarge."""

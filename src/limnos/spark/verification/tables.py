@@ -75,12 +75,12 @@ class MetadataCheck:
             self._add_unread(error, "metadata file", file=self._location, size=None)
             return
         try:
-            written = iceberg_metadata.decode(data)
+            stored_metadata = iceberg_metadata.decode(data)
         except BadRequest as error:
             finding = StorageFinding(finding="metadata file unreadable", file=self._location, actual=error.message)
             self.add(finding)
             return
-        for each in metadata_differences(self._metadata, written):
+        for each in metadata_differences(self._metadata, stored_metadata):
             self.add(each._replace(file=self._location))
 
     def check_files(self, *, footers: bool) -> Iterator[str]:
@@ -109,11 +109,11 @@ class MetadataCheck:
             return [ListedManifest(each, None, None) for each in dict.fromkeys(snapshot.manifests)][:MANIFESTS_MAX]
         self.files += 1
         try:
-            listed = read_manifest_list(self._storage.read(location, bytes_max=MANIFEST_BYTES_MAX))
+            manifests = read_manifest_list(self._storage.read(location, bytes_max=MANIFEST_BYTES_MAX))
         except LimnosError as error:
             self._add_unread(error, "manifest list", file=location, size=None)
             return ()
-        distinct = list({each.path: each for each in listed}.values())
+        distinct = list({each.path: each for each in manifests}.values())
         if len(distinct) > MANIFESTS_MAX:
             self.add(
                 StorageFinding(finding=NOT_CHECKED, file=location, actual=f"{len(distinct):,} manifests", severity=NOTE)
@@ -161,9 +161,9 @@ class MetadataCheck:
     def _check_footer(self, file: ManifestFile, *, what: str) -> None:
         """Compare the rows in the footer of a Parquet file with those in the manifest."""
         try:
-            with self._storage.open(file.path) as opened:
+            with self._storage.open(file.path) as stream:
                 reader = pyarrow.parquet.ParquetFile(
-                    opened, thrift_string_size_limit=_THRIFT_MAX, thrift_container_size_limit=_THRIFT_MAX
+                    stream, thrift_string_size_limit=_THRIFT_MAX, thrift_container_size_limit=_THRIFT_MAX
                 )
                 count = reader.metadata.num_rows
         except (OSError, ValueError, LimnosError) as error:

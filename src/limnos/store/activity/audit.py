@@ -144,13 +144,13 @@ def _page(names: tuple[str, ...], *, family: str = "") -> Sql:
     Without a range of ids, the few records of a path are read by the path and sorted. `id + 0` keeps PostgreSQL from
     reading all records in the order of ids.
     """
-    where = _where(names, family=family)
+    where = _audit_conditions(names, family=family)
     order = "id" if "path" not in names or {"first", "last"}.intersection(names) else "id + 0"
     descending = "" if "after" in names else " DESC"
     return Sql(f"SELECT {_NAMES} FROM audit WHERE {where} ORDER BY {order}{descending} LIMIT :limit")
 
 
-def _where(names: tuple[str, ...], *, family: str) -> str:
+def _audit_conditions(names: tuple[str, ...], *, family: str) -> str:
     words = ", ".join(f"'{word}'" for word in FAMILIES.get(family, ()))
     filters = {**_FILTERS, "action": f"(action = :action OR change IN ({words}) OR operation IN ({words}))"}
     if family == "read":
@@ -235,7 +235,7 @@ class AuditTimePart(NamedTuple):
 
 
 @cache
-def _timed(names: tuple[str, ...], *, family: str = "", is_few: bool = False, has_rights: bool = True) -> Sql:
+def _select_period(names: tuple[str, ...], *, family: str = "", is_few: bool = False, has_rights: bool = True) -> Sql:
     """Build the SELECT of records between two moments, the latest first. Without `has_rights` the access decisions,
     which are the longest field, are empty.
 
@@ -248,7 +248,7 @@ def _timed(names: tuple[str, ...], *, family: str = "", is_few: bool = False, ha
     fields = _NAMES if has_rights else _NAMES.replace("rights", "'[]' AS rights")
     moments = "(at, id) < (:before_at, :before_id) AND (at, id) >= (:from_at, :from_id)"
     others = tuple(name for name in names if name not in ("since", "until"))
-    where, order = f"{_where(others, family=family)} AND {moments}", "at DESC, id DESC"
+    where, order = f"{_audit_conditions(others, family=family)} AND {moments}", "at DESC, id DESC"
     if is_few:
         where, order = (re.sub(r"(?<!:)\b(at|id|metalake_id)\b", r"\1 + 0", text) for text in (where, order))
     return Sql(f"SELECT {fields} FROM audit WHERE {where} ORDER BY {order} LIMIT :limit")
@@ -276,7 +276,7 @@ def latest_part_read(
     first = max(end or _OLDEST, AuditMoment(audit_filter.since or 0, _BEFORE_ALL))
     action = str(filters.get("action"))
     family = action if action in FAMILIES else ""
-    statement = _timed(tuple(filters), family=family, is_few=is_few, has_rights=has_rights)
+    statement = _select_period(tuple(filters), family=family, is_few=is_few, has_rights=has_rights)
     rows = yield statement, {**params, **moment, "from_at": first.at, "from_id": first.id, "limit": limit}
     records = [AuditRecord(*row) for row in rows]
     return AuditTimePart(records, end if len(records) < limit else None)

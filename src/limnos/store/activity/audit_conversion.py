@@ -83,8 +83,8 @@ def lines_collect(tx: StoreTransaction) -> bool:
 
     Returns whether more changes or notes may wait. The permit's zone is 0.
     """
-    events, reached = _changes(tx)
-    more = max(len(events), len(reached)) >= CHANGES_AT_ONCE
+    events, revisions = _changes(tx)
+    more = max(len(events), len(revisions)) >= CHANGES_AT_ONCE
     notes = [
         (
             row[0],
@@ -100,26 +100,26 @@ def lines_collect(tx: StoreTransaction) -> bool:
     lines = [line for each in events for line in _lines_of(each, node_positions)]
     lines_put(tx, sorted(lines, key=attrgetter("at")))
     tx.session.many(NOTES_DROP, [{"id": number} for number, _ in notes])
-    tx.session.many(POSITION_PUT, [{"zone": zone, "revision": revision} for zone, revision in reached.items()])
+    tx.session.many(POSITION_PUT, [{"zone": zone, "revision": revision} for zone, revision in revisions.items()])
     return more or len(notes) >= CHANGES_AT_ONCE
 
 
 def _changes(tx: StoreTransaction) -> tuple[list[_AuditedEvent], dict[int, int]]:
     """Read the next changes that have no audit record yet, and the revision reached in each of their zones."""
     events: list[_AuditedEvent] = []
-    reached: dict[int, int] = {}
+    revisions: dict[int, int] = {}
     for zone, since, revision in tx.rows(BEHIND, {"zones": CHANGES_AT_ONCE}):
         left = CHANGES_AT_ONCE - len(events)
         if left <= 0:
             break
         until = min(since + left, revision)
         load = revisions_read(TOLD, zone, since=since, until=until, rows_max=2 * CHANGES_AT_ONCE)
-        rows, reached[zone] = drive_load(load, tx.rows)
-        events += _of_one_zone(rows)
-    return events, reached
+        rows, revisions[zone] = drive_load(load, tx.rows)
+        events += _events_of_zone(rows)
+    return events, revisions
 
 
-def _of_one_zone(rows: Iterable[Row]) -> list[_AuditedEvent]:
+def _events_of_zone(rows: Iterable[Row]) -> list[_AuditedEvent]:
     events: list[_AuditedEvent] = []
     mutation, account = -1, AuditContext()
     for row in rows:
@@ -148,8 +148,8 @@ def _node_positions(tx: StoreTransaction, events: Iterable[_AuditedEvent]) -> di
     for each in events:
         about.add(each.zone)
         if each.change is not None:
-            known = {right.object_id for right in each.account.rights}
-            about.update({each.change.node_id, each.change.old_parent or 0, each.change.new_parent or 0} - known)
+            object_ids = {right.object_id for right in each.account.rights}
+            about.update({each.change.node_id, each.change.old_parent or 0, each.change.new_parent or 0} - object_ids)
     if not about:
         return {}
     return {row[0]: node_position_of(row) for row in tx.rows(NODE_POSITIONS, {"nodes": json.dumps(sorted(about))})}
@@ -179,9 +179,9 @@ def _line(event: _AuditedEvent, change: ChangeRow, *, node_positions: Mapping[in
         separator = ": " if event.word else ", "
         event, about = event._replace(detail=separator.join(filter(None, (what, event.detail)))), target
     record = _build_line(event, node_positions, about=about, change=event.word or change.operation, rights=rights)
-    moved = new if new != path else ""
+    new_path = new if new != path else ""
     return msgspec.structs.replace(
-        record, new_path=moved, zone=change.zone, revision=change.revision, ordinal=change.ordinal
+        record, new_path=new_path, zone=change.zone, revision=change.revision, ordinal=change.ordinal
     )
 
 

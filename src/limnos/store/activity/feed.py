@@ -135,17 +135,21 @@ def feed_slice_read(positions: Mapping[int, int], *, limit: int) -> Load[FeedSli
     newest revision, contributes nothing.
     """
     epoch, clocks = yield from clocks_read(positions)
-    reached = {zone: _resolve_position(positions[zone], clock) for zone, clock in clocks.items()}
-    ahead = [zone for zone, clock in clocks.items() if clock.pruned_to <= reached[zone] < clock.revision]
+    start_positions = {zone: _resolve_position(positions[zone], clock) for zone, clock in clocks.items()}
+    ahead = [zone for zone, clock in clocks.items() if clock.pruned_to <= start_positions[zone] < clock.revision]
     share = max(1, limit // max(1, len(ahead)))
     entries: dict[int, list[FeedEntry]] = {}
     for zone in ahead:
-        since = reached[zone]
+        since = start_positions[zone]
         until = min(since + share, clocks[zone].revision)
-        rows, reached[zone] = yield from revisions_read(FEED_SLICE, zone, since=since, until=until, rows_max=4 * share)
+        rows, start_positions[zone] = yield from revisions_read(
+            FEED_SLICE, zone, since=since, until=until, rows_max=4 * share
+        )
         entries[zone] = [entry_of(row) for row in rows]
     node_positions = yield from node_positions_read(entries)
-    return FeedSlice(epoch=epoch, clocks=clocks, entries=entries, reached=reached, node_positions=node_positions)
+    return FeedSlice(
+        epoch=epoch, clocks=clocks, entries=entries, reached=start_positions, node_positions=node_positions
+    )
 
 
 def _resolve_position(position: int, clock: ZoneClock) -> int:

@@ -103,7 +103,7 @@ class LaterTask(NamedTuple):
     due_at: int
     attempts: int
 
-    def moved(self, now_ms: int, *, every_ms: int | None, retry_ms: int) -> LaterTask:
+    def correct_times(self, now_ms: int, *, every_ms: int | None, retry_ms: int) -> LaterTask:
         """Return the task with the times that it has without the error of a clock.
 
         A periodic task, with `every_ms`, is due after a period at the latest, and a failed one after `retry_ms`; one

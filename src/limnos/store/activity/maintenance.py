@@ -22,7 +22,7 @@ _IDS = "SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST(:nodes AS js
 _IDS_SQLITE = "SELECT value FROM json_each(:nodes)"
 
 
-def _among(text: str) -> Sql:
+def _with_node_ids(text: str) -> Sql:
     """Build a statement for both backends; `{nodes}` in `text` becomes the subselect over the parameter `nodes`."""
     return Sql(text.replace("{nodes}", _IDS), on_sqlite=text.replace("{nodes}", _IDS_SQLITE))
 
@@ -35,8 +35,11 @@ _PAGE = "d.node_id > :after ORDER BY d.node_id LIMIT :limit"
 _SOME = "d.node_id IN ({nodes}) ORDER BY d.node_id"
 _OR_KEPT = f"(n.deleted = 0 OR {KEPT.format('n.id')}) AND"
 PAGE, PAGE_WITH_TRASH = Sql(f"{_TABLES} n.deleted = 0 AND {_PAGE}"), Sql(f"{_TABLES} {_OR_KEPT} {_PAGE}")
-SOME, SOME_WITH_TRASH = _among(f"{_TABLES} n.deleted = 0 AND {_SOME}"), _among(f"{_TABLES} {_OR_KEPT} {_SOME}")
-VERSIONS = _among("SELECT node_id, version FROM document WHERE node_id IN ({nodes})")
+SOME, SOME_WITH_TRASH = (
+    _with_node_ids(f"{_TABLES} n.deleted = 0 AND {_SOME}"),
+    _with_node_ids(f"{_TABLES} {_OR_KEPT} {_SOME}"),
+)
+VERSIONS = _with_node_ids("SELECT node_id, version FROM document WHERE node_id IN ({nodes})")
 LOCK_CHECKPOINTS = Sql("SELECT pg_advisory_xact_lock(4999503, 1)", on_sqlite="SELECT 1")
 """Serializes replacements of checkpoints over all nodes. SQLite has one writer anyway."""
 CLOCKS = Sql(
@@ -48,11 +51,15 @@ CHANGED = Sql(
     " :kind"
 )
 ATTACHED = Sql("SELECT DISTINCT policy_id FROM policy_object")
-POLICY_OBJECTS = _among("SELECT policy_id, object_id, attached_by FROM policy_object WHERE policy_id IN ({nodes})")
+POLICY_OBJECTS = _with_node_ids(
+    "SELECT policy_id, object_id, attached_by FROM policy_object WHERE policy_id IN ({nodes})"
+)
 ANCESTORS = Sql(with_ancestors(_IDS).text, on_sqlite=with_ancestors(_IDS_SQLITE).text)
 
 _FINDING = "node_id, kind, catalog_id, score, reason, figures, version, found_at"
-FINDINGS_OF = _among(f"SELECT {_FINDING} FROM maintenance_finding WHERE node_id IN ({{nodes}}) ORDER BY node_id, kind")
+FINDINGS_OF = _with_node_ids(
+    f"SELECT {_FINDING} FROM maintenance_finding WHERE node_id IN ({{nodes}}) ORDER BY node_id, kind"
+)
 FINDINGS = Sql(
     f"SELECT {_FINDING} FROM maintenance_finding WHERE catalog_id = :catalog AND node_id > :after"
     " ORDER BY node_id, kind LIMIT :limit"
@@ -62,16 +69,16 @@ FINDINGS_OF_KIND = Sql(
     " AND EXISTS (SELECT 1 FROM node n WHERE n.id = f.node_id AND n.format = :format)"
     " ORDER BY node_id LIMIT :limit"
 )
-LAST_OF = _among(
+LAST_OF = _with_node_ids(
     "SELECT node_id, max(started_at) FROM maintenance_operation WHERE node_id IN ({nodes}) AND kind = :kind GROUP BY"
     " node_id"
 )
-DONE_SINCE = _among(
+DONE_SINCE = _with_node_ids(
     "SELECT DISTINCT node_id FROM maintenance_operation WHERE node_id IN ({nodes}) AND kind = :kind AND state = 'done'"
     " AND ended_at > :since"
 )
 COUNTS = Sql("SELECT kind, count(*) FROM maintenance_finding GROUP BY kind")
-DELETE = _among("DELETE FROM maintenance_finding WHERE node_id IN ({nodes})")
+DELETE = _with_node_ids("DELETE FROM maintenance_finding WHERE node_id IN ({nodes})")
 INSERT = Sql(
     f"INSERT INTO maintenance_finding ({_FINDING})"
     " VALUES (:node, :kind, :catalog, :score, :reason, :figures, :version, :at) ON CONFLICT DO NOTHING"
@@ -81,11 +88,11 @@ CHECKPOINTS_OF = Sql(
     f" JOIN node n ON n.id = c.reader_id AND (n.deleted = 0 OR {KEPT.format('n.id')})"
     " WHERE c.source = :source AND c.at >= :since"
 )
-READ_BY = _among(
+READ_BY = _with_node_ids(
     "SELECT reader_id, source, snapshot_id, at FROM maintenance_checkpoint WHERE reader_id IN ({nodes})"
     " ORDER BY reader_id, source"
 )
-FORGET = _among("DELETE FROM maintenance_checkpoint WHERE reader_id IN ({nodes})")
+FORGET = _with_node_ids("DELETE FROM maintenance_checkpoint WHERE reader_id IN ({nodes})")
 REMEMBER = Sql(
     "INSERT INTO maintenance_checkpoint (reader_id, source, snapshot_id, at)"
     " VALUES (:reader, :source, :snapshot, :at) ON CONFLICT DO NOTHING"

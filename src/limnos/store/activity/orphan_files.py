@@ -209,7 +209,7 @@ class OrphanFileWrites(Writes):
         """
         self.tx.count(DROP_ALL, {"node": node_id, "state": REMOVING if with_marks else CANDIDATE})
 
-    def waited(self, node_id: int, *, step_ms: int) -> None:
+    def add_waiting_time(self, node_id: int, *, step_ms: int) -> None:
         """Add `step_ms` to the waiting time of each candidate of a table."""
         self.tx.count(WAITED, {"node": node_id, "step": step_ms, "now": self.tx.now_ms})
 

@@ -365,7 +365,7 @@ class RewriteWrites(Writes):
         """Delete a lease without changing its operation."""
         self.tx.count(RELEASE, {"id": lease.operation_id})
 
-    def expired(self) -> list[LeaseRow]:
+    def read_expired(self) -> list[LeaseRow]:
         """Read up to 1000 expired leases."""
         return [LeaseRow(*row) for row in self.tx.rows(OVER, {"now": self.tx.now_ms})]
 

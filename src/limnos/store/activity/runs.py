@@ -461,7 +461,7 @@ class RunWrites(Writes):
             new_parent=pipeline_id,
             new_name=uuid,
         )
-        self.tx.changed(draft)
+        self.tx.add_change(draft)
 
     def prune(self, *, keep_ms: int, limit: int) -> int:
         """Delete up to `limit` runs that ended more than `keep_ms` ago. Returns the number of deleted runs.

@@ -195,4 +195,4 @@ class ScheduleWrites(Writes):
             new_name=name,
             detail=detail,
         )
-        self.tx.changed(draft)
+        self.tx.add_change(draft)

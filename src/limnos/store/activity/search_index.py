@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from limnos.model.kinds import Kind
-from limnos.store.objects.name_search import COLUMNS, FILTERS, SearchCandidate, among
+from limnos.store.objects.name_search import COLUMNS, FILTERS, SearchCandidate, ids_subselect
 from limnos.store.objects.nodes import DATA_ONLY
 from limnos.store.snapshots import StoreSnapshot
 from limnos.store.sql import Load, Sql, Value
@@ -82,8 +82,8 @@ BEHIND = Sql(
     " OR p.scan_after IS NOT NULL) ORDER BY c.zone LIMIT :limit"
 )
 PROGRESS_OF = Sql(
-    f"{_PROGRESS} WHERE c.zone IN ({among('zones')[0]})",
-    on_sqlite=f"{_PROGRESS} WHERE c.zone IN ({among('zones')[1]})",
+    f"{_PROGRESS} WHERE c.zone IN ({ids_subselect('zones')[0]})",
+    on_sqlite=f"{_PROGRESS} WHERE c.zone IN ({ids_subselect('zones')[1]})",
 )
 _NODE_KINDS = ", ".join(str(int(kind)) for kind in Kind if kind.is_node)
 CHANGED = Sql(
@@ -96,8 +96,9 @@ SCAN = Sql("SELECT id FROM node WHERE zone = :zone AND deleted = 0 AND id > :aft
 sorts the whole zone, so it is read once for a scan, in a thread.
 """
 TEXTS = Sql(
-    f"SELECT object_id, zone, name, columns, comment FROM search_text WHERE object_id IN ({among('ids')[0]})",
-    on_sqlite=f"SELECT object_id, zone, name, columns, comment FROM search_text WHERE object_id IN ({among('ids')[1]})",
+    f"SELECT object_id, zone, name, columns, comment FROM search_text WHERE object_id IN ({ids_subselect('ids')[0]})",
+    on_sqlite="SELECT object_id, zone, name, columns, comment FROM search_text WHERE object_id IN"
+    f" ({ids_subselect('ids')[1]})",
 )
 _HITS_REST = "n.zone {of_zones} AND n.kind {of_kinds} LIMIT :limit"
 
@@ -236,8 +237,8 @@ def words_read(
 def known_words_read(words: Sequence[str]) -> Load[list[str]]:
     """Read the given words that occur in the index, in the given order."""
     rows = yield WORDS_KNOWN, {"words": dumps(words)}
-    known = {row[0] for row in rows}
-    return [word for word in words if word in known]
+    present_words = {row[0] for row in rows}
+    return [word for word in words if word in present_words]
 
 
 class SearchIndexWrites(Writes):
@@ -254,7 +255,7 @@ class SearchIndexWrites(Writes):
         position = tuple(rows[0]) if rows else (None, None, None)
         return position == (progress.indexed_epoch, progress.revision, progress.scan_after)
 
-    def reached(self, zone: int, *, epoch: int, revision: int, scan_after: int | None) -> None:
+    def store_progress(self, zone: int, *, epoch: int, revision: int, scan_after: int | None) -> None:
         """Store the indexing progress of a zone."""
         self.tx.count(POSITION_PUT, {"zone": zone, "epoch": epoch, "revision": revision, "scan_after": scan_after})
 
@@ -279,10 +280,10 @@ class SearchIndexWrites(Writes):
         if not ids:
             return []
         new_texts = {text.object_id: text for text in texts}
-        known = {row[0]: IndexedText(*row) for row in self.tx.rows(TEXTS, {"ids": dumps(sorted(ids))})}
-        changed = sorted(object_id for object_id in ids if known.get(object_id) != new_texts.get(object_id))
-        former = [known[object_id] for object_id in changed if object_id in known]
-        added = [new_texts[object_id] for object_id in changed if object_id in new_texts]
+        stored_texts = {row[0]: IndexedText(*row) for row in self.tx.rows(TEXTS, {"ids": dumps(sorted(ids))})}
+        changed_ids = sorted(object_id for object_id in ids if stored_texts.get(object_id) != new_texts.get(object_id))
+        former = [stored_texts[object_id] for object_id in changed_ids if object_id in stored_texts]
+        added = [new_texts[object_id] for object_id in changed_ids if object_id in new_texts]
         old, new = _rows(former), _rows(added)
         # The full-text entries last: SQLite writes pending ones out before other statements.
         for statement, rows in ((DELETE, old), (PUT, new), (INDEX_DELETE, old), (INDEX_PUT, new)):

@@ -20,7 +20,7 @@ _COLUMNS = "o.token, o.catalog_id, o.kind, o.dataverse, o.entity, o.mode, o.want
 _KEY = "catalog_id = :catalog AND kind = :kind AND dataverse = :dataverse AND entity = :entity"
 
 
-def _same(one: str, other: str) -> str:
+def _same_entity(one: str, other: str) -> str:
     return " AND ".join(
         f"{one}.{column} = {other}.{column}" for column in ("catalog_id", "kind", "dataverse", "entity")
     )
@@ -33,19 +33,20 @@ INSERT = Sql(
     " (:catalog, :kind, :dataverse, :entity, :token, 0, :wanted, :holder)"
 )
 ROWS_AT_KEYS = Sql(
-    f"SELECT {_COLUMNS} FROM sqlpp_lock m JOIN sqlpp_lock o ON {_same('o', 'm')} WHERE m.token = :token ORDER BY"
+    f"SELECT {_COLUMNS} FROM sqlpp_lock m JOIN sqlpp_lock o ON {_same_entity('o', 'm')} WHERE m.token = :token ORDER BY"
     " o.token"
 )
 """The query for all rows at the keys of a request, including its own."""
 ROWS_AT_WAITERS_KEYS = Sql(
     f"SELECT {_COLUMNS} FROM (SELECT DISTINCT k.catalog_id, k.kind, k.dataverse, k.entity FROM sqlpp_lock k WHERE"
-    f" k.token IN (SELECT w.token FROM sqlpp_lock m JOIN sqlpp_lock w ON {_same('w', 'm')} WHERE m.token = :token AND"
-    f" w.mode <> w.wanted)) b JOIN sqlpp_lock o ON {_same('o', 'b')} ORDER BY o.token"
+    f" k.token IN (SELECT w.token FROM sqlpp_lock m JOIN sqlpp_lock w ON {_same_entity('w', 'm')}"
+    " WHERE m.token = :token AND"
+    f" w.mode <> w.wanted)) b JOIN sqlpp_lock o ON {_same_entity('o', 'b')} ORDER BY o.token"
 )
 """The query for all rows at all keys of the requests that wait at a key of a request."""
 UPGRADES = Sql(
     f"SELECT {_COLUMNS} FROM (SELECT DISTINCT catalog_id, kind, dataverse, entity FROM sqlpp_lock WHERE mode <> 0 AND"
-    f" mode <> wanted) b JOIN sqlpp_lock o ON {_same('o', 'b')} ORDER BY o.token"
+    f" mode <> wanted) b JOIN sqlpp_lock o ON {_same_entity('o', 'b')} ORDER BY o.token"
 )
 GRANT = Sql("UPDATE sqlpp_lock SET mode = wanted WHERE token = :token")
 REQUEST_UPGRADE = Sql(f"UPDATE sqlpp_lock SET wanted = :wanted WHERE token = :token AND mode <> 0 AND {_KEY}")
@@ -120,8 +121,8 @@ class SqlppLockWrites(Writes):
             rows = self.tx.rows(HOLD_ANY, {"token": token})
         else:
             rows = self.tx.rows(HOLD, {**_params(covers.key), "token": token})
-        known = not rows or secret is None or compare_digest(secret_of(rows[0][1], token).encode(), secret.encode())
-        if not rows or not known or (covers is not None and not contains(LockMode(rows[0][0]), covers.mode)):
+        is_holder = not rows or secret is None or compare_digest(secret_of(rows[0][1], token).encode(), secret.encode())
+        if not rows or not is_holder or (covers is not None and not contains(LockMode(rows[0][0]), covers.mode)):
             what = "any more" if covers is None else f"on {covers.key} any more"
             raise LockLost(
                 f"The statement doesn't hold its lock {what}; nothing was changed: run it again", token=token

@@ -168,7 +168,7 @@ class TaskWrites(Writes):
         """Return a failed task to the queue with its error, due after `delay_ms`."""
         self.tx.count(RETRY, {"id": task_id, "due": self.tx.now_ms + delay_ms, "error": error})
 
-    def again(self, task_id: int, *, payload: str, result: str | None, delay_ms: int) -> None:
+    def reschedule(self, task_id: int, *, payload: str, result: str | None, delay_ms: int) -> None:
         """Return a recurring task to the queue with its result, due after `delay_ms`. Resets attempts and progress."""
         params: dict[str, Value] = {
             "id": task_id,
@@ -189,7 +189,7 @@ class TaskWrites(Writes):
         """
         return self.tx.count(REVIVE, {"id": task_id, "now": self.tx.now_ms}) > 0
 
-    def done(self, task_id: int) -> None:
+    def delete_finished(self, task_id: int) -> None:
         """Delete a finished task."""
         self.tx.count(DELETE, {"id": task_id})
 

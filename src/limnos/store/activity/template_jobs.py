@@ -199,7 +199,7 @@ class TemplateJobWrites(Writes):
                 claimed_jobs.append((job, self.tx.rows(WORK, {"id": job_id})[0][0]))
         return claimed_jobs
 
-    def lost(self, limit: int) -> list[TemplateJob]:
+    def read_expired(self, limit: int) -> list[TemplateJob]:
         """Read up to `limit` running jobs whose lease has expired."""
         return [TemplateJob(*row) for row in self.tx.rows(LOST, {"now": self.tx.now_ms, "limit": limit})]
 
@@ -242,7 +242,7 @@ class TemplateJobWrites(Writes):
             new_parent=job.template_id,
             new_name=job.uuid,
         )
-        self.tx.changed(draft)
+        self.tx.add_change(draft)
 
     def prune(self, *, keep_ms: int, limit: int) -> int:
         """Delete up to `limit` jobs that ended more than `keep_ms` ago. Returns the number of deleted jobs."""

@@ -168,7 +168,7 @@ class WebhookWrites(Writes):
         rows = self.tx.rows(DUE, {"now": now, "limit": limit})
         return [_webhook_of(row) for row in rows if self.tx.count(LEASE, {**params, "id": row[0]})]
 
-    def reached(self, webhook_id: int, holder: str, *, position: str, lease_ms: int, delivered: bool) -> bool:
+    def store_position(self, webhook_id: int, holder: str, *, position: str, lease_ms: int, delivered: bool) -> bool:
         """Store the position reached in the change feed, and renew the lease.
 
         Returns False if this node has lost the lease.
@@ -183,7 +183,7 @@ class WebhookWrites(Writes):
         }
         return self.tx.count(REACHED, params) > 0
 
-    def failed(self, webhook_id: int, holder: str, error: str, *, delay_ms: int | None) -> None:
+    def record_failure(self, webhook_id: int, holder: str, error: str, *, delay_ms: int | None) -> None:
         """End the lease of a webhook with an error; it is due again after `delay_ms`.
 
         With None the webhook is disabled until a user retries it.

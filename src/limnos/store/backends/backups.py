@@ -184,9 +184,9 @@ def _move_away(database: Path) -> Path | None:
     if not database.exists():
         return None
     away = database.with_name(f"{database.name}.replaced-{time.time_ns() // 1_000_000}")
-    for beside in _BESIDE:
+    for suffix in _BESIDE:
         with suppress(FileNotFoundError):
-            Path(f"{database}{beside}").rename(f"{away}{beside}")
+            Path(f"{database}{suffix}").rename(f"{away}{suffix}")
     database.rename(away)
     return away
 

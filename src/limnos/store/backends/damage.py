@@ -42,7 +42,7 @@ class Damage(NamedTuple):
 def first_damage(path: Path) -> Damage | None:
     """Look for damage at the beginning of each table of an SQLite file, in milliseconds. None if there is none."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        return next(_by_table(connection, lambda table: _first_row(connection, table)), None)
+        return next(_damage_by_table(connection, lambda table: _first_row(connection, table)), None)
 
 
 def find_damage(database: str, *, inspect: Inspect = _ignore) -> list[Damage]:
@@ -59,7 +59,7 @@ def _find_on_sqlite(path: Path, inspect: Inspect) -> list[Damage]:
             is_whole = _quick_check(connection) is None
         except sqlite3.DatabaseError:
             is_whole = False
-        damage = [] if is_whole else list(_by_table(connection, lambda table: _quick_check(connection, table)))
+        damage = [] if is_whole else list(_damage_by_table(connection, lambda table: _quick_check(connection, table)))
         if not is_whole and not damage:
             damage = [Damage("the file", "quick_check reports damage outside the tables")]
         try:
@@ -73,7 +73,7 @@ def _find_on_sqlite(path: Path, inspect: Inspect) -> list[Damage]:
         return damage
 
 
-def _by_table(connection: sqlite3.Connection, look: Callable[[str], str | None]) -> Iterator[Damage]:
+def _damage_by_table(connection: sqlite3.Connection, look: Callable[[str], str | None]) -> Iterator[Damage]:
     """Yield the damage of each table by a function that returns its finding or fails."""
     try:
         tables = [row[0] for row in connection.execute(_TABLES)]

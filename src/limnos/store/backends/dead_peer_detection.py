@@ -127,7 +127,7 @@ class DeadPeerDetector:
         If the database does not report its state, a connection is closed only after `UNKNOWN_STATE_S`. If it is silent
         on a new connection, too, connections that only read are closed at once: their callers need not wait.
         """
-        sent = {connection: connection.since for connection in silent}
+        sent_at = {connection: connection.since for connection in silent}
         is_silent = False
         try:
             at_work: set[tuple[int, object]] | None = await self._at_work()
@@ -136,7 +136,7 @@ class DeadPeerDetector:
             at_work, is_silent = None, isinstance(error, TimeoutError)
         now = time.monotonic()
         abandoned_backends = []
-        for connection, since in sent.items():
+        for connection, since in sent_at.items():
             if since is None or connection.since != since:
                 continue  # it was answered in the meantime
             if at_work is None or connection.backend is None:

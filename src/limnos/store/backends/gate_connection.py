@@ -189,9 +189,9 @@ def _rows(result: pq.abc.PGresult) -> list[Row]:
     if result.ntuples == 0:
         return []
     columns = range(result.nfields)
-    whole = [result.ftype(column) in _WHOLE for column in columns]
+    is_integer = [result.ftype(column) in _WHOLE for column in columns]
     return [
-        tuple([_read(result.get_value(row, column), is_whole=whole[column]) for column in columns])
+        tuple([_read(result.get_value(row, column), is_whole=is_integer[column]) for column in columns])
         for row in range(result.ntuples)
     ]
 

@@ -334,8 +334,8 @@ class PostgresStore:
         if not known:
             return NO_CHANGES, await self._drive(reader, load())
         self.statements += 1
-        moved = gate_result_of(await reader.rows(*gate_query_postgres(epoch, known)))
-        return moved, await self._drive(reader, load())
+        gate_result = gate_result_of(await reader.rows(*gate_query_postgres(epoch, known)))
+        return gate_result, await self._drive(reader, load())
 
     async def find_async(self, query: Query) -> list[Row]:
         """Run one query in a snapshot of its own. It needs one round trip; a load needs four."""

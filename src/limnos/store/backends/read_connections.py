@@ -256,11 +256,11 @@ class ReadConnections:
             asked_at = time.monotonic()
             (hello,) = await connection.fetch(_HELLO, timeout=self.connect_s)
             self._time_of.learn(hello[2], asked_at)
-            known = hello[0] == connection.get_server_pid() and hello[1] is not None
+            is_same_server = hello[0] == connection.get_server_pid() and hello[1] is not None
         except BaseException:
             connection.terminate()
             raise
-        reader = ReadConnection(connection, (hello[0], hello[1]) if known else None)
+        reader = ReadConnection(connection, (hello[0], hello[1]) if is_same_server else None)
         if self.watch is not None:
             self.watch.add(reader.monitor)
         return reader

@@ -62,7 +62,7 @@ class SqliteAside:
                 raise ServiceUnavailable(_CLOSED)
             text = self._texts.get(statement)
             if text is None:
-                text = self._texts[statement] = _in_one_row(connection, statement)
+                text = self._texts[statement] = _read_in_one_row(connection, statement)
             return _rows.decode(connection.execute(text, statement.values(params)).fetchone()[0])
 
         try:
@@ -84,16 +84,16 @@ class SqliteAside:
         self._is_closed = True
         if self._thread is None:
             return
-        ended = asyncio.ensure_future(asyncio.to_thread(self._thread.close))
-        while not ended.done():
+        closing = asyncio.ensure_future(asyncio.to_thread(self._thread.close))
+        while not closing.done():
             if self._connection is not None:
                 self._connection.interrupt()  # ends a statement that runs, not one that is about to begin
-            await asyncio.wait({ended}, timeout=INTERRUPT_EVERY_S)
+            await asyncio.wait({closing}, timeout=INTERRUPT_EVERY_S)
         if self._connection is not None:
             self._connection.close()
 
 
-def _in_one_row(connection: sqlite3.Connection, statement: Sql) -> str:
+def _read_in_one_row(connection: sqlite3.Connection, statement: Sql) -> str:
     """Return the text of a query that returns all rows of a statement as a JSON array of arrays, in their order."""
     nothing = connection.execute(f"SELECT * FROM ({statement.sqlite}) LIMIT 0", [None] * len(statement.order))
     names = [f"c{number}" for number in range(len(nothing.description))]

@@ -51,11 +51,11 @@ class WalIndex:
         file = path.with_name(f"{path.name}-shm")
         status = file.stat()
         self._key = (status.st_dev, status.st_ino)
-        known = _mappings.get(self._key)
-        if known is None:
-            known = _mappings[self._key] = _IndexMapping(file)
-        known.users += 1
-        self._map = known.map
+        mapping = _mappings.get(self._key)
+        if mapping is None:
+            mapping = _mappings[self._key] = _IndexMapping(file)
+        mapping.users += 1
+        self._map = mapping.map
 
     def header(self) -> bytes | None:
         """Return both copies of the header; None while SQLite is rewriting it, or if `open_index` found it unusable."""
@@ -66,11 +66,11 @@ class WalIndex:
 
     def close(self) -> None:
         """Release the mapping; the last user of the file closes it."""
-        known = _mappings[self._key]
-        known.users -= 1
-        if known.users == 0:
+        mapping = _mappings[self._key]
+        mapping.users -= 1
+        if mapping.users == 0:
             del _mappings[self._key]
-            known.close()
+            mapping.close()
 
 
 def open_index(path: Path, writer: sqlite3.Connection) -> WalIndex | None:

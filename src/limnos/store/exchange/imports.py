@@ -30,7 +30,7 @@ _AMONG = "IN (SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST(:ids A
 _AMONG_ON_SQLITE = "IN (SELECT value FROM json_each(:ids))"
 
 
-def _among(text: str) -> Sql:
+def _with_ids(text: str) -> Sql:
     return Sql(text.replace("AMONG", _AMONG), on_sqlite=text.replace("AMONG", _AMONG_ON_SQLITE))
 
 
@@ -48,12 +48,12 @@ STATE = Sql("UPDATE metalake_import SET state = :state, fed_at = :now WHERE id =
 LAST = Sql("SELECT max(id) FROM metalake_import")
 IDLE = Sql(f"SELECT id FROM metalake_import WHERE state IN ('{OPEN}', '{WHOLE}') AND fed_at < :before ORDER BY id")
 _REF = "old_id, new_id, kind, catalog_id, depth, provider, nests"
-REFS = _among(f"SELECT {_REF} FROM import_object WHERE import_id = :import AND old_id AMONG")
+REFS = _with_ids(f"SELECT {_REF} FROM import_object WHERE import_id = :import AND old_id AMONG")
 PUT = Sql(
     f"INSERT INTO import_object (import_id, {_REF}) VALUES (:import, :old, :new, :kind, :catalog, :depth, :provider,"
     " :nests)"
 )
-TAKEN = _among(
+TAKEN = _with_ids(
     "SELECT id FROM node WHERE id AMONG UNION SELECT id FROM principal WHERE id AMONG UNION SELECT id FROM role WHERE"
     " id AMONG ORDER BY 1 LIMIT 1"
 )
@@ -123,13 +123,13 @@ DECLARATION = Sql(
     "INSERT INTO pipeline_version (pipeline_id, version, digest, declaration, declared_by, declared_at) VALUES"
     " (:id, :version, :digest, :text, :declared_by, :declared_at) ON CONFLICT DO NOTHING"
 )
-THERE = _among(
+THERE = _with_ids(
     "SELECT id FROM node WHERE id AMONG UNION SELECT id FROM principal WHERE id AMONG UNION SELECT id FROM role WHERE"
     " id AMONG"
 )
 NAME = Sql(f"UPDATE node SET name_space = 'metalake', name = :name WHERE id = :id AND name_space = '{STAGE}'")
 SOME = Sql("SELECT old_id, new_id FROM import_object WHERE import_id = :import ORDER BY old_id LIMIT :limit")
-FORGET = _among("DELETE FROM import_object WHERE import_id = :import AND old_id AMONG")
+FORGET = _with_ids("DELETE FROM import_object WHERE import_id = :import AND old_id AMONG")
 FORGET_IMPORT = Sql("DELETE FROM metalake_import WHERE id = :import")
 FORGET_CLOCK = Sql("DELETE FROM clock WHERE zone = :lock")
 _HANGING = (
@@ -158,7 +158,7 @@ _HANGING = (
     ("role", "id"),
     ("node", "id"),
 )
-WIPES = tuple(_among(f"DELETE FROM {table} WHERE {column} AMONG") for table, column in _HANGING)
+WIPES = tuple(_with_ids(f"DELETE FROM {table} WHERE {column} AMONG") for table, column in _HANGING)
 """For each table that may have rows of an abandoned import, the statement that deletes them."""
 
 
@@ -359,7 +359,7 @@ class ImportWrites(Writes):
         The name must be free.
         """
         self.tx.count(NAME, {"id": metalake_import.metalake_id, "name": metalake_import.name})
-        self.tx.changed(
+        self.tx.add_change(
             ChangeDraft(
                 operation="create",
                 kind=Kind.METALAKE,

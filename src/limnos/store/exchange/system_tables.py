@@ -138,7 +138,7 @@ AUDIT_RANGES = Sql(
 """The last times of ranges that have equal counts of audit records."""
 
 
-def _attached(kind: Kind) -> Sql:
+def _select_attachments(kind: Kind) -> Sql:
     """Build the read of attachments of tags or policies to objects (field id 0) and columns."""
     word, key = kind.word, "({0}, {1}, {2}) > (:key, :second, :third)"
     text = (
@@ -154,8 +154,8 @@ def _attached(kind: Kind) -> Sql:
     return Sql(text)
 
 
-TAGGED: Final = _attached(Kind.TAG)
-POLICED: Final = _attached(Kind.POLICY)
+TAGGED: Final = _select_attachments(Kind.TAG)
+POLICED: Final = _select_attachments(Kind.POLICY)
 USERS = Sql(
     f"SELECT id, name, enabled FROM principal WHERE metalake_id = :metalake AND kind = {int(Kind.USER)} AND deleted = 0"
     " ORDER BY name LIMIT :limit"

@@ -268,21 +268,21 @@ class PrincipalWrites(Writes):
         }
         if tx.count(INSERT, params) == 0:
             raise AlreadyExists(f"{kind.word.capitalize()} {name}, or its external id, already exists", kind=kind.word)
-        self._changed("create", principal, new=True)
+        self._add_change("create", principal, new=True)
         return principal
 
     def enable(self, principal: Principal, *, enabled: bool) -> None:
         """Enable or disable a user. All requests of a disabled user are refused."""
         self.tx.count(ENABLE, {"id": principal.id, "enabled": enabled, "actor": self.tx.actor, "now": self.tx.now_ms})
         word = "enable" if enabled else "disable"
-        self._changed("alter", principal, old=True, audit_word=word, detail=f"{word}d")
+        self._add_change("alter", principal, old=True, audit_word=word, detail=f"{word}d")
 
     def drop(self, principal: Principal) -> None:
         """Delete a user or group with its memberships and its role assignments."""
         self.tx.count(BURY, {"id": principal.id, "actor": self.tx.actor, "now": self.tx.now_ms})
         self.tx.count(FORGET_MEMBER, {"id": principal.id})
         self.tx.count(FORGET_ROLES, {"id": principal.id})
-        self._changed("drop", principal, old=True)
+        self._add_change("drop", principal, old=True)
 
     def members(self, group: Principal) -> tuple[str, ...]:
         """Read the names of a group's members inside the transaction."""
@@ -299,13 +299,13 @@ class PrincipalWrites(Writes):
     def join(self, group: Principal, user: Principal) -> None:
         """Make a user a member of a group. No-op if the user is a member already."""
         if self.tx.count(JOIN, {"user": user.id, "group": group.id}):
-            self._changed("join", user, old=True, group=group)
+            self._add_change("join", user, old=True, group=group)
 
     def remove_member(self, group: Principal, user: Principal) -> bool:
         """Remove a user from a group. Returns whether the user was a member."""
         left = self.tx.count(LEAVE, {"user": user.id, "group": group.id}) > 0
         if left:
-            self._changed("leave", user, old=True, group=group)
+            self._add_change("leave", user, old=True, group=group)
         return left
 
     def sign_in(self, user: Principal, issued_ms: int) -> bool:
@@ -326,9 +326,9 @@ class PrincipalWrites(Writes):
             self.remove_member(entries[group_id], user)
         for group_id in principals.keys() - entries.keys():
             if self.tx.count(ISSUE, {"user": user.id, "group": group_id, "yes": True}):
-                self._changed("join", user, old=True, group=principals[group_id])
+                self._add_change("join", user, old=True, group=principals[group_id])
 
-    def _changed(
+    def _add_change(
         self,
         operation: str,
         principal: Principal,
@@ -343,7 +343,7 @@ class PrincipalWrites(Writes):
         audit.
         """
         home = principal.metalake_id if new else None
-        self.tx.changed(
+        self.tx.add_change(
             ChangeDraft(
                 operation=operation,
                 kind=principal.kind,

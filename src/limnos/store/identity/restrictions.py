@@ -79,8 +79,8 @@ def many_restrictions_read(zones: Sequence[int]) -> Load[dict[int, CatalogRestri
     by_zone: dict[int, list[Row]] = {}
     for zone, *row in rows:
         by_zone.setdefault(zone, []).append(tuple(row))
-    whole = [zone for zone in zones if len(rows) < READ_TOGETHER_MAX or zone < rows[-1][0]]
-    return {zone: _restrictions_of(sorted(by_zone.get(zone, ()), key=itemgetter(0, 1))) for zone in whole}
+    complete_zones = [zone for zone in zones if len(rows) < READ_TOGETHER_MAX or zone < rows[-1][0]]
+    return {zone: _restrictions_of(sorted(by_zone.get(zone, ()), key=itemgetter(0, 1))) for zone in complete_zones}
 
 
 def _restrictions_of(rows: Iterable[Row]) -> CatalogRestrictions:
@@ -125,7 +125,7 @@ class RestrictionWrites(Writes):
                 f"A catalog has at most {RESTRICTIONS_MAX} restrictions, and {RETAINED_MAX} with those of objects in"
                 " the trash: set them on namespaces, remove some first, or empty the trash"
             )
-        tx.changed(self._draft("restrict", node, text=f"{name}: {summary}" if summary else name))
+        tx.add_change(self._draft("restrict", node, text=f"{name}: {summary}" if summary else name))
 
     def of_zone(self, zone: int) -> list[Restriction]:
         """Read all restrictions of a catalog, also those of objects in the trash."""
@@ -143,7 +143,7 @@ class RestrictionWrites(Writes):
         tx, name = self.tx, restriction.name
         tx.count(AMEND, {"id": restriction.object_id, "name": name, "terms": msgspec.json.encode(terms).decode()})
         rows = tx.rows(KIND_OF, {"id": restriction.object_id})
-        tx.changed(
+        tx.add_change(
             ChangeDraft(
                 operation="restrict",
                 kind=KINDS[rows[0][0]],
@@ -163,7 +163,7 @@ class RestrictionWrites(Writes):
             FormerNameWrites(self.tx).forget(node, name)
         if not self.tx.count(DELETE, {"id": node.id, "name": name}):
             return False
-        self.tx.changed(self._draft("unrestrict", node, text=name))
+        self.tx.add_change(self._draft("unrestrict", node, text=name))
         return True
 
     @staticmethod

@@ -181,8 +181,8 @@ def many_rules_read(role_ids: Sequence[int]) -> Load[dict[int, tuple[RoleEntity,
     rows = yield MANY, {"roles": roles}
     grants = yield MANY_GRANTS, {"roles": roles, "place": PART_MAX - 1, "last": LAST_ID}
     rules: dict[int, list[Grant]] = {}
-    for role_id, object_id, kind, privilege, allowed in grants:
-        rules.setdefault(role_id, []).append(Grant(object_id, KINDS[kind], privilege, bool(allowed)))
+    for role_id, object_id, kind, privilege, is_allowed in grants:
+        rules.setdefault(role_id, []).append(Grant(object_id, KINDS[kind], privilege, bool(is_allowed)))
     results: dict[int, tuple[RoleEntity, tuple[Grant, ...] | None] | None] = dict.fromkeys(role_ids)
     for row in rows:
         own = rules.get(row[0], ())
@@ -345,7 +345,7 @@ class RoleWrites(Writes):
             raise AlreadyExists(f"Role {name} already exists", kind="role")
         if owner_id is not None:
             OwnerWrites(tx).insert(entity.id, owner_id)
-        tx.changed(
+        tx.add_change(
             ChangeDraft(
                 operation="create",
                 kind=Kind.ROLE,
@@ -365,7 +365,7 @@ class RoleWrites(Writes):
         self.tx.count(FORGET_MEMBERS, {"role": role.id})
         self.tx.count(DISOWN, {"role": role.id})
         self._record_grants(role, removed, word="revoke")
-        self._changed("drop", role)
+        self._add_change("drop", role)
 
     def allow(self, role: RoleEntity, grants: Collection[Grant]) -> None:
         """Add grants, each of which allows or denies a privilege on an object. A new grant replaces one of the same
@@ -411,7 +411,7 @@ class RoleWrites(Writes):
         self._insert(grants, role)
         self._touch(role)
         texts = self._grant_texts(grants, word="grant").values()
-        self._changed("alter", role, detail=f"nothing but: {', '.join(texts) or 'no rules'}", audit_word="grant")
+        self._add_change("alter", role, detail=f"nothing but: {', '.join(texts) or 'no rules'}", audit_word="grant")
         self._record_grants(role, [each for each in before if each not in grants], word="revoke")
         self._record_grants(role, [each for each in grants if each not in before], word="grant")
 
@@ -453,16 +453,16 @@ class RoleWrites(Writes):
         texts = self._grant_texts(grants, word=word)
         first = list(texts)[:RECORDED_MAX]
         for object_id in first:
-            self._changed("alter", role, detail=texts.pop(object_id), object_id=object_id, audit_word=word)
+            self._add_change("alter", role, detail=texts.pop(object_id), object_id=object_id, audit_word=word)
         if texts or (is_whole and not first):
-            self._changed("alter", role, detail=", ".join(texts.values()) or "no rules", audit_word=word)
+            self._add_change("alter", role, detail=", ".join(texts.values()) or "no rules", audit_word=word)
 
     def _write_holder_change(self, operation: str, principal: Principal, *, role: RoleEntity) -> None:
         """Write the change row for a role that was granted to or revoked from a principal.
 
         The role's id is in `new_parent`, for readers of the feed.
         """
-        self.tx.changed(
+        self.tx.add_change(
             ChangeDraft(
                 operation=operation,
                 kind=principal.kind,
@@ -475,7 +475,7 @@ class RoleWrites(Writes):
             )
         )
 
-    def _changed(
+    def _add_change(
         self,
         operation: str,
         role: RoleEntity,
@@ -484,7 +484,7 @@ class RoleWrites(Writes):
         object_id: int | None = None,
         audit_word: str = "",
     ) -> None:
-        self.tx.changed(
+        self.tx.add_change(
             ChangeDraft(
                 operation=operation,
                 kind=Kind.ROLE,

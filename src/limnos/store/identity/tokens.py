@@ -189,7 +189,7 @@ class TokenWrites(Writes):
                 "signed_in": signed_in_at,
             },
         )
-        self._changed("create", token)
+        self._add_change("create", token)
         return token
 
     def by_id(self, token_id: int) -> Token | None:
@@ -201,7 +201,7 @@ class TokenWrites(Writes):
         """Revoke a token permanently. Returns False if it was revoked already."""
         revoked = self.tx.count(REVOKE, {"id": token.id, "revoked": True}) > 0
         if revoked:
-            self._changed("revoke", token)
+            self._add_change("revoke", token)
         return revoked
 
     def close(self, user: str) -> int:
@@ -210,15 +210,15 @@ class TokenWrites(Writes):
 
         Returns the number of revoked tokens.
         """
-        opened = [token_of(row) for row in self.tx.rows(OPENED, {"user": user, "no": False})]
-        return sum(self.revoke_family(token) > 0 for token in opened)
+        open_tokens = [token_of(row) for row in self.tx.rows(OPENED, {"user": user, "no": False})]
+        return sum(self.revoke_family(token) > 0 for token in open_tokens)
 
     def close_console(self, user: str) -> int:
         """Revoke all console sessions and sign-in codes of a user, and the tokens created with them. Returns how many
         sessions and codes were revoked.
         """
-        opened = self.tx.rows(CONSOLE, {"user": user, "no": False, "now": self.tx.now_ms})
-        return sum(self.revoke_family(token_of(row)) > 0 for row in opened)
+        session_rows = self.tx.rows(CONSOLE, {"user": user, "no": False, "now": self.tx.now_ms})
+        return sum(self.revoke_family(token_of(row)) > 0 for row in session_rows)
 
     def revoke_family(self, token: Token) -> int:
         """Revoke a token, the tokens that were created with it, and recursively those created with them.
@@ -226,8 +226,8 @@ class TokenWrites(Writes):
         Returns the number of revoked tokens.
         """
         revoked = int(self.revoke(token))
-        opened = self.tx.rows(OPENED_BY, {"user": token.user, "opened_by": token.id, "no": False})
-        return revoked + sum(self.revoke_family(token_of(row)) for row in opened)
+        opened_rows = self.tx.rows(OPENED_BY, {"user": token.user, "opened_by": token.id, "no": False})
+        return revoked + sum(self.revoke_family(token_of(row)) for row in opened_rows)
 
     def count_valid(self, user: str) -> int:
         """Count the valid API tokens of a user."""
@@ -243,14 +243,14 @@ class TokenWrites(Writes):
         token = self.by_id(token_id)
         if token is None:
             return False
-        ends_at = self.bounded(expires_at, opened_by=token.opened_by)
+        ends_at = self.limit_expiry(expires_at, opened_by=token.opened_by)
         entries = {"id": token_id, "expires_at": ends_at, "no": False, "now": self.tx.now_ms}
         is_extended = self.tx.count(EXTEND, entries) > 0
         if is_extended:
-            self._changed("alter", token, moves_access=False)
+            self._add_change("alter", token, moves_access=False)
         return is_extended
 
-    def bounded(self, expires_at: int, *, opened_by: int | None) -> int:
+    def limit_expiry(self, expires_at: int, *, opened_by: int | None) -> int:
         """Return an expiry time, or that of the token `opened_by` if that is earlier."""
         creator = None if opened_by is None else self.by_id(opened_by)
         return expires_at if creator is None or creator.expires_at is None else min(expires_at, creator.expires_at)
@@ -263,8 +263,8 @@ class TokenWrites(Writes):
     def end_line(self, secret: Token) -> bool:
         """Revoke a secret and all valid tokens issued for it. Returns whether the secret was valid before."""
         rows = self.tx.rows(LINE, {"user": secret.user, "root": secret.root_id, "no": False, "now": self.tx.now_ms})
-        ended = [token.id for token in map(token_of, rows) if self.revoke(token)]
-        return secret.id in ended
+        ended_ids = [token.id for token in map(token_of, rows) if self.revoke(token)]
+        return secret.id in ended_ids
 
     def forget_ended(self, user: str) -> int:
         """Delete a user's tokens, other than API tokens, that expired more than a day ago.
@@ -273,7 +273,7 @@ class TokenWrites(Writes):
         """
         return self.tx.count(FORGET_OPENED, {"user": user, "before": self.tx.now_ms - ENDED_KEPT_MS})
 
-    def _changed(self, operation: str, token: Token, *, moves_access: bool = True) -> None:
+    def _add_change(self, operation: str, token: Token, *, moves_access: bool = True) -> None:
         """Write the change row, with the token's user: `ChangeRow.user_name`."""
         draft = ChangeDraft(
             operation=operation,
@@ -283,4 +283,4 @@ class TokenWrites(Writes):
             old_name=token.user,
             moves_access=moves_access,
         )
-        self.tx.changed(draft)
+        self.tx.add_change(draft)

@@ -45,7 +45,7 @@ def _sweep_of(table: str, column: str) -> Sql:
     )
 
 
-def _of(kind: Kind) -> _AttachmentStatements:
+def _attachment_statements(kind: Kind) -> _AttachmentStatements:
     table, column = f"{kind.word}_object", f"{kind.word}_id"
     more, values = (", attached_by", ", :user") if kind is Kind.POLICY else ("", "")
     of_columns = f"FROM column_attachment x WHERE x.kind = {int(kind)} AND"
@@ -75,7 +75,9 @@ def _of(kind: Kind) -> _AttachmentStatements:
     )
 
 
-_OF: Final[Mapping[Kind, _AttachmentStatements]] = {kind: _of(kind) for kind in kinds_with(lambda row: row.attached_as)}
+_OF: Final[Mapping[Kind, _AttachmentStatements]] = {
+    kind: _attachment_statements(kind) for kind in kinds_with(lambda row: row.attached_as)
+}
 """The statements of each kind that can be attached."""
 ATTACH_COLUMN = Sql(
     "INSERT INTO column_attachment (object_id, field_id, attached_id, kind) VALUES (:object, :field, :attached, :kind)"
@@ -155,10 +157,10 @@ class AttachmentWrites:
         place = {"object": object_id, "attached": attached_id}
         if field_id == OWN:
             by: Params = {"user": user_id} if self.kind is Kind.POLICY else {}
-            done = self.tx.count(_OF[self.kind].attach, {**place, **by})
+            row_count = self.tx.count(_OF[self.kind].attach, {**place, **by})
         else:
-            done = self.tx.count(ATTACH_COLUMN, {**place, "field": field_id, "kind": int(self.kind)})
-        return self._add_change("attach", attached_id, object_id=object_id, field_id=field_id, done=bool(done))
+            row_count = self.tx.count(ATTACH_COLUMN, {**place, "field": field_id, "kind": int(self.kind)})
+        return self._add_change("attach", attached_id, object_id=object_id, field_id=field_id, done=bool(row_count))
 
     def detach(self, attached_id: int, object_id: int, *, field_id: int = OWN) -> bool:
         """Remove an attachment and its values. Returns whether it existed."""
@@ -166,10 +168,10 @@ class AttachmentWrites:
         if self.kind is Kind.TAG:
             self.tx.count(CLEAR_VALUES, {**place, "field": field_id})
         if field_id == OWN:
-            done = self.tx.count(_OF[self.kind].detach, place)
+            row_count = self.tx.count(_OF[self.kind].detach, place)
         else:
-            done = self.tx.count(DETACH_COLUMN, {**place, "field": field_id})
-        return self._add_change("detach", attached_id, object_id=object_id, field_id=field_id, done=bool(done))
+            row_count = self.tx.count(DETACH_COLUMN, {**place, "field": field_id})
+        return self._add_change("detach", attached_id, object_id=object_id, field_id=field_id, done=bool(row_count))
 
     def values(self, tag_id: int, object_id: int, *, field_id: int = OWN) -> tuple[str, ...] | None:
         """Read the values of a tag on an object or column; None if the tag is not attached."""
@@ -200,7 +202,7 @@ class AttachmentWrites:
     def _add_change(self, operation: str, attached_id: int, *, object_id: int, field_id: int, done: bool) -> bool:
         """Write the change row if something changed. `ChangeRow.object_id` is the object."""
         if done:
-            self.tx.changed(
+            self.tx.add_change(
                 ChangeDraft(
                     operation=operation,
                     kind=self.kind,

@@ -149,9 +149,9 @@ class FormerNameWrites(Writes):
         names = self.names_of(node)
         if self.has_successors:
             SuccessorWrites(self.tx).remember(node, path=_path(names), keep_ms=keep_ms)
-        self._remember(_placed(node), names, closings=closings)
+        self._remember(_placed_object(node), names, closings=closings)
         self.tx.count(KEEP_OBJECT, {"zone": node.zone, "id": node.id, "expires": expires})
-        return _listed(closings)
+        return _restriction_list(closings)
 
     def move_away(self, node: Node, *, parent_id: int) -> str | None:
         """Remember a node that gets another path, with the objects below it, and give it what its ancestors closed.
@@ -169,12 +169,12 @@ class FormerNameWrites(Writes):
             if node.kind is Kind.NAMESPACE:
                 SuccessorWrites(self.tx).forget_below(node.zone, names)
         if closings:
-            self._remember(_placed(node), names, closings=closings)
+            self._remember(_placed_object(node), names, closings=closings)
         if node.kind is Kind.NAMESPACE:
             self._remember_below(node)
         if parent_id != node.parent_id:
             self._keep_ancestors(node, parent_id=parent_id)
-        return _listed(closings)
+        return _restriction_list(closings)
 
     def take(
         self, placed: PlacedObject, *, name: str, former: list[str] | None = None, is_restored: bool = False
@@ -205,7 +205,7 @@ class FormerNameWrites(Writes):
         names = self._names(placed.id, placed.zone)
         self._inherit(placed, [row for row in rows if row[0] == _path(names)])
         if self.has_successors:
-            self._succeed(placed, names, is_restored=is_restored, is_moved=former is not None)
+            self._take_over(placed, names, is_restored=is_restored, is_moved=former is not None)
         if is_namespace:
             self._take_below(placed, names, former=former or [])
 
@@ -284,12 +284,12 @@ class FormerNameWrites(Writes):
     def _keep_ancestors(self, node: Node, *, parent_id: int) -> None:
         """Give a node what restricts it by its ancestors of which it will not be a descendant any more."""
         stays = {row[0] for row in self.tx.rows(PATH, {"id": parent_id, "zone": node.zone})}
-        placed = _placed(node)
+        placed_node = _placed_object(node)
         for row in self.tx.rows(PATH, {"id": node.parent_id, "zone": node.zone}):
             if row[0] not in stays and row[0] != node.zone:
                 for each in self._closings(row[0]):
-                    if each.terms.denies or placed.kind in RESTRICTED:
-                        self._add(placed, each, is_exact=True)
+                    if each.terms.denies or placed_node.kind in RESTRICTED:
+                        self._add(placed_node, each, is_exact=True)
 
     def _inherit(self, placed: PlacedObject, rows: list[Row]) -> None:
         for _, _, name, _, text, set_by, set_at in rows:
@@ -335,7 +335,7 @@ class FormerNameWrites(Writes):
                 " the trash, or use another name"
             )
         detail = f"restriction {name}, which a former object of this path had"
-        tx.changed(
+        tx.add_change(
             ChangeDraft(
                 operation="restrict",
                 kind=placed.kind,
@@ -356,11 +356,11 @@ class FormerNameWrites(Writes):
             if path[: len(former)] == former and len(path) > len(former):
                 self._put(namespace.zone, [*names, *path[len(former) :]], former=row[1:])
             if path[:depth] == names and len(path) > depth:
-                placed = self._below(namespace, path[depth:], space=row[3])
-                if placed is not None and placed.id != row[1]:
-                    self._inherit(placed, [row])
+                placed_node = self._find_below(namespace, path[depth:], space=row[3])
+                if placed_node is not None and placed_node.id != row[1]:
+                    self._inherit(placed_node, [row])
 
-    def _succeed(self, placed: PlacedObject, names: list[str], *, is_restored: bool, is_moved: bool) -> None:
+    def _take_over(self, placed: PlacedObject, names: list[str], *, is_restored: bool, is_moved: bool) -> None:
         """Let an object take over from the last object of its path. The change row of its creation or move says so."""
         tx, writes = self.tx, SuccessorWrites(self.tx)
         if placed.kind is Kind.NAMESPACE and is_moved:
@@ -376,7 +376,7 @@ class FormerNameWrites(Writes):
                     tx.drafts[at] = msgspec.structs.replace(draft, detail="; ".join(details))
                     return
 
-    def _below(self, namespace: PlacedObject, names: list[str], *, space: str) -> PlacedObject | None:
+    def _find_below(self, namespace: PlacedObject, names: list[str], *, space: str) -> PlacedObject | None:
         parent_id = namespace.id
         for place, name in enumerate(names):
             rows = self.tx.rows(CHILD, {"parent": parent_id, "name": name})
@@ -394,7 +394,7 @@ def has_too_many(tx: StoreTransaction, zone: int) -> bool:
     return bool(live > RESTRICTIONS_MAX or every > RETAINED_MAX)
 
 
-def _placed(node: Node) -> PlacedObject:
+def _placed_object(node: Node) -> PlacedObject:
     return PlacedObject(node.id, node.kind, node.name_space, node.zone)
 
 
@@ -407,5 +407,5 @@ def _is_same(terms: RestrictionTerms, text: str, *, is_exact: bool) -> bool:
     return by_name == msgspec.structs.replace(terms, former=(), inherited=False)
 
 
-def _listed(closings: list[NameRestriction]) -> str | None:
+def _restriction_list(closings: list[NameRestriction]) -> str | None:
     return f"restrictions that stay with the name: {', '.join(each.name for each in closings)}" if closings else None

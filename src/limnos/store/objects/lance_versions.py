@@ -118,7 +118,7 @@ class LanceVersionWrites(Writes):
     def _one(self, rows: list[Row]) -> LanceVersion | None:
         return version_of(rows[0]) if rows else None
 
-    def staged(self, node_id: int) -> list[str]:
+    def read_staged_names(self, node_id: int) -> list[str]:
         """Read the staged names of all versions, of any branch, whose manifests may not have their final names yet."""
         return [row[0] for row in self.tx.rows(STAGED, {"id": node_id, "yes": True})]
 

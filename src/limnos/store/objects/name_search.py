@@ -59,7 +59,7 @@ class NameRange(NamedTuple):
     kinds: Sequence[int]
 
 
-def among(name: str) -> tuple[str, str]:
+def ids_subselect(name: str) -> tuple[str, str]:
     """Return the subselect over the ids in the JSON array parameter `name`, for PostgreSQL and for SQLite."""
     return (
         f"SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST(:{name} AS json)) v",
@@ -90,7 +90,7 @@ def _sql(text: str) -> Sql:
     """Build a statement in which `{ids}` is a parameter with a JSON array of integers, and the names of `FILTERS` are
     conditions.
     """
-    parts = {"ids": among("ids")} | FILTERS
+    parts = {"ids": ids_subselect("ids")} | FILTERS
     return Sql(
         text.format(**{name: pair[0] for name, pair in parts.items()}),
         on_sqlite=text.format(**{name: pair[1] for name, pair in parts.items()}),
@@ -138,7 +138,7 @@ UNFOLDED = Sql("SELECT id, name FROM node WHERE folded IS NULL LIMIT :limit")
 FOLD = Sql("UPDATE node SET folded = :folded WHERE id = :id AND name = :name")
 
 
-def named_read(name_range: NameRange, *, limit: int, part: int | None = None) -> Load[list[SearchCandidate]]:
+def names_read(name_range: NameRange, *, limit: int, part: int | None = None) -> Load[list[SearchCandidate]]:
     """Read up to `limit` nodes whose folded name is in a range, in no particular order.
 
     With `part`, from 0 to `NAME_PARTS` - 1, only those of a part of all ids.

@@ -270,7 +270,7 @@ class NestingWrites(Writes):
         self.tx.count(END_CHANGES, {"catalog": catalog_id})
         self.tx.count(END, {"catalog": catalog_id})
 
-    def checked(self) -> str | None:
+    def read_checked(self) -> str | None:
         """Return the separator and policy for which the stored names were last checked, as `checked_read`."""
         ((result,),) = self.tx.rows(SEPARATOR, {})
         return None if result is None else str(result)

@@ -211,7 +211,7 @@ class NodeWrites(Writes):
             record=record,
         )
         is_remembered = self._insert(node, under=under, owner_id=owner_id)
-        self._changed("create", node, new_parent=parent_id, new_name=name, owner_id=owner_id)
+        self._add_change("create", node, new_parent=parent_id, new_name=name, owner_id=owner_id)
         if is_remembered:
             FormerNameWrites(tx).take(PlacedObject(node.id, kind, space, zone), name=name)
         if under is not None:
@@ -248,7 +248,7 @@ class NodeWrites(Writes):
             OwnerWrites(self.tx).insert(node.id, owner_id)
         return bool(rows[0][0])
 
-    def _changed(
+    def _add_change(
         self,
         operation: str,
         node: Node,
@@ -261,7 +261,7 @@ class NodeWrites(Writes):
         has_old_place: bool = False,
     ) -> None:
         """Add the change row of a node; `has_old_place`: with its parent and name before the change."""
-        self.tx.changed(
+        self.tx.add_change(
             ChangeDraft(
                 operation=operation,
                 kind=node.kind,
@@ -296,7 +296,7 @@ class NodeWrites(Writes):
         self.tx.count(
             SET_PLACE, {"id": node.id, "parent": parent_id, "name": name, "folded": fold(name), **self._stamp()}
         )
-        self._changed(
+        self._add_change(
             "move",
             node,
             new_parent=parent_id,
@@ -310,15 +310,15 @@ class NodeWrites(Writes):
     def write_record(self, node: Node, record: NodeRecord, *, moves_access: bool = False) -> None:
         """Replace the node's record (comment, properties, in-use)."""
         self.tx.count(SET_RECORD, {"id": node.id, "record": encode(record), **self._stamp()})
-        self._changed("alter", node, moves_access=moves_access)
+        self._add_change("alter", node, moves_access=moves_access)
 
-    def committed(self, node: Node, *, keeps_words: bool = False) -> None:
+    def add_commit_change(self, node: Node, *, keeps_words: bool = False) -> None:
         """Write the change row of a commit to the node's document. The last modifier in the node's row is not changed.
 
         With `keeps_words` the change row is marked as a change of neither the comment nor the current schema, so that
         the search index ignores it.
         """
-        self._changed("commit", node, new_name=DATA_ONLY if keeps_words else None)
+        self._add_change("commit", node, new_name=DATA_ONLY if keeps_words else None)
 
     def drop(self, node: Node, *, keep_ms: int = 0, purges: bool = False, has_purge: bool = False) -> None:
         """Drop the node. Raises ProtectedObject if it, or any object in a dropped catalog or metalake, is protected.
@@ -341,7 +341,7 @@ class NodeWrites(Writes):
             TrashWrites(self.tx).put(node, keep_ms=keep_ms, purges=purges)
         else:
             self.tx.count(DELETE_OWNER, {"id": node.id})
-        self._changed("drop", node, moves_access=True, detail=detail, has_old_place=True)
+        self._add_change("drop", node, moves_access=True, detail=detail, has_old_place=True)
 
     def revive(self, node_id: int, *, kind: Kind, space: str, parent_id: int, name: str) -> None:
         """Restore a dropped node under a parent and a name. Raises AlreadyExists if the name is taken."""
@@ -353,7 +353,7 @@ class NodeWrites(Writes):
         )
         owners = tx.rows(OWNER, {"id": node_id})
         owner_id = owners[0][0] if owners else None
-        tx.changed(
+        tx.add_change(
             ChangeDraft(
                 operation="undrop",
                 kind=kind,
@@ -381,7 +381,7 @@ class NodeWrites(Writes):
     def mark(self, node: Node, *, implicit: bool) -> None:
         """Store whether a namespace is implicit: it exists only as the parent of another namespace."""
         self.tx.count(SET_IMPLICIT, {"id": node.id, "implicit": implicit, **self._stamp()})
-        self._changed("alter", node)
+        self._add_change("alter", node)
 
     def make_explicit(self, parent: Node, *, child: Kind) -> None:
         """Mark an implicit namespace as an explicit one, because an object was put in it; no-op for a namespace."""

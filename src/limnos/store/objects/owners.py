@@ -147,7 +147,7 @@ class OwnerWrites(Writes):
             for kind, name in self.tx.rows(NEW_AND_OLD, {"id": object_id, "principal": principal_id})
         ]
         self.tx.count(SET, {"id": object_id, "principal": principal_id})
-        self.tx.changed(
+        self.tx.add_change(
             ChangeDraft(
                 operation="own",
                 kind=kind,

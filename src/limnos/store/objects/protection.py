@@ -69,13 +69,15 @@ class ProtectionWrites(Writes):
         """
         tx = self.tx
         tx.count(SET, {"id": node.id, "zone": node.zone, "below": below, "actor": tx.actor, "now": tx.now_ms})
-        tx.changed(ChangeDraft(operation="protect", kind=node.kind, node_id=node.id, name_space=node.name_space))
+        tx.add_change(ChangeDraft(operation="protect", kind=node.kind, node_id=node.id, name_space=node.name_space))
 
     def clear(self, node: Node) -> bool:
         """Remove the protection set on a node itself. Returns whether it existed."""
         if not self.tx.count(CLEAR, {"id": node.id}):
             return False
-        self.tx.changed(ChangeDraft(operation="unprotect", kind=node.kind, node_id=node.id, name_space=node.name_space))
+        self.tx.add_change(
+            ChangeDraft(operation="unprotect", kind=node.kind, node_id=node.id, name_space=node.name_space)
+        )
         return True
 
     def refuse(self, node: Node) -> None:
@@ -92,7 +94,7 @@ class ProtectionWrites(Writes):
         """
         if not self.tx.rows(ITSELF, {"id": node.id}):
             return
-        _, path = self._named(node.id)
+        _, path = self._read_name(node.id)
         raise ProtectedObject(
             f"{node.kind.word.capitalize()} {render((node.name,))} is protected: moving it needs the ownership of an"
             f" object above it, as 'limnos unprotect {path}' does",
@@ -108,7 +110,7 @@ class ProtectionWrites(Writes):
             self._raise(node, rows[0][0])
 
     def _raise(self, node: Node, by_id: int) -> None:
-        kind, path = self._named(by_id)
+        kind, path = self._read_name(by_id)
         what, _ = node.kind, node.name
         why = (
             "is protected"
@@ -124,7 +126,7 @@ class ProtectionWrites(Writes):
             kind=what.word,
         )
 
-    def _named(self, node_id: int) -> tuple[Kind, str]:
+    def _read_name(self, node_id: int) -> tuple[Kind, str]:
         rows = self.tx.rows(NAMES, {"id": node_id})
         names = [row[1] for row in rows if KINDS[row[0]] is not Kind.METALAKE]
         return KINDS[rows[-1][0]], render(names)

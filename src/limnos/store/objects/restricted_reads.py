@@ -108,12 +108,12 @@ class RestrictedReadWrites(Writes):
         Returns the directories, whose files the caller must delete.
         """
         params: Params = {"now": self.tx.now_ms, "low": f"{home}/", "high": f"{home}0", "limit": ENDED_AT_ONCE}
-        ended = [row[0] for row in self.tx.rows(OVER, params)]
-        for directory in ended:
+        ended_homes = [row[0] for row in self.tx.rows(OVER, params)]
+        for directory in ended_homes:
             self.tx.count(DELETE, {"directory": directory})
-        return ended
+        return ended_homes
 
-    def known(self) -> set[str]:
+    def read_known(self) -> set[str]:
         """Read the registered directories of rewritten files, including those whose readers have all expired."""
         return {row[0] for row in self.tx.rows(KNOWN, {})}
 

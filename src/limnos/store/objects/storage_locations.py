@@ -342,7 +342,7 @@ class LocationWrites(Writes):
             return TrashWrites(tx).is_own(place.claim.owner_id)
         return bool(tx.rows(IS_OWNER, {"id": place.claim.owner_id, "actor": tx.actor_id}))
 
-    def moved(self, owner_id: int, *, kind: LocationKind, location: str) -> None:
+    def keep_former_as_data(self, owner_id: int, *, kind: LocationKind, location: str) -> None:
         """Change the kind of an object's other locations of a kind to `DATA_PATH` after a move to `location`.
 
         Their files still exist, so the locations stay registered. Some may be registered as `DATA_PATH` already.
@@ -378,7 +378,7 @@ class LocationWrites(Writes):
         rows = self.tx.rows(METALAKE, {"catalog": catalog_id})
         return rows[0][0] if rows else 0
 
-    def purged(self, location: str, *, catalog_id: int, whole: bool, keys_ms: int = 0) -> None:
+    def record_purge(self, location: str, *, catalog_id: int, whole: bool, keys_ms: int = 0) -> None:
         """Record that a task has deleted the files at a location.
 
         With `whole` (no file remains) the location is deleted from the register, `keys_ms` after the object was
@@ -453,7 +453,7 @@ class LocationWrites(Writes):
         """Return whether the register is incomplete, as after the upgrade of a store from an earlier release."""
         return bool(self.tx.rows(UNSETTLED, {}))
 
-    def settled(self) -> None:
+    def mark_complete(self) -> None:
         """Record that the register of locations is complete."""
         self.tx.count(SETTLED, {})
 
@@ -462,7 +462,7 @@ class LocationWrites(Writes):
         params: dict[str, Value] = {"location": after[0], "id": after[1], "place_kind": after[2], "limit": limit}
         return [registered_location_of(row) for row in self.tx.rows(PAGE, params)]
 
-    def missed(self, *, after: int, limit: int) -> tuple[int | None, list[tuple[LocationClaim, str]]]:
+    def find_unregistered(self, *, after: int, limit: int) -> tuple[int | None, list[tuple[LocationClaim, str]]]:
         """Find documents and filesets that have no location in the register, with ids above `after`.
 
         Returns the id of the last of up to `limit` checked documents (None: no more documents), and (claim, location)

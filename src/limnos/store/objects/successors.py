@@ -272,7 +272,7 @@ class SuccessorWrites(Writes):
         if tx.actor_id != own or not self._is_member(own, former.owner_id):
             return False
         tx.count(SET_OWNER, {"id": placed.id, "owner": former.owner_id})
-        tx.changed(
+        tx.add_change(
             ChangeDraft(
                 operation="own",
                 kind=placed.kind,
@@ -311,7 +311,7 @@ class SuccessorWrites(Writes):
                 moves_access=True,
                 detail=f"allow {', '.join(privileges)} on {on}, as on the former object of this path",
             )
-            tx.changed_in(former.metalake_id, draft)
+            tx.add_change_in(former.metalake_id, draft)
         return [role for _, role in roles]
 
     def _take_tags(self, placed: SuccessorObject, former: FormerObject) -> list[str]:
@@ -326,7 +326,7 @@ class SuccessorWrites(Writes):
                 draft = ChangeDraft(
                     operation="attach", kind=Kind.TAG, node_id=tag_id, name_space=Kind.TAG.word, new_parent=placed.id
                 )
-                tx.changed_in(former.metalake_id, draft)
+                tx.add_change_in(former.metalake_id, draft)
                 names.append(name)
         return names
 

@@ -82,7 +82,7 @@ def test_violations_are_counted_during_the_write(here: SparkSession, corner: Par
         )
     )
 
-    frame, counted = rules.watched(ten(here))
+    frame, counted = rules.watch(ten(here))
     branch = fill(here, (*corner, "t"), frame)
     findings = counted.findings(lambda: here.table(branch), rows=10)
 
@@ -103,7 +103,7 @@ def test_counts_of_nondeterministic_source_match_written_rows(here: SparkSession
     """If each reading of the source gives different rows, the counts are those of the written rows."""
     rules = RowRules(step((*corner, "t"), row("half", "r < 0.5", ExpectationAction.WARN)))
 
-    frame, counted = rules.watched(here.range(10_000).selectExpr("id", "rand() AS r"))
+    frame, counted = rules.watch(here.range(10_000).selectExpr("id", "rand() AS r"))
     branch = fill(here, (*corner, "t"), frame)
     findings = counted.findings()
 
@@ -113,7 +113,7 @@ def test_counts_of_nondeterministic_source_match_written_rows(here: SparkSession
 def test_mismatched_counts_are_recomputed_from_branch(here: SparkSession, corner: Parts) -> None:
     """If the observed counts do not match the number of written rows, the rows of the branch are counted."""
     rules = RowRules(step((*corner, "t"), row("small", "id < 8")))
-    frame, counted = rules.watched(ten(here))
+    frame, counted = rules.watch(ten(here))
     frame.limit(4).collect()  # the observation counts these rows only
 
     branch = fill(here, (*corner, "t"), ten(here))
@@ -138,7 +138,7 @@ def test_staged_rows_are_dropped_or_quarantined(here: SparkSession, corner: Part
         )
     )
 
-    staged = rules.staged(source_rows, run="run-1", at=AT)
+    staged = rules.stage(source_rows, run="run-1", at=AT)
     retained_rows = staged.rows.collect()
     aside = staged.quarantined.orderBy("id").collect() if staged.quarantined else []
 
@@ -162,7 +162,7 @@ def test_row_to_drop_and_quarantine_is_quarantined(here: SparkSession, corner: P
         )
     )
 
-    staged = rules.staged(here.range(10), run="run-1", at=AT)
+    staged = rules.stage(here.range(10), run="run-1", at=AT)
 
     assert staged.rows.count() == 5
     assert staged.quarantined is not None
@@ -179,7 +179,7 @@ def test_released_stage_occupies_no_storage_blocks(here: SparkSession, corner: P
     rules = RowRules(step((*corner, "t"), row("a", "id < 5", ExpectationAction.DROP)))
     before = persistent_rdds().size()
 
-    staged = rules.staged(here.range(10), run="run-1", at=AT)
+    staged = rules.stage(here.range(10), run="run-1", at=AT)
     while_held = persistent_rdds().size()
     staged.release()
 
@@ -209,7 +209,7 @@ def test_unusable_rule_is_refused_before_a_write(here: SparkSession, corner: Par
     rules = RowRules(step((*corner, "t"), row("fine", "id > 0"), row("wrong", condition)))
 
     with pytest.raises(BadRequest, match=r"^p\.yaml:7:5: expectation 'wrong' of ") as refused:
-        rules.watched(ten(here))
+        rules.watch(ten(here))
 
     assert words in refused.value.message
 
@@ -227,7 +227,7 @@ def test_condition_may_have_comments_braces_and_parameters(here: SparkSession, c
         parameters={"left_out": 5},
     )
 
-    frame, counted = rules.watched(ten(here))
+    frame, counted = rules.watch(ten(here))
     fill(here, (*corner, "t"), frame)
 
     assert [one.broken for one in counted.findings()] == [1, 1, 1, 10]
@@ -240,10 +240,10 @@ def test_special_characters_in_names_need_no_escaping(here: SparkSession, corner
     rules = [row(f"{name} is small", f"{quote_identifier([name])} < 3") for name in odd]
     aside = [row(f"{name} has none", f"{quote_identifier([name])} > 0", ExpectationAction.QUARANTINE) for name in odd]
 
-    watched, counted = RowRules(step((*corner, "t"), *rules)).watched(frame)
+    watched, counted = RowRules(step((*corner, "t"), *rules)).watch(frame)
     branch = fill(here, (*corner, "t"), watched)
     findings = counted.findings(lambda: here.table(branch), rows=4)
-    staged = RowRules(step((*corner, "t"), *rules, *aside)).staged(frame, run="r", at=AT)
+    staged = RowRules(step((*corner, "t"), *rules, *aside)).stage(frame, run="r", at=AT)
 
     assert [one.broken for one in findings] == [1] * len(odd)
     assert all("a.b" in (one.sample or "") for one in findings)
@@ -256,10 +256,10 @@ def test_special_characters_in_names_need_no_escaping(here: SparkSession, corner
 def test_rules_are_satisfied_without_rows(here: SparkSession, corner: Parts) -> None:
     """Without rows every rule is satisfied, observed or staged."""
     none = ten(here).where("id > 100")
-    frame, counted = RowRules(step((*corner, "t"), row("a", "id < 0"))).watched(none)
+    frame, counted = RowRules(step((*corner, "t"), row("a", "id < 0"))).watch(none)
     fill(here, (*corner, "t"), frame)
 
-    staged = RowRules(step((*corner, "t"), row("a", "id < 0", ExpectationAction.QUARANTINE))).staged(
+    staged = RowRules(step((*corner, "t"), row("a", "id < 0", ExpectationAction.QUARANTINE))).stage(
         none, run="r", at=AT
     )
 
@@ -273,7 +273,7 @@ def test_null_values_violate_every_condition(here: SparkSession, corner: Parts) 
     nothing = here.range(3).selectExpr("CAST(NULL AS INT) AS v")
     rules = RowRules(step((*corner, "t"), row("a", "v > 0"), row("b", "NOT (v > 0)"), row("c", "v IS NULL")))
 
-    frame, counted = rules.watched(nothing)
+    frame, counted = rules.watch(nothing)
     fill(here, (*corner, "t"), frame)
 
     assert [one.broken for one in counted.findings()] == [3, 3, 0]
@@ -283,7 +283,7 @@ def test_dataframe_is_unchanged_without_rules(here: SparkSession, corner: Parts)
     """Without rules the DataFrame is returned unchanged, and there are no findings."""
     frame = ten(here)
 
-    watched, counted = RowRules(step((*corner, "t"))).watched(frame)
+    watched, counted = RowRules(step((*corner, "t"))).watch(frame)
 
     assert watched is frame
     assert counted.findings() == ()
@@ -296,7 +296,7 @@ def test_drop_rules_are_refused_without_a_stage(here: SparkSession, corner: Part
     assert rules.need_stage
     assert not rules.quarantine
     with pytest.raises(BadRequest, match="must be staged"):
-        rules.watched(ten(here))
+        rules.watch(ten(here))
 
 
 @pytest.mark.parametrize("name", ["_rule", "_RUN", "_at"])
@@ -305,7 +305,7 @@ def test_column_named_like_quarantine_column_is_refused(here: SparkSession, corn
     rules = RowRules(step((*corner, "t"), row("a", "id < 5", ExpectationAction.QUARANTINE)))
 
     with pytest.raises(BadRequest, match="rename it"):
-        rules.staged(here.range(3).selectExpr("id", f"1 AS {name}"), run="r", at=AT)
+        rules.stage(here.range(3).selectExpr("id", f"1 AS {name}"), run="r", at=AT)
 
 
 def test_rules_need_no_job_beyond_the_write(here: SparkSession, corner: Parts) -> None:
@@ -315,7 +315,7 @@ def test_rules_need_no_job_beyond_the_write(here: SparkSession, corner: Parts) -
     fill(here, (*corner, "t"), here.range(1))
     jobs = SparkJobCount(here)
 
-    frame, counted = rules.watched(here.range(0, 1_000_000, 1, 4))
+    frame, counted = rules.watch(here.range(0, 1_000_000, 1, 4))
     frame.writeTo(f"{quote_identifier((*corner, 't'))}.`branch_work`").overwritePartitions()
     findings = counted.findings()
 
@@ -331,7 +331,7 @@ def test_many_rows_are_counted_after_the_write(here: SparkSession, corner: Parts
     rows = here.range(0, 3_000_000, 1, 4).selectExpr("id", "2 * id AS v", "0 AS w")
     fill(here, (*corner, "t"), rows.limit(1))
 
-    frame, counted = rules.watched(rows)
+    frame, counted = rules.watch(rows)
     frame.writeTo(f"{quote_identifier((*corner, 't'))}.`branch_work`").overwritePartitions()
     jobs = SparkJobCount(here)
     findings = counted.findings(lambda: here.table(f"{quote_identifier((*corner, 't'))}.`branch_work`"), rows=3_000_000)
@@ -357,7 +357,7 @@ def test_conditions_are_counted_during_the_write_if_the_table_may_differ(here: S
     rules = RowRules(step(("a", "t"), row("rule", condition)))
     rows = here.range(0, 3_000_000, 1, 4).selectExpr("id", "id AS v", "id AS w", "id AS x")
 
-    frame, _ = rules.watched(rows)
+    frame, _ = rules.watch(rows)
 
     assert "CollectMetrics" in frame._jdf.queryExecution().analyzed().toString()
     assert frame.columns == rows.columns
@@ -370,7 +370,7 @@ def test_staged_rows_of_a_merge_are_counted(here: SparkSession) -> None:
     )
     rows = here.range(0, 3_000_000, 1, 4)
 
-    frame, counted = RowRules(declaration).watched(rows)
+    frame, counted = RowRules(declaration).watch(rows)
     counted.count_staged(frame)
 
     assert [(one.broken, one.checked) for one in counted.findings()] == [(10, 3_000_000)]
@@ -380,6 +380,6 @@ def test_append_of_no_rows_violates_nothing(here: SparkSession) -> None:
     """A write that adds no rows has no rows to count."""
     declaration = replace(step(("a", "t"), row("small", "id < 8")), write=WriteDeclaration(mode=WriteMode.APPEND))
 
-    _, counted = RowRules(declaration).watched(here.range(0, 3_000_000, 1, 4))
+    _, counted = RowRules(declaration).watch(here.range(0, 3_000_000, 1, 4))
 
     assert [(one.broken, one.checked, one.held) for one in counted.findings(rows=0)] == [(0, 0, True)]

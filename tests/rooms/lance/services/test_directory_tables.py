@@ -81,7 +81,7 @@ def test_worker_request_has_the_tables_location_and_version(tmp_path: Path) -> N
             asyncio.run(rows.answer(Count(location="", options={}), at=at, shape=int))
     with pytest.raises(NotFound):
         asyncio.run(
-            tables.table(("none",)).changed(
+            tables.table(("none",)).change(
                 Delete(location="", options={}, predicate="true"), at=VersionReference(), shape=LanceWriteResult
             )
         )
@@ -216,7 +216,7 @@ def test_timeout_is_unavailable_for_reads_and_unknown_for_writes(tmp_path: Path)
         asyncio.run(short.table(("t",)).answer(Count(location="", options={}), at=VersionReference(), shape=int))
     with pytest.raises(StateUnknown, match="check before"):
         asyncio.run(
-            late_tables.table(("t",)).changed(
+            late_tables.table(("t",)).change(
                 Delete(location="", options={}, predicate="true"), at=VersionReference(), shape=LanceWriteResult
             )
         )

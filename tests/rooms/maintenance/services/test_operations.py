@@ -69,7 +69,7 @@ def maintain(node: DriverNode, at: MaintenancePosition | None = None) -> Mainten
 
     def put(tx) -> None:  # noqa: ANN001
         for task_id, _, _ in tx.tasks.of_kind(MAINTAIN_TABLES):
-            tx.tasks.done(task_id)
+            tx.tasks.delete_finished(task_id)
         tx.tasks.create(MAINTAIN_TABLES, text)
 
     node.runner.run(store.submit(permit, put))

@@ -16,7 +16,7 @@ from limnos.model.kinds import Kind
 from limnos.rooms.maintenance.formats.assessment import AssessmentRules
 from limnos.rooms.maintenance.formats.row_retention import RetentionRule
 from limnos.rooms.maintenance.services.policies import EffectivePolicy, PolicyIndex, assessment_rules
-from limnos.rooms.maintenance.services.rewriting.planning import asking_policy
+from limnos.rooms.maintenance.services.rewriting.planning import find_requesting_policy
 from limnos.store.activity.maintenance import PolicyAttachment
 from tests.http.driver import API, DriverNode
 from tests.rooms.maintenance.services.histories import DAY_MS, FIRST_MS, HistoryTable, add_policy, assess, set_clock
@@ -72,7 +72,7 @@ def test_effective_policies_in_a_random_tree_match_the_model(seed: int) -> None:
         expected = model_effective(attached, policy_type)
         assert effective.get(policy_type) is None if expected is None else effective[policy_type].id == expected.id
     for kind in ("compact", "deletes", "manifests"):
-        asking = asking_policy(effective, kind)
+        asking = find_requesting_policy(effective, kind)
         assert (None if asking is None else asking.name) == model_asking(attached, kind)
 
 

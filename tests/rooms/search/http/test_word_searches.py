@@ -108,7 +108,7 @@ def test_all_objects_are_reindexed_after_the_feed_is_pruned(node: DriverNode) ->
 
 def _lose_positions(tx: object) -> None:
     for (zone,) in tx.rows(indexing_zones(), {}):  # type: ignore[attr-defined]
-        tx.search.reached(zone, epoch=1, revision=0, scan_after=None)  # type: ignore[attr-defined]
+        tx.search.store_progress(zone, epoch=1, revision=0, scan_after=None)  # type: ignore[attr-defined]
 
 
 def indexing_zones() -> object:

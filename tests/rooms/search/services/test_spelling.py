@@ -12,7 +12,7 @@ import pytest
 from limnos.rooms.search.services.spelling import (
     SPELLED_MAX,
     Suggestion,
-    corrected,
+    correct_query,
     has_word,
     near_words,
     spelled_words,
@@ -68,4 +68,4 @@ def test_short_long_and_numeric_words_are_not_suggested() -> None:
 )
 def test_correction_replaces_whole_words_and_keeps_filters(text: str, expected: str) -> None:
     """A correction replaces whole words only, and filters stay."""
-    assert corrected(text, Suggestion("fligths", "flights")) == expected
+    assert correct_query(text, Suggestion("fligths", "flights")) == expected

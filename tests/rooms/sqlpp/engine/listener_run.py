@@ -103,7 +103,7 @@ class Executor:
 
     def __init__(self, server: ScriptedServer, _directory: Path) -> None:
         self.runner = SparkRunner(f"http://127.0.0.1:{server.port}", metalake="lake", master="local[2]")
-        self.runner._started()
+        self.runner._running_session()
         self.machine: Any = self.runner._spark._jvm  # type: ignore[union-attr]
 
     def run(self, catalog: str, _planted: Plant) -> Iterator[str]:

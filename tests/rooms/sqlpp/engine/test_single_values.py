@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from limnos.rooms.sqlpp.engine.single_values import Json, NoSingleValue, check, decoded, encoded
+from limnos.rooms.sqlpp.engine.single_values import Json, NoSingleValue, check, decode_row, encode_row
 from limnos.rooms.sqlpp.language.stored import Plain
 
 SCHEMA: Mapping[str, Json] = {
@@ -47,18 +47,18 @@ def test_row_round_trip() -> None:
     text.
     """
     check(SCHEMA)
-    text = encoded(ROW, SCHEMA)
+    text = encode_row(ROW, SCHEMA)
 
     assert json.loads(text)["2"] == "0001-01-01"
     assert json.loads(text)["3"] == "1969-12-31T23:59:59.999000+00:00"
-    assert decoded(text, SCHEMA) == ROW
-    assert encoded({"id": 1}, SCHEMA) == '{"1": 1}'
-    assert decoded('{"1": 1}', SCHEMA)["home"] is None
+    assert decode_row(text, SCHEMA) == ROW
+    assert encode_row({"id": 1}, SCHEMA) == '{"1": 1}'
+    assert decode_row('{"1": 1}', SCHEMA)["home"] is None
 
 
 def test_values_in_java_spelling_are_decoded() -> None:
     """The shortest text of a float, NaN, and timestamps without a fraction, as Java writes them, are decoded."""
-    values = decoded('{"1": 1, "3": "2020-01-02T03:04:05+00:00", "4": "NaN", "5": 1.1}', SCHEMA)
+    values = decode_row('{"1": 1, "3": "2020-01-02T03:04:05+00:00", "4": "NaN", "5": 1.1}', SCHEMA)
 
     assert str(values["x"]) == "nan"
     assert values["f"] == 1.100000023841858
@@ -69,7 +69,7 @@ def test_values_in_java_spelling_are_decoded() -> None:
 def test_value_without_json_form_is_refused(row: Mapping[str, float]) -> None:
     """A value that JSON cannot represent is refused before anything is written."""
     with pytest.raises(NoSingleValue):
-        encoded({"id": 1, **row}, SCHEMA)
+        encode_row({"id": 1, **row}, SCHEMA)
 
 
 @pytest.mark.parametrize(
@@ -84,4 +84,4 @@ def test_schema_with_unsupported_type_is_refused(type_: Json) -> None:
 def test_date_outside_python_range_is_unsupported() -> None:
     """A date outside of Python's range, such as the year 10000 from another engine, is unsupported."""
     with pytest.raises(NoSingleValue):
-        decoded('{"2": "+10000-01-01"}', SCHEMA)
+        decode_row('{"2": "+10000-01-01"}', SCHEMA)

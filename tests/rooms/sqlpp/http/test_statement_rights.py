@@ -145,7 +145,7 @@ def test_description_of_dataset_revoked_after_binding_is_refused(
     """
     assert len(rows(shared_objects.node, statement, user="alice")) > 0
 
-    _act_once(monkeypatch, queries, "_bound", act=shared_objects.revoke, is_after=True)
+    _act_once(monkeypatch, queries, "_bind", act=shared_objects.revoke, is_after=True)
 
     assert refusal(shared_objects.node, statement, user="alice")[0] == 403
 

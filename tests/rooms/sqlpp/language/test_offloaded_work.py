@@ -7,7 +7,7 @@ import pytest
 
 from limnos.rooms.sqlpp.language import EmptyNameResolver, bind, offloaded_work, parse
 from limnos.rooms.sqlpp.language.binder import BoundQuery, BoundView
-from limnos.rooms.sqlpp.language.binding import NameLookup, QueryBinding, ResolvedNames, UnparsedQuery, parsed_query
+from limnos.rooms.sqlpp.language.binding import NameLookup, QueryBinding, ResolvedNames, UnparsedQuery, parse_query_once
 from limnos.rooms.sqlpp.language.errors import BudgetSpent, SqlppError, TextPosition
 from limnos.rooms.sqlpp.language.offloaded_work import OFFLOADED_WORK
 from limnos.rooms.sqlpp.language.plan import EncodedPlan, wire
@@ -45,7 +45,7 @@ def test_parsed_text_is_described_by_statement_spans() -> None:
     for span, whole in zip(spans, parse(LONG), strict=True):
         if isinstance(whole.statement, QueryStatement):
             unparsed = UnparsedQuery(span.place, LONG[span.start : span.end], span.parameters)
-            assert parsed_query(unparsed) == whole.statement.body
+            assert parse_query_once(unparsed) == whole.statement.body
 
 
 def test_error_in_a_part_has_its_position_in_the_whole_text() -> None:

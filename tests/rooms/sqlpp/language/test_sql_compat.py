@@ -104,6 +104,6 @@ def test_worker_process_parses_in_sql_compat_mode() -> None:
     packed = PackedBinding.of(
         QueryBinding(body=body, dataverse=("Default",), parameters={}, moment={}, sql_compat=True), ResolvedNames({})
     )
-    binding, known = msgspec.msgpack.decode(msgspec.msgpack.encode(packed), type=PackedBinding).unpacked()
+    binding, known = msgspec.msgpack.decode(msgspec.msgpack.encode(packed), type=PackedBinding).unpack()
 
     assert list(results(binding.bind(known), lambda _dataverse, _name: ())) == [4]

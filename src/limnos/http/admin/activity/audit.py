@@ -115,7 +115,7 @@ def _moment(request: Request, name: str) -> int | None:
 def encode(line: AuditRecord) -> dict[str, object]:
     """Encode an audit record as JSON, with its time in ISO 8601."""
     rights = rights_of(line.rights)
-    allowed = line.outcome != "refused"
+    is_allowed = line.outcome != "refused"
     return {
         "id": line.id,
         "at": instant(line.at),
@@ -126,7 +126,7 @@ def encode(line: AuditRecord) -> dict[str, object]:
         "object": _object(line),
         "new_path": line.new_path or None,
         "detail": line.detail or None,
-        "rights": [_encode_decision(each, line.user, allowed=allowed) for each in rights],
+        "rights": [_encode_decision(each, line.user, allowed=is_allowed) for each in rights],
         "protocol": line.protocol or None,
         "operation": line.operation or None,
         "status": line.status or None,

@@ -42,7 +42,7 @@ async def changes(request: Request, ctx: Context) -> Response:
 
 def encode(change: PublishedChange) -> dict[str, object]:
     """Encode a change as JSON, without the paths that are hidden from the caller."""
-    spelled: dict[str, object] = {
+    fields: dict[str, object] = {
         "zone": change.zone,
         "revision": change.revision,
         "ordinal": change.ordinal,
@@ -50,10 +50,10 @@ def encode(change: PublishedChange) -> dict[str, object]:
         "kind": change.kind.word,
         "id": change.id,
     }
-    spelled |= {
+    fields |= {
         key: list(path) for key, path in (("path", change.path), ("old", change.old), ("new", change.new)) if path
     }
-    return spelled | {"actor": change.actor, "request_id": change.request_id, "at": instant(change.at)}
+    return fields | {"actor": change.actor, "request_id": change.request_id, "at": instant(change.at)}
 
 
 def _number(text: str | None, name: str, most: int, *, unset: int) -> int:

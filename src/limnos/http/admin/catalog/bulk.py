@@ -60,11 +60,11 @@ async def bulk(request: Request, ctx: Context) -> Response:
         raise BadRequest(f"A request has 1 to {ITEMS_MAX} items, one JSON object a line, not {len(lines)}")
     if atomic:
         return await _atomic(ctx, metalake, job=job, lines=lines)
-    items = [_placed(line, position=position) for position, line in enumerate(lines, after)]
+    items = [_decode_item(line, position=position) for position, line in enumerate(lines, after)]
     return await begun_stream_response(_outcomes(request, ctx, metalake=metalake, job=job, items=items), _LINES)
 
 
-def _placed(line: bytes, *, position: int) -> PlacedItem:
+def _decode_item(line: bytes, *, position: int) -> PlacedItem:
     """Decode an item. One that cannot be decoded has its error in place of the item."""
     item: BulkItem | BadRequest
     try:

@@ -34,7 +34,7 @@ async def children(request: Request, ctx: Context) -> Response:
     parent = tuple(display.parse(text)) if text else ()
     word = request.query("kind")
     children_request = ChildrenRequest(
-        _after(request.query("after")), _limit(request.query("limit")), _kind(word) if word else None
+        _parse_page_token(request.query("after")), _limit(request.query("limit")), _kind(word) if word else None
     )
     page = await children_list(ctx, scope, parent=parent, request=children_request)
     following = None if page.following is None else f"{page.following[0].word}:{page.following[1]}"
@@ -58,7 +58,7 @@ def _encode(child: ChildObject, above: Levels) -> dict[str, object]:
     }
 
 
-def _after(text: str | None) -> tuple[Kind, str] | None:
+def _parse_page_token(text: str | None) -> tuple[Kind, str] | None:
     if not text:
         return None
     word, _, name = text.partition(":")

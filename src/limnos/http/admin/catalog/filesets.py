@@ -31,8 +31,8 @@ async def entries(request: Request, ctx: Context) -> Response:
     )
     results: list[dict[str, object]] = [{"name": printable(name), "directory": True} for name in page.directories]
     for each in page.files:
-        changed = instant(each.modified_ms) if each.modified_ms else None
-        results.append({"name": printable(each.name), "directory": False, "size": each.size, "changed_at": changed})
+        modified_at = instant(each.modified_ms) if each.modified_ms else None
+        results.append({"name": printable(each.name), "directory": False, "size": each.size, "changed_at": modified_at})
     return json_response({"entries": results, "after": page.after})
 
 

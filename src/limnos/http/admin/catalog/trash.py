@@ -43,7 +43,11 @@ async def trash_list(request: Request, ctx: Context) -> Response:
     """
     metalake, catalog = names_of(request)
     page = await trash.trash_list(
-        ctx, RequestScope(metalake, catalog), below=_below(request), before=_before(request), limit=_limit(request)
+        ctx,
+        RequestScope(metalake, catalog),
+        below=_parse_below(request),
+        before=_before(request),
+        limit=_limit(request),
     )
     results = [
         {
@@ -84,7 +88,7 @@ async def trash_forget(request: Request, ctx: Context) -> Response:
     return json_response({"forgotten": number})
 
 
-def _below(request: Request) -> Levels:
+def _parse_below(request: Request) -> Levels:
     text = request.query("below")
     return tuple(display.parse(text)) if text else ()
 

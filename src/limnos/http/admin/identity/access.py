@@ -374,14 +374,14 @@ async def change_preset(request: Request, ctx: Context) -> Response:
 
 
 async def _preset_request(ctx: Context, metalake: str, *, body: PresetRequestBody) -> PresetRequest:
-    named = [
+    principals = [
         (kind, name)
         for kind, name in ((Kind.USER, body.user), (Kind.GROUP, body.group), (Kind.ROLE, body.role))
         if name is not None
     ]
-    if len(named) != 1:
+    if len(principals) != 1:
         raise BadRequest("Name one holder of the preset: a user, a group or a role")
-    kind, name = named[0]
+    kind, name = principals[0]
     on = AccessQuestion(metalake, parse_kind(body.kind), check_levels(body.path))
     privilege_request = await access_consequences.privilege_request_at(ctx, on, privileges=())
     return PresetRequest(
@@ -408,15 +408,15 @@ async def objects(request: Request, ctx: Context) -> Response:
     """
     (metalake,) = names_of(request)
     text = request.query("path")
-    known = await objects_at(ctx, metalake, path=tuple(display.parse(text)) if text else ())
+    objects_at_path = await objects_at(ctx, metalake, path=tuple(display.parse(text)) if text else ())
     results = [
         {
             "kind": each.kind.word,
             "owner": None if each.owner is None else {"kind": each.owner.kind.word, "name": each.owner.name},
         }
-        for each in known.objects
+        for each in objects_at_path.objects
     ]
-    return json_response({"objects": results, "complete": known.is_complete})
+    return json_response({"objects": results, "complete": objects_at_path.is_complete})
 
 
 def _question(request: Request) -> AccessQuestion:

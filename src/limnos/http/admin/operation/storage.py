@@ -38,8 +38,8 @@ async def keys_rotate(_request: Request, ctx: Context) -> Response:
     """Create a new key, if this server creates them, and encrypt all secrets of catalogs and webhooks under the
     newest one.
     """
-    inventory, done = await secret_keys.keys_rotate(ctx)
-    return json_response({**_encode_keys(inventory), "sealed": done})
+    inventory, rotated_count = await secret_keys.keys_rotate(ctx)
+    return json_response({**_encode_keys(inventory), "sealed": rotated_count})
 
 
 def _encode_keys(inventory: KeyInventory) -> dict[str, object]:

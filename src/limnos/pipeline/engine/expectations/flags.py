@@ -45,7 +45,7 @@ class RuleFlags:
         """Return the flag columns of the rules with one of these actions."""
         return tuple(flag for flag, rule in zip(self.names, self.rules, strict=True) if rule.action in actions)
 
-    def flagged(self, frame: DataFrame) -> DataFrame:
+    def add_flags(self, frame: DataFrame) -> DataFrame:
         """Return `frame` with a boolean column, never NULL, for each rule. Nothing is run.
 
         Raises BadRequest with the position of the first rule that Spark rejects.

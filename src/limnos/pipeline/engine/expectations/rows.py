@@ -66,9 +66,9 @@ class RowRules:
     def check(self, frame: DataFrame) -> None:
         """Raise BadRequest for a rule that Spark rejects for these rows. Nothing is run."""
         if self._flags.rules:
-            self._flags.flagged(frame)
+            self._flags.add_flags(frame)
 
-    def watched(self, frame: DataFrame) -> tuple[DataFrame, RuleCounts]:
+    def watch(self, frame: DataFrame) -> tuple[DataFrame, RuleCounts]:
         """Return `frame` to be written exactly once, and the counts that this write fills, or that are counted later in
         the written rows.
 
@@ -79,10 +79,10 @@ class RowRules:
         if not self._flags.rules or self._is_counted_later(frame):
             return frame, RuleCounts(self._flags, None)
         observation = Observation()
-        observed = self._flags.flagged(frame).observe(observation, *self._flags.counts())
+        observed = self._flags.add_flags(frame).observe(observation, *self._flags.counts())
         return observed.drop(*self._flags.names), RuleCounts(self._flags, observation)
 
-    def staged(self, frame: DataFrame, *, run: str, at: datetime) -> StagedRows:
+    def stage(self, frame: DataFrame, *, run: str, at: datetime) -> StagedRows:
         """Compute `frame` once, and return the rows for the table and the rows for its quarantine table.
 
         `run` and `at` are the run's id and time, which are written with each quarantined row. The caller must release
@@ -91,13 +91,13 @@ class RowRules:
         if self.quarantine:
             self._refuse_taken_names(frame)
         observation = Observation()
-        flagged = self._flags.flagged(frame).observe(observation, *self._flags.counts())
-        data_frame = stage(flagged)
+        flagged_frame = self._flags.add_flags(frame).observe(observation, *self._flags.counts())
+        data_frame = stage(flagged_frame)
         findings = RuleCounts(self._flags, observation).of_flagged(data_frame)
         return StagedRows(
             rows=data_frame.where(self._flags.accepted_rows()).drop(*self._flags.names),
             excluded=data_frame.where(~self._flags.accepted_rows()).drop(*self._flags.names),
-            quarantined=self._quarantined(data_frame, run=run, at=at) if self.quarantine else None,
+            quarantined=self._quarantine_rows(data_frame, run=run, at=at) if self.quarantine else None,
             findings=findings,
             staged=data_frame,
         )
@@ -112,7 +112,7 @@ class RowRules:
         columns = self._flags.columns_read(frame)
         return columns is not None and len(columns) <= _LATER_COLUMNS_MAX
 
-    def _quarantined(self, frame: DataFrame, *, run: str, at: datetime) -> DataFrame:
+    def _quarantine_rows(self, frame: DataFrame, *, run: str, at: datetime) -> DataFrame:
         added = {
             RULE_COLUMN: self._flags.broken_names(),
             RUN_COLUMN: F.lit(run),
@@ -158,7 +158,7 @@ class RuleCounts:
     def count_staged(self, rows: DataFrame) -> None:
         """Count the rows of a write that are staged for it, unless the write itself counts them."""
         if self._flags.rules and self._observation is None:
-            self._staged_counts = self._count(self._flags.flagged(rows))
+            self._staged_counts = self._count(self._flags.add_flags(rows))
 
     def findings(
         self, written: Callable[[], DataFrame | None] = lambda: None, *, rows: int | None = None
@@ -175,16 +175,16 @@ class RuleCounts:
         counts = self._staged_counts if self._observation is None else read_observation(self._observation)
 
         @cache
-        def flagged() -> DataFrame | None:
+        def read_flagged() -> DataFrame | None:
             frame = written()
-            return None if frame is None else self._flags.flagged(frame)
+            return None if frame is None else self._flags.add_flags(frame)
 
         if counts is None or (rows is not None and counts[ROWS] != rows):
-            again = flagged()
+            again = read_flagged()
             if again is None and rows != 0:
                 raise ServiceUnavailable("Spark lost the counts of a write: run the step again.")
             counts = dict.fromkeys((ROWS, KEPT_ROWS, *self._flags.names), 0) if again is None else self._count(again)
-        return self._judged(counts, flagged)
+        return self._judge(counts, read_flagged)
 
     def _count(self, flagged: DataFrame) -> Mapping[str, int]:
         return flagged.agg(*self._flags.counts()).collect()[0].asDict()
@@ -195,9 +195,9 @@ class RuleCounts:
         whole = frame.count()
         if counts is None or counts[ROWS] != whole:
             counts = self._count(frame)
-        return self._judged(counts, lambda: frame)
+        return self._judge(counts, lambda: frame)
 
-    def _judged(
+    def _judge(
         self, counts: Mapping[str, int], flagged: Callable[[], DataFrame | None]
     ) -> tuple[ExpectationFinding, ...]:
         findings = []

@@ -42,7 +42,7 @@ _models: dict[tuple[str, str], object] = {}
 EmbeddingFunction = Callable[..., object]
 
 
-def embedded(frame: DataFrame, embedding: EmbeddingDeclaration, *, known: DataFrame | None, step: str) -> DataFrame:
+def embed_rows(frame: DataFrame, embedding: EmbeddingDeclaration, *, known: DataFrame | None, step: str) -> DataFrame:
     """Return the rows with the columns of the vector, the hash of its inputs, and the error if there is no vector.
 
     `known` has vectors by hash, which are used again; None to embed every row. Nothing is run.
@@ -113,14 +113,14 @@ class WorkerEmbedding:
             batch=embedding.batch,
             retries=embedding.retries,
             name=embedding.function,
-            function=embedding.callable or _installed(embedding.function),
+            function=embedding.callable or _import_function(embedding.function),
             model_name=embedding.model,
-            model=None if embedding.model is None else embedding.model_callable or _installed(embedding.model),
+            model=None if embedding.model is None else embedding.model_callable or _import_function(embedding.model),
             version=embedding.version,
         )
 
 
-def _installed(reference: str) -> Callable[..., object]:
+def _import_function(reference: str) -> Callable[..., object]:
     module, _, name = reference.partition(":")
     function: Callable[..., object] = getattr(importlib.import_module(module), name)
     return function
@@ -184,7 +184,7 @@ def _embed_rows(call: _Call, rows: pa.RecordBatch, *, start: int, tries: int, re
         return
     for place, vector in enumerate(vectors, start):
         try:
-            results.vectors[place] = _checked(vector, call.dimension)
+            results.vectors[place] = _check_vector(vector, call.dimension)
         except (TypeError, ValueError) as error:
             results.errors[place] = str(error)[:_ERROR_CHARACTERS_MAX]
 
@@ -215,7 +215,7 @@ class _Call:
 
     def vectors(self, rows: pa.RecordBatch) -> list[Sequence[float] | None]:
         """Call the function. Raises ValueError if it returns another number of vectors than there are rows."""
-        vectors = _listed(self.function(rows, *self.model))
+        vectors = _vectors_as_lists(self.function(rows, *self.model))
         if len(vectors) != rows.num_rows:
             raise ValueError(f"{self.name} returned {len(vectors)} vectors for {rows.num_rows} rows")
         return vectors
@@ -239,7 +239,7 @@ def _call_of(embedding: WorkerEmbedding) -> _Call:
     return _Call(name=embedding.name, function=embedding.function, dimension=embedding.dimension, model=model)
 
 
-def _listed(vectors: Any) -> list[Sequence[float] | None]:  # noqa: ANN401 - what a function may return
+def _vectors_as_lists(vectors: Any) -> list[Sequence[float] | None]:  # noqa: ANN401 - what a function may return
     """Return the vectors as lists: of an Arrow array, a NumPy array, or a sequence of sequences."""
     if isinstance(vectors, (pa.Array, pa.ChunkedArray)):
         return list(vectors.to_pylist())
@@ -248,7 +248,7 @@ def _listed(vectors: Any) -> list[Sequence[float] | None]:  # noqa: ANN401 - wha
     return [None if each is None else each.tolist() if hasattr(each, "tolist") else list(each) for each in vectors]
 
 
-def _checked(vector: Sequence[float] | None, dimension: int) -> Sequence[float]:
+def _check_vector(vector: Sequence[float] | None, dimension: int) -> Sequence[float]:
     """Return a vector. Raises ValueError for none, one of another dimension, and values that are not finite."""
     if vector is None:
         raise ValueError("the function returned no vector")

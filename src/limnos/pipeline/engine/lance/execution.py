@@ -26,7 +26,7 @@ from limnos.pipeline.declaration import (
 from limnos.pipeline.engine.changes import quote_column
 from limnos.pipeline.engine.expectations import RowRules, table_findings
 from limnos.pipeline.engine.inputs import StepInputs, actual_table, table_texts
-from limnos.pipeline.engine.lance.embedding import ERROR_COLUMN, embedded
+from limnos.pipeline.engine.lance.embedding import ERROR_COLUMN, embed_rows
 from limnos.pipeline.engine.lance.failures import lance_errors
 from limnos.pipeline.engine.lance.fragments import WrittenFragments, write_rows
 from limnos.pipeline.engine.lance.indexes import update_indexes
@@ -62,7 +62,7 @@ def carry_out_lance(
     spark: SparkSession, step: StepDeclaration, *, context: StepContext, access: ServerAccess
 ) -> StepOutcome:
     """Execute a step of a Lance table. Raises as `engine.steps.carry_out` does."""
-    return LanceStepExecution(spark, step, context=context, access=access).done()
+    return LanceStepExecution(spark, step, context=context, access=access).execute()
 
 
 class LanceStepExecution(StepExecution):
@@ -77,11 +77,11 @@ class LanceStepExecution(StepExecution):
         self._written: DataFrame | None = None
         self._releases: list[Callable[[], None]] = []
 
-    def done(self) -> StepOutcome:
+    def execute(self) -> StepOutcome:
         """Execute all phases of the step, and free the staged rows."""
         try:
             with lance_errors():
-                return super().done()
+                return super().execute()
         finally:
             for free in self._releases:
                 free()
@@ -89,7 +89,7 @@ class LanceStepExecution(StepExecution):
     def _write_all(self, rules: RowRules, inputs: StepInputs) -> None:
         """Write the rows. With expectations they are computed once, so that these count the rows that are written."""
         if self.step.embed is not None:
-            inputs = replace(inputs, frame=self._embedded(inputs.frame, self.step.embed))
+            inputs = replace(inputs, frame=self._embed_rows(inputs.frame, self.step.embed))
         if self.step.expectations and not inputs.nothing_new:
             with self._phase("writing"):
                 staged = stage(inputs.frame)
@@ -200,10 +200,10 @@ class LanceStepExecution(StepExecution):
     def _rename_file_column(self, table: Parts) -> None:
         """No-op: earlier releases wrote no Lance tables."""
 
-    def _judged(self) -> StepOutcome:
+    def _judge(self) -> StepOutcome:
         """Return the outcome, with indexes of the rows that the expectations let through."""
         self._require_some_embedded()
-        outcome = super()._judged()
+        outcome = super()._judge()
         target = self._targets[self.step.table].table
         if not self.step.indexes or target.dataset is None:
             return outcome
@@ -212,7 +212,7 @@ class LanceStepExecution(StepExecution):
         self.branches[0] = replace(self.branches[0], head=target.head, staged=target.staged)
         return self._outcome()
 
-    def _embedded(self, frame: DataFrame, embedding: EmbeddingDeclaration) -> DataFrame:
+    def _embed_rows(self, frame: DataFrame, embedding: EmbeddingDeclaration) -> DataFrame:
         """Return the rows with their vectors, those of equal inputs from the published version."""
         if self.lineage is not None:
             origins = {one for name in embedding.columns for one in self.lineage.columns.get(name, ())}
@@ -220,7 +220,7 @@ class LanceStepExecution(StepExecution):
                 embedding.added, tuple(sorted(one._replace(subtype="TRANSFORMATION") for one in origins))
             )
             self.lineage = replace(self.lineage, columns={**self.lineage.columns, **columns})
-        return embedded(frame, embedding, known=self._known_vectors(embedding), step=self.step.name)
+        return embed_rows(frame, embedding, known=self._known_vectors(embedding), step=self.step.name)
 
     def _known_vectors(self, embedding: EmbeddingDeclaration) -> DataFrame | None:
         """Return the published vectors by their hashes; None if there are none, or all rows are to be embedded."""
@@ -228,7 +228,7 @@ class LanceStepExecution(StepExecution):
             heads = heads_of(client, self.step.table)
         if self.context.full or heads is None or heads.main is None:
             return None
-        published = self._published(heads.main)
+        published = self._read_published(heads.main)
         if not {*embedding.added} <= {*published.columns}:
             return None
         return published.select(*map(quote_column, embedding.added))
@@ -243,7 +243,7 @@ class LanceStepExecution(StepExecution):
                 f"{self.step.embed.function} made a vector of none of {finding.checked} rows: {finding.sample}"
             )
 
-    def _added(self, written: WriteResult) -> DataFrame | None:
+    def _added_rows(self, written: WriteResult) -> DataFrame | None:
         return self._written
 
     def _rows_before(self) -> int | None:
@@ -251,9 +251,9 @@ class LanceStepExecution(StepExecution):
         table = self._targets[self.step.table].table
         if table.base is None or all(rule.kind is not RuleKind.NO_FEWER_ROWS for rule in self.step.expectations):
             return None
-        return self._published(table.base).count()
+        return self._read_published(table.base).count()
 
-    def _published(self, version: int) -> DataFrame:
+    def _read_published(self, version: int) -> DataFrame:
         """Return the rows of a published version of the step's table."""
         register_lance(self.spark, self._access, lineage=False)
         return self.spark.read.format(SOURCE).option("version", str(version)).load(display.render(self.step.table))
@@ -265,10 +265,10 @@ class LanceStepExecution(StepExecution):
         if self._written is None and target.table.staged:
             return lance_read(self.spark, branch_pin(self.branches[0]))[0]
         if self._written is None:
-            return None if base is None else self._published(base)
+            return None if base is None else self._read_published(base)
         if target.replaces or base is None:
             return self._written
-        return self._published(base).unionByName(self._written, allowMissingColumns=True)
+        return self._read_published(base).unionByName(self._written, allowMissingColumns=True)
 
     def _table_findings(self) -> tuple[ExpectationFinding, ...]:
         rows = self._table_rows()

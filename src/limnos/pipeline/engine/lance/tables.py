@@ -103,13 +103,13 @@ def as_spelled(columns: StructType, schema: pa.Schema) -> StructType:
     spelled = {name.lower(): name for name in schema.names}
     return StructType(
         [
-            each if each.name in schema.names else _renamed(each, spelled.get(each.name.lower(), each.name))
+            each if each.name in schema.names else _rename_field(each, spelled.get(each.name.lower(), each.name))
             for each in columns.fields
         ]
     )
 
 
-def _renamed(column: StructField, name: str) -> StructField:
+def _rename_field(column: StructField, name: str) -> StructField:
     return StructField(name, column.dataType, column.nullable, column.metadata)
 
 

@@ -120,7 +120,7 @@ def _mark(request: SourceReadRequest, jdbc: Jdbc, *, frame: DataFrame, options: 
     field = _field_of(request, jdbc.cursor_column or "", frame=frame, use="read new rows by")
     if (problem := cursor_problem(field.dataType, jdbc.lateness)) is not None:
         raise request.failed(f"its cursor_column {field.name} {problem}.")
-    name, table = _quoted(field.name, jdbc), options["dbtable"]
+    name, table = _quote_column(field.name, jdbc), options["dbtable"]
     nulls = f"CASE WHEN EXISTS (SELECT 1 FROM {table} WHERE {name} IS NULL) THEN 1 ELSE 0 END"
     bounds = f"(SELECT max({name}) AS high, {nulls} AS nulls FROM {table}) AS limnos_cursor"
     row = (
@@ -149,7 +149,7 @@ def _field_of(request: SourceReadRequest, column: str, *, frame: DataFrame, use:
     return field
 
 
-def _quoted(name: str, jdbc: Jdbc) -> str:
+def _quote_column(name: str, jdbc: Jdbc) -> str:
     """Return a column's name quoted for the database."""
     if jdbc.url.startswith((_MYSQL, _MARIADB)):
         return "`" + name.replace("`", "``") + "`"
@@ -257,7 +257,7 @@ def _partitions(
         raise request.failed(
             f"it cannot be partitioned by {column}, which is {kind}: choose a number, a date or a time."
         )
-    name = _quoted(field.name, jdbc)
+    name = _quote_column(field.name, jdbc)
     bounds = f"(SELECT min({name}) AS low, max({name}) AS high FROM {options['dbtable']}) AS limnos_bounds"
     # Spark accepts numeric bounds only without a fraction.
     ends = ("floor(low)", "ceil(high)") if isinstance(field.dataType, NumericType) else ("low", "high")

@@ -66,7 +66,7 @@ def _progress(request: SourceReadRequest) -> dict[str, Any]:
 def _read(
     request: SourceReadRequest, stream: Stream, *, frame: DataFrame, batches: _StreamBatches, pin: ReadPin
 ) -> SourceRead:
-    whole = batches.whole(request, frame)
+    whole = batches.read_all(request, frame)
     if stream.files is None or BAD not in whole.columns:
         return SourceRead(frame=whole, pin=pin, release=batches.release)
     good = whole.where(F.col(BAD).isNull()).drop(BAD, FILE)
@@ -112,7 +112,7 @@ class _StreamBatches:
 
     frames: list[DataFrame] = field(default_factory=list)
 
-    def whole(self, request: SourceReadRequest, frame: DataFrame) -> DataFrame:
+    def read_all(self, request: SourceReadRequest, frame: DataFrame) -> DataFrame:
         """Return all batches as one DataFrame; without batches, an empty one with the stream's columns."""
         whole: DataFrame | None = None
         for one in self.frames:

@@ -136,7 +136,7 @@ def type_of(value: object, *, column: str, dialect: Dialect) -> Type:
             raise _unknown(column, "list of lists")
         return pg.ARRAY(element)
     if kind == "external":
-        return _named(text_at(nested, "catalogString", where=where), column=column, dialect=dialect)
+        return _find_type(text_at(nested, "catalogString", where=where), column=column, dialect=dialect)
     raise _unknown(column, kind)
 
 
@@ -157,15 +157,15 @@ def _plain_of(text: str, *, column: str) -> Type:
     return pg.TIME(precision=size) if kind == "time" else pg.TIMESTAMP(timezone=kind.endswith("_tz"), precision=size)
 
 
-def _named(text: str, *, column: str, dialect: Dialect) -> Type:
+def _find_type(text: str, *, column: str, dialect: Dialect) -> Type:
     """Return a type by the database's own name, without parameters, if the dialect supports it. Raises BadRequest for
     any other name.
     """
-    known: Mapping[str, Callable[[], Type]] = getattr(type(dialect), "ischema_names", {})
+    type_makers: Mapping[str, Callable[[], Type]] = getattr(type(dialect), "ischema_names", {})
     name = text.strip().lower()
-    if name not in known:
+    if name not in type_makers:
         raise _unknown(column, text)
-    return DialectTypes(known).get(name)()
+    return DialectTypes(type_makers).get(name)()
 
 
 def _unknown(column: str, kind: str) -> BadRequest:
@@ -249,5 +249,5 @@ def column_json(result: ReflectedColumn, *, dialect: Dialect) -> Json:
     fields: Json = {"name": result["name"], "type": kind, "nullable": result["nullable"], "autoIncrement": counts}
     if result.get("comment"):
         fields["comment"] = result["comment"]
-    spelled = None if counts or result.get("computed") else default_json(default, kind)
-    return fields if spelled is None else {**fields, "defaultValue": spelled}
+    default_value = None if counts or result.get("computed") else default_json(default, kind)
+    return fields if default_value is None else {**fields, "defaultValue": default_value}

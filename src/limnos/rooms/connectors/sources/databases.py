@@ -260,8 +260,8 @@ class DatabaseSource(ABC):
         """Return whether a table, not a view, of exactly this name exists."""
         if self.hides(schema):
             return False
-        named = {"schema": schema, "table": table}
-        return (schema, table) in map(tuple, connection.execute(sa.text(self.TABLES + self.TABLE), named).all())
+        arguments = {"schema": schema, "table": table}
+        return (schema, table) in map(tuple, connection.execute(sa.text(self.TABLES + self.TABLE), arguments).all())
 
     def _require_table(self, connection: sa.Connection, *, schema: str, table: str) -> None:
         if not self._has_table(connection, schema=schema, table=table):
@@ -301,13 +301,13 @@ def require_no_layout(create: GravitinoCreate, *, properties: bool = False) -> N
 
     `properties`: table properties are allowed.
     """
-    stated = {
+    stated_fields = {
         "properties": create.properties and not properties,
         "partitioning": create.partitioning,
         "sortOrders": create.sort_orders,
         "distribution": (create.distribution or {}).get("strategy") not in (None, "none", "NONE"),
     }
-    for name, value in stated.items():
+    for name, value in stated_fields.items():
         if value:
             raise UnsupportedOperation(f"Tables of this source have no {name}: leave it out")
 

@@ -92,7 +92,7 @@ def type_json(text: str) -> object:
     try:
         reader = _TypeReader(text)
         result = reader.type(0)
-        return result if reader.ended() else _external(text)
+        return result if reader.is_at_end() else _external(text)
     except _UnreadableTypeError:
         return _external(text)
 
@@ -115,7 +115,7 @@ class _TypeReader:
     def __init__(self, text: str) -> None:
         self._text, self._at = text, 0
 
-    def ended(self) -> bool:
+    def is_at_end(self) -> bool:
         """Whether the parser has read the whole text, so that nothing follows the type."""
         return not self._text[self._at :].strip()
 

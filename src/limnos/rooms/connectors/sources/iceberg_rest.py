@@ -264,7 +264,7 @@ class RestSource:
         except (msgspec.DecodeError, RecursionError) as error:
             raise _strange(str(error)) from error
 
-    def _stored(self, schema: Levels, table: str) -> bytes:
+    def _load_metadata(self, schema: Levels, table: str) -> bytes:
         return self._metadata(RestCall(endpoint=f"GET {TABLE}", namespace=schema, name=table, missing="table"))
 
     def table_load(self, schema: Levels, table: str) -> SourceTableInfo:
@@ -272,7 +272,7 @@ class RestSource:
         NotFound.
         """
         try:
-            fields = tables.table_json(tables.iceberg_metadata_of(self._stored(schema, table)))
+            fields = tables.table_json(tables.iceberg_metadata_of(self._load_metadata(schema, table)))
             gravitino_table = msgspec.convert(fields, type=_GravitinoTable)
         except _UNREADABLE as error:
             raise _strange(repr(error)) from error
@@ -312,7 +312,7 @@ class RestSource:
         CommitConflict is raised after `_TRIES_MAX` attempts.
         """
         for attempt in range(1, _TRIES_MAX + 1):
-            stored = self._stored(schema, table)
+            stored = self._load_metadata(schema, table)
             built = tables.commit_of(tables.iceberg_metadata_of(stored), changes)
             if not built.updates:
                 return

@@ -142,19 +142,19 @@ class KafkaSource:
         _require_schema(schema)
         with self._open_call(_about(topic)) as call:
             description, entries = call.topic(topic), call.settings(topic)
-        stated = {
+        properties = {
             name: each.value for name, each in entries.items() if each.value is not None and not each.is_sensitive
         }
         copies = max((len(each.replicas) for each in description.partitions), default=0)
-        return SourceTopicInfo({**stated, PARTITIONS: str(len(description.partitions)), REPLICATION: str(copies)})
+        return SourceTopicInfo({**properties, PARTITIONS: str(len(description.partitions)), REPLICATION: str(copies)})
 
     def topic_create(self, schema: str, topic: str, *, properties: Mapping[str, str]) -> None:
         """Create a topic, and wait until the brokers report it. Missing settings get the cluster's defaults."""
         _require_schema(schema)
-        stated = {name: value for name, value in properties.items() if name not in (PARTITIONS, REPLICATION)}
-        partitions, copies = (_whole(properties, name) for name in (PARTITIONS, REPLICATION))
+        topic_config = {name: value for name, value in properties.items() if name not in (PARTITIONS, REPLICATION)}
+        partitions, copies = (_positive_integer(properties, name) for name in (PARTITIONS, REPLICATION))
         with self._open_call(_about(topic), changes=True) as call:
-            new = NewTopic(topic, num_partitions=partitions or -1, replication_factor=copies or -1, config=stated)
+            new = NewTopic(topic, num_partitions=partitions or -1, replication_factor=copies or -1, config=topic_config)
             call.answer(call.client.create_topics([new], request_timeout=call.left_s())[topic])
             call.wait_until(lambda: call.has(topic))
 
@@ -162,7 +162,7 @@ class KafkaSource:
         """Change settings and add partitions. The cluster first validates all of the changes."""
         _require_schema(schema)
         _refuse_fixed(sets, removes)
-        requested = _whole(sets, PARTITIONS)
+        requested = _positive_integer(sets, PARTITIONS)
         entries = _entries(sets, removes)
         with self._open_call(_about(topic), changes=True) as call:
             number = len(call.topic(topic).partitions)
@@ -187,13 +187,13 @@ class KafkaSource:
     def _open_call(self, about: str, *, changes: bool = False) -> Iterator[_KafkaCall]:
         """Yield the client for one call, after checking the brokers' addresses."""
         self._last_error = None
-        question = _KafkaCall(self._connected(), time.monotonic() + self._late_s, self._complaint)
+        question = _KafkaCall(self._client_of_source(), time.monotonic() + self._late_s, self._complaint)
         with translate_kafka_errors(about, reason=self._complaint):
             self._require_brokers(question)
         with translate_kafka_errors(about, changes=changes, reason=self._complaint):
             yield question
 
-    def _connected(self) -> AdminClient:
+    def _client_of_source(self) -> AdminClient:
         with self._lock:
             if self._client is None:
                 settings: dict[str, object] = {
@@ -334,7 +334,7 @@ def _require_schema(schema: str) -> None:
         )
 
 
-def _whole(properties: Mapping[str, str], name: str) -> int | None:
+def _positive_integer(properties: Mapping[str, str], name: str) -> int | None:
     text = properties.get(name)
     if text is None:
         return None
@@ -354,10 +354,10 @@ def _refuse_fixed(sets: Mapping[str, str], removes: Sequence[str]) -> None:
 
 
 def _entries(sets: Mapping[str, str], removes: Sequence[str]) -> list[ConfigEntry]:
-    stated = [
+    entries = [
         ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
         for name, value in sets.items()
         if name != PARTITIONS
     ]
     names = [name for name in dict.fromkeys(removes) if name not in sets]
-    return [*stated, *(ConfigEntry(name, None, incremental_operation=AlterConfigOpType.DELETE) for name in names)]
+    return [*entries, *(ConfigEntry(name, None, incremental_operation=AlterConfigOpType.DELETE) for name in names)]

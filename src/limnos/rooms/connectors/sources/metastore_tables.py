@@ -220,7 +220,7 @@ def source_table_of(result: Table) -> SourceTableInfo:
     parameters, storage, keys = dict(result.parameters or {}), result.sd, list(result.partitionKeys or ())
     comment = parameters.pop(_COMMENT, None)
     properties = {key: value for key, value in parameters.items() if _SECRET.search(key) is None}
-    stated = {
+    own_properties = {
         "format": format_of(result),
         "table-type": result.tableType or MANAGED,
         "location": storage.location,
@@ -238,7 +238,7 @@ def source_table_of(result: Table) -> SourceTableInfo:
         comment=comment,
         columns=columns,
         indexes=[],
-        properties=properties | {key: value for key, value in stated.items() if value},
+        properties=properties | {key: value for key, value in own_properties.items() if value},
         layout=layout,
     )
 
@@ -323,14 +323,14 @@ def _change(result: Table, change: TableChange) -> None:
             }
             result.sd.cols.append(column_of(fields))
         case gravitino_tables.RenameColumn(old_field_name=path, new_field_name=name):
-            _own(result, path).name = name_of(name, what="Column")
+            _own_column(result, path).name = name_of(name, what="Column")
         case gravitino_tables.UpdateColumnType(field_name=path, new_type=kind):
-            _own(result, path).type = type_of(kind, column=path[0])
+            _own_column(result, path).type = type_of(kind, column=path[0])
         case gravitino_tables.UpdateColumnComment(field_name=path, new_comment=comment):
-            _own(result, path).comment = comment
+            _own_column(result, path).comment = comment
         case gravitino_tables.DeleteColumn(field_name=path, if_exists=if_exists):
             if not (if_exists and all(each.name != _flat(path) for each in result.sd.cols)):
-                result.sd.cols.remove(_own(result, path))
+                result.sd.cols.remove(_own_column(result, path))
         case _:
             raise UnsupportedOperation(
                 "Tables of this source have neither indexes nor defaults, and nullable columns in the order of their"
@@ -350,7 +350,7 @@ def _flat(path: tuple[str, ...]) -> str:
     return path[0]
 
 
-def _own(result: Table, path: tuple[str, ...]) -> FieldSchema:
+def _own_column(result: Table, path: tuple[str, ...]) -> FieldSchema:
     """Return a column that is not a partition column.
 
     Raises UnsupportedOperation for a partition column, BadRequest for a missing column.

@@ -65,7 +65,7 @@ class MysqlColumn:
         default = None if self.counts or "generated always" in self.extra.lower() else default_json(self.default, kind)
         return fields if default is None else {**fields, "defaultValue": default}
 
-    def defined(self) -> str:
+    def definition(self) -> str:
         """Return the column's definition for CREATE or ALTER TABLE.
 
         Raises UnsupportedOperation if that would lose a part of the column.
@@ -135,7 +135,7 @@ def quote(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _quoted(names: Iterable[str]) -> str:
+def _quote_names(names: Iterable[str]) -> str:
     return ", ".join(map(quote, names))
 
 
@@ -147,7 +147,7 @@ def create_statement(schema: str, table: str, *, definition: GravitinoCreate) ->
     columns = [column_of(each) for each in definition.columns]
     if len({each.name.lower() for each in columns}) != len(columns):
         raise BadRequest("Two columns have the same name: give each its own")
-    parts = [f"{quote(each.name)} {each.defined()}" for each in columns]
+    parts = [f"{quote(each.name)} {each.definition()}" for each in columns]
     parts += [_key(each, named=[column.name for column in columns]) for each in definition.indexes]
     comment = f" COMMENT={literal(definition.comment)}" if definition.comment else ""
     return f"CREATE TABLE {quote(schema)}.{quote(table)} ({', '.join(parts)}) ENGINE={engine}{comment}"
@@ -168,8 +168,8 @@ def _key(index: Json, *, named: Sequence[str]) -> str:
         if column not in named:
             raise BadRequest(f"The table has no column {preview_value(column)}")
     if str(index.get("indexType")).upper() == PRIMARY:
-        return f"PRIMARY KEY ({_quoted(columns)})"
-    return f"UNIQUE KEY {quote(name_of(name, what='Index')) if name else ''} ({_quoted(columns)})"
+        return f"PRIMARY KEY ({_quote_names(columns)})"
+    return f"UNIQUE KEY {quote(name_of(name, what='Index')) if name else ''} ({_quote_names(columns)})"
 
 
 def _require_counting(kind: str, *, column: str) -> None:
@@ -207,13 +207,13 @@ class MysqlTableDraft:
     def _of_columns(self) -> Iterator[str]:
         for name in self._gone:
             yield f"DROP COLUMN {quote(name)}"
-        placed = [self._find_column(name) for name in self._moved]
-        for column in (*(each for each in self.columns if each.name not in self._moved), *placed):
+        moved_columns = [self._find_column(name) for name in self._moved]
+        for column in (*(each for each in self.columns if each.name not in self._moved), *moved_columns):
             place = self._moved.get(column.name, "")
             if column.was is None:
-                yield f"ADD COLUMN {quote(column.name)} {column.defined()}{place}"
+                yield f"ADD COLUMN {quote(column.name)} {column.definition()}{place}"
             elif column != self._before[column.was] or place:
-                yield f"CHANGE COLUMN {quote(column.was)} {quote(column.name)} {column.defined()}{place}"
+                yield f"CHANGE COLUMN {quote(column.was)} {quote(column.name)} {column.definition()}{place}"
 
     def _do(self, change: TableChange) -> None:
         match change:

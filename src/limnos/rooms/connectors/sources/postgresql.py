@@ -40,10 +40,10 @@ class PostgresqlSource(DatabaseSource):
 
     def __init__(self, url: sa.URL, *, connect: dict[str, object], connections_max: int) -> None:
         super().__init__(url, connect=connect, connections_max=connections_max)
-        known: Mapping[str, Callable[..., sa.types.TypeEngine[Any]]] = getattr(
+        type_makers: Mapping[str, Callable[..., sa.types.TypeEngine[Any]]] = getattr(
             self._engine.dialect, "ischema_names", {}
         )
-        self._engine.dialect.ischema_names = DialectTypes(known)  # type: ignore[attr-defined]
+        self._engine.dialect.ischema_names = DialectTypes(type_makers)  # type: ignore[attr-defined]
 
     def hides(self, schema: str) -> bool:
         """Return whether a schema is a system schema: `information_schema`, or a name that begins with `pg_`."""

@@ -63,7 +63,7 @@ _MYSQL_TLS: Final[Mapping[str, dict[str, object]]] = {
 
 
 def _postgresql(properties: Mapping[str, str], limits: SourceLimits) -> PostgresqlSource:
-    result, database = _postgresql_checked(properties, limits)
+    result, database = _check_postgresql(properties, limits)
     late_ms = max(1, int(limits.timeout_s * 1000 * 0.8))
     host = result.address.host.strip("[]")
     url = sa.URL.create(
@@ -83,7 +83,7 @@ def _postgresql(properties: Mapping[str, str], limits: SourceLimits) -> Postgres
     return PostgresqlSource(url, connect=connect, connections_max=CONNECTIONS_MAX)
 
 
-def _postgresql_checked(properties: Mapping[str, str], limits: SourceLimits) -> tuple[DatabaseUrl, str]:
+def _check_postgresql(properties: Mapping[str, str], limits: SourceLimits) -> tuple[DatabaseUrl, str]:
     url = database_url(_require_property(properties, URL), scheme="postgresql", port=5432, parameters=("sslmode",))
     if url.parameters.get("sslmode", "prefer") not in _MODES:
         raise BadRequest(f"Parameter sslmode of {URL} must be one of {', '.join(_MODES)}")
@@ -97,7 +97,7 @@ def _postgresql_checked(properties: Mapping[str, str], limits: SourceLimits) -> 
 
 
 def _mysql(properties: Mapping[str, str], limits: SourceLimits) -> BaseCatalog:
-    result = _mysql_checked(properties, limits)
+    result = _check_mysql(properties, limits)
     try:
         from limnos.rooms.connectors.sources.mysql import MysqlSource  # noqa: PLC0415 - its library comes with the extra
     except ImportError:
@@ -115,7 +115,7 @@ def _mysql(properties: Mapping[str, str], limits: SourceLimits) -> BaseCatalog:
     return MysqlSource(url, connect=connect, connections_max=CONNECTIONS_MAX, late_s=late_s)
 
 
-def _mysql_checked(properties: Mapping[str, str], limits: SourceLimits) -> DatabaseUrl:
+def _check_mysql(properties: Mapping[str, str], limits: SourceLimits) -> DatabaseUrl:
     url = database_url(_require_property(properties, URL), scheme="mysql", port=3306, parameters=(SSL_MODE,))
     if url.parameters.get(SSL_MODE, "PREFERRED") not in _MYSQL_TLS:
         raise BadRequest(f"Parameter {SSL_MODE} of {URL} must be one of {', '.join(_MYSQL_TLS)}")
@@ -131,7 +131,7 @@ def _mysql_checked(properties: Mapping[str, str], limits: SourceLimits) -> Datab
 
 
 def _kafka(properties: Mapping[str, str], limits: SourceLimits) -> BaseCatalog:
-    settings = _kafka_checked(properties, limits)
+    settings = _check_kafka(properties, limits)
     try:
         from limnos.rooms.connectors.sources.kafka import KafkaSource  # noqa: PLC0415 - its library comes with the extra
     except ImportError:
@@ -139,7 +139,7 @@ def _kafka(properties: Mapping[str, str], limits: SourceLimits) -> BaseCatalog:
     return KafkaSource(settings, allowed=limits.addresses, timeout_s=limits.timeout_s)
 
 
-def _kafka_checked(properties: Mapping[str, str], limits: SourceLimits) -> KafkaSettings:
+def _check_kafka(properties: Mapping[str, str], limits: SourceLimits) -> KafkaSettings:
     return kafka_settings(properties, allowed=limits.addresses)
 
 
@@ -148,7 +148,7 @@ def _lacks(provider: str, *, extra: str = "") -> UnsupportedOperation:
 
 
 def _hive(properties: Mapping[str, str], limits: SourceLimits) -> BaseCatalog:
-    addresses = _hive_checked(properties, limits)
+    addresses = _check_hive(properties, limits)
     try:  # the library of the module comes with the extra
         from limnos.rooms.connectors.sources.metastore import MetastoreSource  # noqa: PLC0415
     except ImportError:
@@ -156,7 +156,7 @@ def _hive(properties: Mapping[str, str], limits: SourceLimits) -> BaseCatalog:
     return MetastoreSource(addresses, timeout_s=limits.timeout_s)
 
 
-def _hive_checked(properties: Mapping[str, str], limits: SourceLimits) -> tuple[SourceAddress, ...]:
+def _check_hive(properties: Mapping[str, str], limits: SourceLimits) -> tuple[SourceAddress, ...]:
     for name, value in properties.items():
         if name.startswith("kerberos.") or (name == "impersonation-enable" and value.lower() != "false"):
             raise BadRequest(f"Property {name} is not supported: the server connects to a metastore without Kerberos")
@@ -174,11 +174,11 @@ def _require_property(properties: Mapping[str, str], name: str) -> str:
 
 
 def _rest(properties: Mapping[str, str], limits: SourceLimits) -> RestSource:
-    place = _rest_checked(properties, limits)
+    place = _check_rest(properties, limits)
     return RestSource(RestSession(place, late_s=limits.timeout_s * 0.8, connections_max=CONNECTIONS_MAX))
 
 
-def _rest_checked(properties: Mapping[str, str], limits: SourceLimits) -> RestEndpoint:
+def _check_rest(properties: Mapping[str, str], limits: SourceLimits) -> RestEndpoint:
     text = f"a catalog of this provider needs {URI}, and mostly {WAREHOUSE} and {TOKEN}"
     for name in (URI, WAREHOUSE, TOKEN, CREDENTIAL, TOKEN_URI, SCOPE):
         value = properties.get(name)
@@ -212,11 +212,11 @@ _OPENED: Final[Mapping[str, Callable[[Mapping[str, str], SourceLimits], BaseCata
     HIVE_PROVIDER: _hive,
 }
 _CHECKED: Final[Mapping[str, Callable[[Mapping[str, str], SourceLimits], object]]] = {
-    POSTGRESQL_PROVIDER: _postgresql_checked,
-    MYSQL_PROVIDER: _mysql_checked,
-    KAFKA_PROVIDER: _kafka_checked,
-    REST_PROVIDER: _rest_checked,
-    HIVE_PROVIDER: _hive_checked,
+    POSTGRESQL_PROVIDER: _check_postgresql,
+    MYSQL_PROVIDER: _check_mysql,
+    KAFKA_PROVIDER: _check_kafka,
+    REST_PROVIDER: _check_rest,
+    HIVE_PROVIDER: _check_hive,
 }
 
 

@@ -123,17 +123,17 @@ class RestSession:
 
     def endpoints(self) -> frozenset[str]:
         """Return the endpoints that the source's `/v1/config` lists, without the prefix."""
-        return self._configured(self._deadline()).endpoints
+        return self._load_config(self._deadline()).endpoints
 
     def send(self, call: RestCall) -> RestReply:
         """Send a request to the source and return its response. Raises the error for the response's status."""
         deadline = self._deadline()
-        config = self._configured(deadline)
+        config = self._load_config(deadline)
         if call.endpoint == "POST /namespaces":
             check_new_levels(call.namespace, config.separator)
         url = f"{self._place.uri}/v1{config.prefix}{_path(call, config.separator)}"
         query = call.query if call.endpoint != "GET /namespaces" else _with_parent(call, config.separator)
-        reply = self._authorized(
+        reply = self._send_authorized(
             call, f"{url}?{urlencode(query, quote_via=quote)}" if query else url, deadline=deadline
         )
         if reply.status not in _SUCCESS:
@@ -143,7 +143,7 @@ class RestSession:
     def _deadline(self) -> float:
         return time.monotonic() + self._late_s
 
-    def _authorized(self, call: RestCall, url: str, *, deadline: float) -> RestReply:
+    def _send_authorized(self, call: RestCall, url: str, *, deadline: float) -> RestReply:
         """Send a request with the token. If the source rejects a token that was issued for the credential, one new
         token is requested and the request repeated.
         """
@@ -158,13 +158,13 @@ class RestSession:
         self._token = None
         return self._send_request(call, url, deadline=deadline, token=self._request_token(deadline))
 
-    def _configured(self, deadline: float) -> _SourceConfig:
-        known = self._config
-        if known is not None and time.monotonic() < known.until:
-            return known
+    def _load_config(self, deadline: float) -> _SourceConfig:
+        cached_config = self._config
+        if cached_config is not None and time.monotonic() < cached_config.until:
+            return cached_config
         query = "" if self._place.warehouse is None else f"?{urlencode({'warehouse': self._place.warehouse})}"
         try:
-            reply = self._authorized(_CONFIG, f"{self._place.uri}/v1/config{query}", deadline=deadline)
+            reply = self._send_authorized(_CONFIG, f"{self._place.uri}/v1/config{query}", deadline=deadline)
         except (BadRequest, NotFound, PropertyConflict, UnsupportedOperation, MissingFile) as error:
             raise SourceFailed(
                 "The source does not have this catalog's warehouse: check its uri and warehouse", detail=error.message
@@ -177,9 +177,9 @@ class RestSession:
 
         Raises SourceRefused if the source issues none.
         """
-        known = self._token
-        if known is not None and time.monotonic() < known[1]:
-            return known[0]
+        cached_token = self._token
+        if cached_token is not None and time.monotonic() < cached_token[1]:
+            return cached_token[0]
         name, colon, secret = (self._place.credential or "").partition(":")
         form = {
             "grant_type": "client_credentials",
@@ -220,12 +220,12 @@ class RestSession:
         if left_s <= 0:
             raise rest_failed_error(call, "no time is left", sent=False)
         timeout = httpx2.Timeout(left_s, connect=max(left_s / 2, 0.01), pool=max(left_s / 2, 0.01))
-        sent = False
+        is_sent = False
         try:
             with self._client.stream(
                 method or call.method, url, content=call.body, headers=headers, timeout=timeout
             ) as response:
-                sent = True
+                is_sent = True
                 body = _read(response, call, deadline=deadline)
                 status, entries = response.status_code, dict(response.headers)
         except httpx2.PoolTimeout as error:
@@ -233,9 +233,9 @@ class RestSession:
                 "Too many requests to the source are in progress: try again", detail=str(error)
             ) from error
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.UnsupportedProtocol) as error:
-            raise rest_failed_error(call, repr(error), sent=sent) from error
+            raise rest_failed_error(call, repr(error), sent=is_sent) from error
         except (httpx2.LocalProtocolError, UnicodeEncodeError):  # their texts have headers, and so the credential
-            raise rest_failed_error(call, "the request has a header that cannot be sent", sent=sent) from None
+            raise rest_failed_error(call, "the request has a header that cannot be sent", sent=is_sent) from None
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, UnicodeError) as error:
             raise rest_failed_error(call, repr(error), sent=True) from error
         if status not in _SUCCESS:
@@ -272,9 +272,9 @@ def _config_of(body: bytes) -> _SourceConfig:
     if any(part in ("", ".", "..") for part in prefix.split("/")) and prefix:
         raise SourceFailed("The source returned an invalid prefix: have it checked", detail=prefix)
     endpoints = _ASSUMED if answer.endpoints is None else frozenset(map(_without_prefix, answer.endpoints))
-    spelled = "/".join(map(quote_part, prefix.split("/")))
+    encoded_prefix = "/".join(map(quote_part, prefix.split("/")))
     return _SourceConfig(
-        f"/{spelled}" if prefix else "",
+        f"/{encoded_prefix}" if prefix else "",
         values.get("namespace-separator") or "%1F",
         endpoints,
         time.monotonic() + CONFIG_S,
@@ -312,10 +312,10 @@ def check_new_levels(levels: Levels, separator: str) -> None:
     """Raise BadRequest if a level of a new namespace contains the source's separator: the source might create two
     namespaces, and no path could name the one that was asked for.
     """
-    plain = unquote(separator)
-    if any(plain in level for level in levels):
+    decoded = unquote(separator)
+    if any(decoded in level for level in levels):
         raise BadRequest(
-            f"Namespace {render(levels)}: the source separates names by '{plain}', so its names cannot contain it: "
+            f"Namespace {render(levels)}: the source separates names by '{decoded}', so its names cannot contain it: "
             "choose another name"
         )
 
@@ -325,11 +325,11 @@ def join_levels(levels: Levels, separator: str) -> str:
 
     Raises NotFound for a level that contains the source's separator: the source cannot have such a namespace.
     """
-    plain = unquote(separator)
+    decoded = unquote(separator)
     for level in levels:
-        if plain in level:
+        if decoded in level:
             raise NotFound(
-                f"Namespace does not exist: {render(levels)}: the source separates names by '{plain}', so its names"
+                f"Namespace does not exist: {render(levels)}: the source separates names by '{decoded}', so its names"
                 " cannot contain it",
                 kind="namespace",
             )

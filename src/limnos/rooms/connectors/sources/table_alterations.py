@@ -139,9 +139,13 @@ def refuse(change: TableChange) -> None:
     """Raise UnsupportedOperation for a kind of change that databases lack, such as a change of properties."""
     if isinstance(change, gravitino_tables.SetTableProperty | gravitino_tables.RemoveTableProperty):
         raise UnsupportedOperation("Tables of this source have no properties: use the comment")
-    moved = isinstance(change, gravitino_tables.UpdateColumnPosition)
-    placed = isinstance(change, gravitino_tables.AddColumn) and change.position not in (None, "default", "DEFAULT")
-    if moved or placed:
+    is_move = isinstance(change, gravitino_tables.UpdateColumnPosition)
+    has_position = isinstance(change, gravitino_tables.AddColumn) and change.position not in (
+        None,
+        "default",
+        "DEFAULT",
+    )
+    if is_move or has_position:
         raise UnsupportedOperation("Columns of this source keep the order of their creation: leave positions out")
 
 

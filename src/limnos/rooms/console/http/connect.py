@@ -55,7 +55,7 @@ def snippets_of(
     words = _words(page_request, address)
     has_sqlpp = sqlpp_query(page_request, address) != ""
     return tuple(
-        Snippet(name, title, _filled(_text(name), words))
+        Snippet(name, title, _fill_placeholders(_text(name), words))
         for name, title in clients.items()
         if (has_sqlpp or name != "sqlpp") and (not is_restricted or name in RESTRICTED_READERS)
     )
@@ -77,7 +77,7 @@ def select_text(levels: Levels) -> str:
     return f"SELECT VALUE t FROM {'.'.join(map(identifier, levels))} AS t LIMIT 10;"  # noqa: S608 - shown, not run
 
 
-def _filled(text: str, words: dict[str, str]) -> str:
+def _fill_placeholders(text: str, words: dict[str, str]) -> str:
     """Replace the placeholders of a snippet, such as `@URI@`, with their values in one pass."""
     parts = text.split("@")
     return "".join(words.get(part, f"@{part}@") if number % 2 else part for number, part in enumerate(parts))

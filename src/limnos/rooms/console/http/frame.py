@@ -121,7 +121,7 @@ async def frame_of(
     Also sets `needs` of the page request. Without `metalake` and `at`, the request's query selects the metalake.
     """
     visible = [node.name for node in await metalakes_visible(page_request.ctx)]
-    own = metalake or (at.metalake if at is not None else None) or _selected_metalake(page_request, visible)
+    own = metalake or (at.metalake if at is not None else None) or _choose_metalake(page_request, visible)
     links = tuple(
         Link(name, f"{page_request.base}/?metalake={quote(name)}", name == own) for name in visible[:METALAKES_MAX]
     )
@@ -164,11 +164,11 @@ def _sections(page_request: PageRequest, metalake: str, *, current: str) -> tupl
     )
 
 
-def _selected_metalake(page_request: PageRequest, visible: list[str]) -> str:
+def _choose_metalake(page_request: PageRequest, visible: list[str]) -> str:
     """Return the metalake in the query if it is visible, else the server's default one, else the first visible one."""
-    chosen = page_request.request.query("metalake")
-    if chosen is not None and chosen in visible:
-        return chosen
+    requested_name = page_request.request.query("metalake")
+    if requested_name is not None and requested_name in visible:
+        return requested_name
     own = page_request.ctx.services.defaults.metalake
     return own if own in visible or not visible else visible[0]
 

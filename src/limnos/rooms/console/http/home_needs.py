@@ -99,7 +99,7 @@ async def home_needs(page_request: PageRequest, metalake: str, *, catalogs: Sequ
     return HomeNeeds(tuple(lines), drawn.bars, drawn.picture, runs)
 
 
-async def _or_none(reading: Awaitable[Part]) -> Part | None:
+async def _none_on_refusal(reading: Awaitable[Part]) -> Part | None:
     """Await a source. Returns None if the caller may not read it, or it fails."""
     with suppress(LimnosError):
         return await reading
@@ -115,13 +115,15 @@ async def _room_needs(page_request: PageRequest, metalake: str, *, catalogs: Seq
         for entry in room.home
     )
     readings = (cast("RoomNeeds", load(needs)) for _, needs in entries)
-    parts = [await _or_none(read(page_request, metalake, catalogs=catalogs[:CATALOGS_READ])) for read in readings]
+    parts = [
+        await _none_on_refusal(read(page_request, metalake, catalogs=catalogs[:CATALOGS_READ])) for read in readings
+    ]
     return [part for part in parts if part is not None]
 
 
 async def _request_lines(page_request: PageRequest, metalake: str) -> list[NeedLine]:
     """Return a line about the requests for access that the caller may answer."""
-    page = await _or_none(access_requests_list(page_request.ctx, metalake))
+    page = await _none_on_refusal(access_requests_list(page_request.ctx, metalake))
     requests = page.requests if page is not None else ()
     if page is None or not requests:
         return []
@@ -145,7 +147,7 @@ async def _own_request_lines(page_request: PageRequest, metalake: str) -> list[N
     """Return lines about the newest answers of the last days to the caller's own requests for access, and one about
     those that are open.
     """
-    requests = await _or_none(own_access_requests(page_request.ctx, metalake)) or ()
+    requests = await _none_on_refusal(own_access_requests(page_request.ctx, metalake)) or ()
     href = f"{page_request.base}/requests?{urlencode({'metalake': metalake})}"
     since = page_request.now_ms - ANSWERS_MS
     answers = [(each.request, each.answer) for each in requests if each.answer and each.answer.answered_at > since]
@@ -182,17 +184,20 @@ async def _refusal_lines(page_request: PageRequest, metalake: str) -> list[NeedL
     """Return a line about the refusals among the newest audit records of the last day that the caller may read."""
     since = page_request.now_ms - DAY_MS
     filters = AuditFilter(since=since)
-    page = await _or_none(audit_read(page_request.ctx, metalake, filters=filters, limit=RECORDS_READ))
-    refused = [] if page is None else [each for each in page.lines if each.outcome == "refused"]
-    if not refused:
+    page = await _none_on_refusal(audit_read(page_request.ctx, metalake, filters=filters, limit=RECORDS_READ))
+    refused_lines = [] if page is None else [each for each in page.lines if each.outcome == "refused"]
+    if not refused_lines:
         return []
-    users = Counter(each.user for each in refused)
+    users = Counter(each.user for each in refused_lines)
     names = ", ".join(f"{user or 'no user'} {count}" for user, count in users.most_common(_NAMES))
     least = "at least " if page is not None and page.more else ""
-    text = f"{least}{count_text(len(refused))} refusal{'' if len(refused) == 1 else 's'} in the last day: {names}"
+    count = len(refused_lines)
+    text = f"{least}{count_text(count)} refusal{'' if count == 1 else 's'} in the last day: {names}"
     href = f"{page_request.base}/audit?{urlencode({'metalake': metalake, 'outcome': 'refused'})}"
     return [
-        NeedLine(what="refused", look="info", icon="lock", text=text, href=href, at_ms=max(each.at for each in refused))
+        NeedLine(
+            what="refused", look="info", icon="lock", text=text, href=href, at_ms=max(each.at for each in refused_lines)
+        )
     ]
 
 
@@ -200,7 +205,7 @@ async def _node_lines(page_request: PageRequest) -> list[NeedLine]:
     """Return lines about silent nodes and failing background work, for those who may inspect the server."""
     if INSPECTION not in page_request.needs:
         return []
-    state = await _or_none(server_state(page_request.ctx))
+    state = await _none_on_refusal(server_state(page_request.ctx))
     if state is None:
         return []
     href = f"{page_request.base}/nodes"

@@ -23,8 +23,8 @@ from limnos.rooms.console.http.sessions import (
     TO_ISSUER,
     client_of,
     require_sign_in_allowed,
+    session_redirect,
     sign_in_response,
-    signed_in,
 )
 from limnos.rooms.console.http.site import SIGN_IN
 from limnos.services.identity.console_sessions import session_open_at_issuer
@@ -77,7 +77,7 @@ async def from_issuer(page_request: PageRequest) -> Response:
     except (AuthenticationFailed, BadRequest, PermissionDenied) as error:
         page_request.request.failure = error
         return sign_in_response(page_request, target, message=error.message, status=401, headers=ended)
-    return signed_in(page_request, session, target=target, headers=ended)
+    return session_redirect(page_request, session, target=target, headers=ended)
 
 
 def _pending_authorization(page_request: PageRequest) -> tuple[AuthorizationRequest, str]:
@@ -87,8 +87,8 @@ def _pending_authorization(page_request: PageRequest) -> tuple[AuthorizationRequ
     """
     cookie = page_request.site.cookie_of(page_request.request.headers, SIGN_IN) or b""
     parts = cookie.split(b".", 3)
-    sent = (page_request.request.query("state") or "").encode("utf-8", "replace")
-    if len(parts) != 4 or not parts[0] or not hmac.compare_digest(parts[0], sent):
+    sent_state = (page_request.request.query("state") or "").encode("utf-8", "replace")
+    if len(parts) != 4 or not parts[0] or not hmac.compare_digest(parts[0], sent_state):
         raise AuthenticationFailed(_NOT_BEGUN)
     state, nonce, verifier = (part.decode("latin-1") for part in parts[:3])
     target = page_request.site.path_below(unquote_form(parts[3]))

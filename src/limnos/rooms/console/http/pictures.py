@@ -90,10 +90,10 @@ def graph_picture(
     known_edges = [each for each in edges if names.issuperset(each)]
     drawn_edges = known_edges[:EDGES_MAX]
     layout = layered_layout([each.id for each in drawn], drawn_edges, sizes=_SIZES)
-    placed = []
+    placed_nodes = []
     for each in drawn:
         x, y = layout.corners[each.id]
-        placed.append(
+        placed_nodes.append(
             PlacedNode(
                 name=each.name,
                 text=_short(each.text or each.name, _TEXT_MAX),
@@ -111,7 +111,7 @@ def graph_picture(
         )
         for edge in layout.edges
     )
-    order = sorted(placed, key=lambda each: (each.x, each.y))
+    order = sorted(placed_nodes, key=lambda each: (each.x, each.y))
     return GraphPicture(
         title=title,
         nodes=tuple(order),

@@ -43,11 +43,11 @@ def html_response(
     (BREACH).
     """
     body = text.encode()
-    sent: Headers = (_HTML, NO_STORE, _VARY, *SAFE, *headers)
+    sent_headers: Headers = (_HTML, NO_STORE, _VARY, *SAFE, *headers)
     if not is_secret and len(body) >= COMPRESSED_MIN and b"gzip" in request.headers.get(b"accept-encoding", b""):
         body = gzip.compress(body, compresslevel=LEVEL, mtime=0)
-        sent = (*sent, _GZIP)
-    return Response(status, body, sent)
+        sent_headers = (*sent_headers, _GZIP)
+    return Response(status, body, sent_headers)
 
 
 def redirect(to: str, *, headers: Headers = ()) -> Response:

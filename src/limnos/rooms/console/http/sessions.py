@@ -121,7 +121,7 @@ async def sign_in(page_request: PageRequest) -> Response:
         page_request.request.failure = error
         status = 429 if isinstance(error, TooManyAttempts) else 401
         return sign_in_response(page_request, target, message=error.message, user=fields.get("user", ""), status=status)
-    return signed_in(page_request, session, target=target)
+    return session_redirect(page_request, session, target=target)
 
 
 def require_sign_in_allowed(page_request: PageRequest) -> None:
@@ -150,7 +150,9 @@ async def _session_of(page_request: PageRequest, fields: dict[str, str]) -> Cons
     return await console_sessions.session_open_with_header(ctx, header=header, client=client)
 
 
-def signed_in(page_request: PageRequest, session: ConsoleSession, *, target: str, headers: Headers = ()) -> Response:
+def session_redirect(
+    page_request: PageRequest, session: ConsoleSession, *, target: str, headers: Headers = ()
+) -> Response:
     """Return the redirect to `target` that sets the session's cookie."""
     cookie = page_request.site.cookie_header(page_request.request.headers, session.text)
     return redirect(target, headers=(cookie, *headers))
@@ -176,7 +178,7 @@ async def enter(page_request: PageRequest) -> Response:
     session = await console_sessions.session_open_with_code(
         page_request.ctx, code=fields.get("code", ""), client=client_of(page_request)
     )
-    return signed_in(page_request, session, target=f"{page_request.base}/")
+    return session_redirect(page_request, session, target=f"{page_request.base}/")
 
 
 async def sign_out(page_request: PageRequest) -> Response:

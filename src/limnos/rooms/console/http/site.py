@@ -64,9 +64,9 @@ class ConsoleSite(NamedTuple):
         if site is not None and site.lower() != b"same-origin":
             raise PermissionDenied(_NOT_OURS)
         if origin is not None:
-            sent = origin.decode("latin-1").lower()
-            scheme = sent.partition("://")[0]
-            if sent.removesuffix(_DEFAULT_PORTS.get(scheme, "\0")) != self.own_origin(headers):
+            sent_origin = origin.decode("latin-1").lower()
+            scheme = sent_origin.partition("://")[0]
+            if sent_origin.removesuffix(_DEFAULT_PORTS.get(scheme, "\0")) != self.own_origin(headers):
                 raise PermissionDenied(_NOT_OURS)
         elif site is None:
             raise PermissionDenied(_NOT_OURS)
@@ -94,8 +94,10 @@ class ConsoleSite(NamedTuple):
         path = self.base if self.prefix or not self.is_tls else "/"
         secure = "; Secure" if self.is_tls else ""
         age_s = 0 if text is None else life_s
-        ended = "" if age_s is None else f"; Max-Age={age_s}"
-        value = f"{self.cookie_name(headers, purpose)}={text or ''}; Path={path}; HttpOnly; SameSite=Lax{secure}{ended}"
+        max_age = "" if age_s is None else f"; Max-Age={age_s}"
+        value = (
+            f"{self.cookie_name(headers, purpose)}={text or ''}; Path={path}; HttpOnly; SameSite=Lax{secure}{max_age}"
+        )
         return b"set-cookie", value.encode("latin-1")
 
     def cookie_of(self, headers: Mapping[bytes, bytes], purpose: str = SESSION) -> bytes | None:

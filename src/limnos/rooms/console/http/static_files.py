@@ -21,7 +21,7 @@ _SHORT: Final = (b"cache-control", b"public, no-cache")
 
 
 @cache
-def _compressed(name: str) -> bytes:
+def _compress(name: str) -> bytes:
     return gzip.compress(static_file(name), compresslevel=9, mtime=0)
 
 
@@ -34,7 +34,7 @@ async def static(page_request: PageRequest) -> Response:
     lasts = page_request.request.query("v") == static_version()
     headers = ((b"content-type", kind), _LASTING if lasts else _SHORT, (b"vary", b"Accept-Encoding"), *SAFE)
     if b"gzip" in page_request.request.headers.get(b"accept-encoding", b""):
-        return Response(200, _compressed(name), (*headers, (b"content-encoding", b"gzip")))
+        return Response(200, _compress(name), (*headers, (b"content-encoding", b"gzip")))
     return Response(200, static_file(name), headers)
 
 

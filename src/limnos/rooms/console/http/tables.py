@@ -233,11 +233,11 @@ def _facts(state: _TableState, metadata: MetadataPart, *, columns: int) -> tuple
 
 def snapshot_lines(metadata: MetadataPart) -> tuple[SnapshotLine, ...]:
     """Return the latest snapshots, newest first, with the branches and tags that refer to them."""
-    named: dict[int, list[tuple[str, ReferencePart]]] = {}
+    references_by_id: dict[int, list[tuple[str, ReferencePart]]] = {}
     for name, reference in metadata.refs.items():
-        named.setdefault(reference.snapshot_id, []).append((name, reference))
+        references_by_id.setdefault(reference.snapshot_id, []).append((name, reference))
     newest = sorted(metadata.snapshots, key=lambda each: (each.timestamp_ms, each.sequence_number), reverse=True)
-    return tuple(_snapshot_line(each, metadata, named=named) for each in newest[:SNAPSHOTS_SHOWN])
+    return tuple(_snapshot_line(each, metadata, named=references_by_id) for each in newest[:SNAPSHOTS_SHOWN])
 
 
 def _snapshot_line(
@@ -254,9 +254,9 @@ def _snapshot_line(
             Chip(name, "accent" if each.type == "branch" else "plain", each.type) for name, each in references
         ),
         is_current=snapshot.snapshot_id == metadata.current_snapshot_id,
-        rows_changed=_changed(summary.get("added-records", ""), summary.get("deleted-records", "")),
+        rows_changed=_change_counts(summary.get("added-records", ""), summary.get("deleted-records", "")),
         rows_total=_count(summary.get("total-records", "")),
-        files_changed=_changed(summary.get("added-data-files", ""), summary.get("deleted-data-files", "")),
+        files_changed=_change_counts(summary.get("added-data-files", ""), summary.get("deleted-data-files", "")),
         size=size_text(int(size)) if size.isdigit() and len(size) < 20 else "",
         writer=run[:_RUN_ID_CHARS] or summary.get("engine-name", ""),
         run=run,
@@ -267,7 +267,7 @@ def _count(text: str) -> str:
     return count_text(int(text)) if text.isdigit() and len(text) < 20 else text
 
 
-def _changed(added: str, removed: str) -> str:
+def _change_counts(added: str, removed: str) -> str:
     """Format the counts of rows or files that a snapshot added and removed, such as `+3`; zeros are omitted."""
     marks = (("+", added), ("\N{MINUS SIGN}", removed))
     return " ".join(f"{mark}{_count(text)}" for mark, text in marks if text not in ("", "0"))

@@ -219,13 +219,13 @@ def facts_of(details: ObjectDetails) -> tuple[Fact, ...]:
     """Return the facts that every object has: owner, creation, last change."""
     node = details.node
     owner = "no owner" if details.owner is None else details.owner.name
-    changed = (
+    change_fact = (
         Fact(label="Changed", text=f"by {node.modified_by}", at_ms=node.modified_at)
         if node.modified_at is not None
         else None
     )
     creation = Fact(label="Created", text=f"by {node.created_by}", at_ms=node.created_at)
-    return (Fact(label="Owner", text=owner), *((changed,) if changed is not None else ()), creation)
+    return (Fact(label="Owner", text=owner), *((change_fact,) if change_fact is not None else ()), creation)
 
 
 def properties_of(properties: Mapping[str, str]) -> tuple[Property, ...]:

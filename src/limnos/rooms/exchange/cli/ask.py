@@ -24,7 +24,7 @@ from limnos.cli.grammar.reading import answers
 from limnos.cli.guesses import command_for
 from limnos.cli.operations import BY_VERB_AND_KIND, plural
 from limnos.cli.output import show_rows
-from limnos.cli.sentences import proposal_for, quoted
+from limnos.cli.sentences import proposal_for, quote_command
 from limnos.client.activity.system_tables import time_condition
 
 if TYPE_CHECKING:
@@ -122,22 +122,22 @@ def answer(
     import pyarrow as pa
 
     tables = {table.name: table for table in client.system_tables.list()}
-    if (described := _DESCRIBED.fullmatch(query)) is not None and described[1].lower() in tables:
+    if (describe_match := _DESCRIBED.fullmatch(query)) is not None and describe_match[1].lower() in tables:
         # DuckDB's DESCRIBE TABLES lists tables
-        query = f"DESCRIBE SELECT * FROM {_quoted(described[1].lower())}"  # noqa: S608 - a known name, quoted
+        query = f"DESCRIBE SELECT * FROM {_quote_name(describe_match[1].lower())}"  # noqa: S608 - a known name, quoted
     try:
         connection.execute("SET TimeZone = 'UTC'")
         for name in _OWN_NAMES:
             connection.execute(f"CREATE MACRO {name}() AS error('{_NO_USER}')")
         for table in tables.values():
-            columns = ", ".join(f"{_quoted(each.name)} {_TYPES[each.type]}" for each in table.columns)
-            connection.execute(f"CREATE TABLE {_quoted(table.name)} ({columns})")
+            columns = ", ".join(f"{_quote_name(each.name)} {_TYPES[each.type]}" for each in table.columns)
+            connection.execute(f"CREATE TABLE {_quote_name(table.name)} ({columns})")
         for name, need in needs_of(connection, query, tables=tables).items():
             streams = client.system_tables.read(name, columns=need.columns, where=need.where)
             content = pa.concat_tables([pa.ipc.open_stream(each).read_all() for each in streams])
             connection.register("fetched", content)
-            listed = ", ".join(map(_quoted, need.columns))
-            connection.execute(f"INSERT INTO {_quoted(name)} ({listed}) SELECT {listed} FROM fetched")  # noqa: S608 - quoted
+            column_list = ", ".join(map(_quote_name, need.columns))
+            connection.execute(f"INSERT INTO {_quote_name(name)} ({column_list}) SELECT {column_list} FROM fetched")  # noqa: S608 - quoted
             connection.unregister("fetched")
         connection.execute(query)
         with catch_warnings():
@@ -173,8 +173,8 @@ def _refused_query(query: str, refusal: str, *, tables: Mapping[str, SystemTable
         return UsageError(f'"{column[1]}" is a column in SQL', hint=f"a text stands in single quotes: '{column[1]}'")
     if column is not None and column[1].lower() in _AGGREGATES:
         return UsageError(message, hint=f"name it: select {column[1]}(*) as n …, and order by n")
-    if (named := _NO_COLUMN.search(refusal) or _NO_COLUMN_OF.search(refusal)) is not None:
-        return _no_column(named[1], query, tables=tables)
+    if (name_match := _NO_COLUMN.search(refusal) or _NO_COLUMN_OF.search(refusal)) is not None:
+        return _no_column(name_match[1], query, tables=tables)
     missing = _NO_TABLE.search(refusal)
     kind = "" if missing is None else missing[1].lower().removesuffix("s")
     lists = BY_VERB_AND_KIND.get(("list", kind))  # those of one object only say nothing about the lake
@@ -186,17 +186,17 @@ def _refused_query(query: str, refusal: str, *, tables: Mapping[str, SystemTable
         text = f"'{query.strip()}' is the name of a file, and the query itself is the argument"
         return UsageError(text, hint=f'limnos ask "$(cat {shlex.quote(query.strip())})"')
     if missing is not None:
-        near = difflib.get_close_matches(missing[1].lower(), tables, n=1, cutoff=0.7)
-        first = f"did you mean {near[0]}? " if near else ""
+        similar_tables = difflib.get_close_matches(missing[1].lower(), tables, n=1, cutoff=0.7)
+        first = f"did you mean {similar_tables[0]}? " if similar_tables else ""
         return UsageError(
             f"there is no table {missing[1]} about the lake", hint=f"{first}the tables are {', '.join(sorted(tables))}"
         )
     words = query.strip().rstrip("?;").split()
     if refusal.startswith("Parser Error") and words and words[0].lower() not in _STARTS:
         if close := difflib.get_close_matches(words[0].lower(), _STARTS, n=1, cutoff=0.8):
-            return UsageError(message, hint=quoted(["ask", " ".join([*close, *words[1:]])]))
-        meant = proposal_for(words)
-        command = command_for(words, least=2) if meant is None else (list(meant.command), "")
+            return UsageError(message, hint=quote_command(["ask", " ".join([*close, *words[1:]])]))
+        proposal = proposal_for(words)
+        command = command_for(words, least=2) if proposal is None else (list(proposal.command), "")
         ours = (
             answers.propose(command[0]) if command is not None else "'limnos ask \"select path from nodes limit 10\"'"
         )
@@ -210,12 +210,15 @@ def _no_column(name: str, query: str, *, tables: Mapping[str, SystemTableInfo]) 
     reads = [
         table for table in used if re.search(rf"\b(?:from|join)\s+\"?{re.escape(table.name)}\b", query, re.IGNORECASE)
     ] or used
-    listed = "; ".join(f"{table.name} has {', '.join(each.name for each in table.columns)}" for table in reads)
-    near = difflib.get_close_matches(name.lower(), [each.name for table in reads for each in table.columns], n=1)
-    first = f"did you mean {near[0]}? " if near else ""
-    listed = f"{first}{listed}" if listed else ""
+    column_lists = "; ".join(f"{table.name} has {', '.join(each.name for each in table.columns)}" for table in reads)
+    similar_columns = difflib.get_close_matches(
+        name.lower(), [each.name for table in reads for each in table.columns], n=1
+    )
+    first = f"did you mean {similar_columns[0]}? " if similar_columns else ""
+    column_lists = f"{first}{column_lists}" if column_lists else ""
     return UsageError(
-        f'there is no column "{name}" in this query', hint=listed or "'limnos ask \"show tables\"' lists the tables"
+        f'there is no column "{name}" in this query',
+        hint=column_lists or "'limnos ask \"show tables\"' lists the tables",
     )
 
 
@@ -223,7 +226,7 @@ def _command(*words: str) -> str:
     return f"'{shlex.join(['limnos', *words])}'"
 
 
-def _quoted(name: str) -> str:
+def _quote_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 

@@ -23,7 +23,7 @@ from limnos.cli.failures import StoppedError, UsageError
 from limnos.cli.hints.typed_command import TypedCommand
 from limnos.cli.input_files import READ_BYTES, open_input, read_pieces
 from limnos.cli.output import show_done, show_rows, visible
-from limnos.cli.sentences import proposal_for, quoted
+from limnos.cli.sentences import proposal_for, quote_command
 from limnos.client.activity.exchange import ExportForm, ExportPart, check_export, cut_into_parts, drop_first_records
 from limnos.client.errors import ClientError, DeniedError, NotFoundError, UnavailableError
 from limnos.client.values import ImportInfo, MetalakeImportResult
@@ -55,8 +55,8 @@ def export(
     if format == "proto" and sys.stdout.isatty():
         file = metalake if "." in metalake else f"{metalake}.export"
         name = common.metalake if "." in metalake else metalake
-        typed = f"'limnos export {shlex.quote(name)} > {shlex.quote(file)}'"
-        raise UsageError("Protobuf cannot be shown in a terminal", hint=f"{typed}, or --format json")
+        command_line = f"'limnos export {shlex.quote(name)} > {shlex.quote(file)}'"
+        raise UsageError("Protobuf cannot be shown in a terminal", hint=f"{command_line}, or --format json")
     with common.client() as client:
         is_begun = False
         try:
@@ -89,9 +89,9 @@ def export(
 def rows_hint(path: str) -> str:
     """Return the clause of a hint about the rows of a table; SQL++ reads those of its own catalog."""
     if (statement := proposal_for(["csv", path])) is not None:
-        return f"{quoted(statement.command)} prints the rows of a table"
-    typed = shlex.join(["limnos", "head", path, "--output", "csv", "--rows", "200"])
-    return f"'{typed}' writes a table's first rows, COPY TO of 'limnos sql' all of them"
+        return f"{quote_command(statement.command)} prints the rows of a table"
+    command_line = shlex.join(["limnos", "head", path, "--output", "csv", "--rows", "200"])
+    return f"'{command_line}' writes a table's first rows, COPY TO of 'limnos sql' all of them"
 
 
 def import_(
@@ -145,11 +145,13 @@ def import_(
 
 def _incomplete(file: Path | None, *, is_both: bool) -> UsageError:
     """Return the error for an import without a file, without the new name, or with both a new name and `--resume`."""
-    typed = shlex.join(["limnos", "import", str(file or "FILE"), "--into", "NAME"])
+    command_line = shlex.join(["limnos", "import", str(file or "FILE"), "--into", "NAME"])
     if is_both and file is not None:
-        return UsageError("--into begins an import, and --resume continues one", hint=f"'{typed}', or --resume alone")
+        return UsageError(
+            "--into begins an import, and --resume continues one", hint=f"'{command_line}', or --resume alone"
+        )
     missing = "the metalake's new name is" if file is not None else "the file and the metalake's new name are"
-    return UsageError(f"{missing} missing", hint=f"'{typed}': the import creates a metalake of that name")
+    return UsageError(f"{missing} missing", hint=f"'{command_line}': the import creates a metalake of that name")
 
 
 def _list(client: Client, common: CommonFlags) -> None:
@@ -169,7 +171,7 @@ def _import(client: Client, file: Path, *, name: str | None, ids: str, resume: i
             else client.imports.begin(name or "", format=form, ids=ids)
         )
         try:
-            done = _feed_import(client, info, parts=parts, form=form)
+            import_result = _feed_import(client, info, parts=parts, form=form)
         except (ClientError, KeyboardInterrupt) as error:
             typed = TypedCommand(typed_tokens.get() or ())
             resumes = f"'{typed.command('import', str(file), '--resume', str(info.id))}'"
@@ -184,8 +186,8 @@ def _import(client: Client, file: Path, *, name: str | None, ids: str, resume: i
             print(visible(note), file=sys.stderr)
             raise
     show_done(
-        f"imported {done.records} records as metalake {done.metalake}{_masked_note(done)}",
-        msgspec.structs.asdict(done),
+        f"imported {import_result.records} records as metalake {import_result.metalake}{_masked_note(import_result)}",
+        msgspec.structs.asdict(import_result),
         output_format=common.output_format,
     )
 

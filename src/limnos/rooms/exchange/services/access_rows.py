@@ -77,7 +77,7 @@ class AccessRows:
         group_ids = {group_id for some in groups.values() for group_id, _ in some}
         role_pairs = await self._pairs(statements.ROLES_OF, {row[0] for row in rows} | group_ids)
         rules = await self._role_rules({each for some in role_pairs.values() for each in some})
-        alone = await self._named_alone()
+        alone = await self._principals_with_own_facts()
         indexes: dict[object, int] = {}
         merged: dict[frozenset[int], MergedRules] = {}
         for user_id, name, enabled in rows:
@@ -115,8 +115,8 @@ class AccessRows:
         roles = sorted(set(roles))
         pairs: dict[tuple[int, bool], list[tuple[Privilege, int]]] = {}
         ids = dumps([role_id for role_id, _ in roles])
-        for role_id, privilege, object_id, allowed in await self._held.rows((statements.GRANTS_OF, {"ids": ids})):
-            pairs.setdefault((role_id, bool(allowed)), []).append((_PRIVILEGES[privilege], object_id))
+        for role_id, privilege, object_id, is_allowed in await self._held.rows((statements.GRANTS_OF, {"ids": ids})):
+            pairs.setdefault((role_id, bool(is_allowed)), []).append((_PRIVILEGES[privilege], object_id))
         return {
             role: RoleRules.of(
                 role[0], role[1], allow=pairs.get((role[0], True), ()), deny=pairs.get((role[0], False), ())
@@ -124,16 +124,16 @@ class AccessRows:
             for role in roles
         }
 
-    async def _named_alone(self) -> frozenset[int]:
+    async def _principals_with_own_facts(self) -> frozenset[int]:
         """Return the ids of principals about whom facts exist beside their roles and groups."""
         owning: list[Row] = await self._held.rows((statements.OWNING, {"metalake": self._held.metalake_id}))
-        named = {
+        principal_ids = {
             each
             for restrictions in self._access.catalogs.restrictions.values()
             for restriction in restrictions
             for each in (*restriction.terms.to, *restriction.terms.unless)
         }
-        return frozenset(row[0] for row in owning) | named
+        return frozenset(row[0] for row in owning) | principal_ids
 
     def _levels(self, page: Sequence[SnapshotObject]) -> list[Cells]:
         access = self._access
@@ -155,13 +155,13 @@ class AccessRows:
         is_new = object_id not in owners
         if is_new and target.owner_id is not None:
             owners[object_id] = target.owner_id
-        known: dict[int, tuple[tuple[str, ...], bool]] = {}
+        levels_by_id: dict[int, tuple[tuple[str, ...], bool]] = {}
         start = (object_id, target.chain[0].kind.word, display.render(target.path))
         results: list[Cells] = []
         for user in users:
-            levels = known.get(user.group)
+            levels = levels_by_id.get(user.group)
             if levels is None:
-                levels = known[user.group] = self._levels_by_group[user.group](target)
+                levels = levels_by_id[user.group] = self._levels_by_group[user.group](target)
             if levels[0]:
                 results.append((*start, user.name, user.is_enabled, levels[0], levels[1]))
         if is_new:

@@ -131,7 +131,7 @@ def catalog_of(
         properties = dict(message.properties)
         if keeps_warehouse and record.warehouse and message.provider in PROVIDERS_WITH_WAREHOUSE:
             properties.setdefault(WAREHOUSE, record.warehouse)
-        checked = catalog_check(
+        catalog = catalog_check(
             name=message.name,
             catalog_type=_TYPE_WORDS.get(message.type),
             provider=message.provider,
@@ -140,9 +140,9 @@ def catalog_of(
             metalake=metalake,
             catalog_id=None,
         )
-        sealed = defaults.storages.keys.sealed(properties)
+        sealed = defaults.storages.keys.seal_properties(properties)
         return replace(
-            checked, properties=sealed, comment=_comment(message), in_use=message.in_use, unknown=record.unknown
+            catalog, properties=sealed, comment=_comment(message), in_use=message.in_use, unknown=record.unknown
         )
 
 

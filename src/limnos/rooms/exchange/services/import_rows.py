@@ -51,9 +51,9 @@ class ImportPart(ImportWriter):
         """Write the batch's records. Returns the import's progress. Raises BadRequest for an invalid record; the caller
         then rolls back.
         """
-        named = {each for ready in records for each in named_ids(ready.record)}
+        referenced_ids = {each for ready in records for each in named_ids(ready.record)}
         self._assign_ids(records)
-        self._refs = self._tx.imports.refs(self._progress.id, named | set(self._ids))
+        self._refs = self._tx.imports.refs(self._progress.id, referenced_ids | set(self._ids))
         for ready in records:
             self._number = ready.number
             self._write_record(ready)

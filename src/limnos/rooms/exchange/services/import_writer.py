@@ -228,12 +228,12 @@ class ImportWriter:
 
     def _audit_columns(self, audit: AuditInfo) -> dict[str, Value]:
         """Return the audit columns of a record; without a creator, the importing user counts as creator."""
-        changed = millis(audit.last_modified_time) if audit.HasField("last_modified_time") else None
+        modified_ms = millis(audit.last_modified_time) if audit.HasField("last_modified_time") else None
         return {
             "created_by": audit.creator or self._tx.actor,
             "created_at": millis(audit.create_time) or self._tx.now_ms,
             "modified_by": audit.last_modifier if audit.HasField("last_modifier") else None,
-            "modified_at": changed,
+            "modified_at": modified_ms,
         }
 
     def _add_row(self, statement: Sql, row: Params) -> None:

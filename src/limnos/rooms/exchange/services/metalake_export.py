@@ -212,10 +212,10 @@ class _MetalakeExport:
             query = exports.contained_query(some)
             async for ids in self._moment.pages(query, IDS_AT_ONCE):
                 waiting += [row[0] for row in ids]
-                whole = len(waiting) // NODES_AT_ONCE * NODES_AT_ONCE
-                async for page in self._node_pages(waiting[:whole]):
+                full_count = len(waiting) // NODES_AT_ONCE * NODES_AT_ONCE
+                async for page in self._node_pages(waiting[:full_count]):
                     yield page
-                del waiting[:whole]
+                del waiting[:full_count]
         async for page in self._node_pages(waiting):
             yield page
 
@@ -247,7 +247,7 @@ class _MetalakeExport:
         with secrets has all properties, decrypted, and no such names.
         """
         if self._secrets:
-            return self._keys.opened(record.properties), []
+            return self._keys.open_properties(record.properties), []
         masked = [key for key, value in record.properties.items() if is_secret(key) or mask_passwords(value) != value]
         return {key: value for key, value in record.properties.items() if key not in masked}, sorted(masked)
 

@@ -262,8 +262,8 @@ async def _is_warehouse_free(ctx: Context, warehouse: str, *, metalake_import: M
         key = place_key(warehouse) if warehouse else ""
     except BadRequest:
         return True  # the check of the record refuses it
-    near = await ctx.look_up(partial(rivals_read, key)) if key else []
-    return all(each.claim.metalake_id == metalake_import.metalake_id for each in near)
+    rival_locations = await ctx.look_up(partial(rivals_read, key)) if key else []
+    return all(each.claim.metalake_id == metalake_import.metalake_id for each in rival_locations)
 
 
 def import_take(tx: Tx, permit: Permit[ImportFeed]) -> MetalakeImport:

@@ -110,7 +110,7 @@ async def table_scan(ctx: Context, metalake: str, *, table: SystemTable, parts: 
     """
     if not 1 <= parts <= PARTS_MAX:
         raise BadRequest(f"parts must be a number from 1 to {PARTS_MAX}")
-    async with _agreed(ctx, metalake, table=table, revision=None, is_kept=True) as rights:
+    async with _snapshot_with_rights(ctx, metalake, table=table, revision=None, is_kept=True) as rights:
         snapshot = rights.snapshot
         return TableScan(snapshot.revision, _ranges(await _last_keys(rights, table=table, parts=parts)), UNUSED_S)
 
@@ -148,7 +148,7 @@ async def table_read(ctx: Context, metalake: str, *, request: PartRequest) -> As
     during the read.
     """
     encoder = await asyncio.to_thread(ArrowEncoder, request.rows)
-    async with _agreed(ctx, metalake, table=request.rows.table, revision=request.revision) as rights:
+    async with _snapshot_with_rights(ctx, metalake, table=request.rows.table, revision=request.revision) as rights:
         reader, access = rights.reader, await _access_of(rights)
         turns = PAGE_TURNS.of(ctx.services).turns
         count = 0
@@ -165,7 +165,7 @@ async def table_read(ctx: Context, metalake: str, *, request: PartRequest) -> As
 
 
 @asynccontextmanager
-async def _agreed(
+async def _snapshot_with_rights(
     ctx: Context, metalake: str, *, table: SystemTable, revision: str | None, is_kept: bool = False
 ) -> AsyncGenerator[_Rights, None]:
     """Use a snapshot at a revision, or at the current one, with the caller's rights at that revision.
@@ -209,7 +209,7 @@ def _pages(access: TableAccess, request: PartRequest, *, admins: frozenset[str],
 
 def _encode(page: PageRows, request: RowRequest, *, encoder: ArrowEncoder) -> bytes:
     rows: list[Cells] = page()
-    return encoder.page(request.selected(rows) if request.conditions else rows)
+    return encoder.page(request.select_rows(rows) if request.conditions else rows)
 
 
 class _Rights:
@@ -225,7 +225,7 @@ class _Rights:
     def reader(self) -> _Reader:
         """The caller at the snapshot's revision. Raises RevisionEnded before `begin`."""
         if self._reader is None:
-            raise _rights_changed()
+            raise _rights_changed_error()
         return self._reader
 
     async def begin(self) -> None:
@@ -234,14 +234,14 @@ class _Rights:
         """
         current = await self._ctx.read(self._scope, _decide)
         key = (current.caller.subject.user_name, current.caller.active)
-        known = self.snapshot.readers.get(key)
-        if not isinstance(known, _Reader):
+        reader = self.snapshot.readers.get(key)
+        if not isinstance(reader, _Reader):
             own = self.snapshot.clocks.get(current.caller.metalake.id)
             if own is None or own[1] != current.access_revision:
-                raise _rights_changed()
+                raise _rights_changed_error()
             self.snapshot.remember(key, current)
-            known = current
-        self._reader = known
+            reader = current
+        self._reader = reader
         await self.confirm(with_catalogs=True)
 
     async def confirm(self, *, with_catalogs: bool) -> None:
@@ -252,7 +252,7 @@ class _Rights:
         """
         current = await self._ctx.read(self._scope, _decide)
         if _rights_of(current) != _rights_of(self.reader):
-            raise _rights_changed()
+            raise _rights_changed_error()
         if not with_catalogs:
             return
         rows = await self._ctx.find((statements.CLOCKS, {"metalake": self.snapshot.metalake_id}))
@@ -271,7 +271,7 @@ class _Rights:
         async with self._ctx.services.store.snapshot() as now:
             for query in queries:
                 if await snapshot.rows(query) != await now.rows(query):
-                    raise _rights_changed()
+                    raise _rights_changed_error()
 
 
 def _rights_of(reader: _Reader) -> object:
@@ -279,5 +279,5 @@ def _rights_of(reader: _Reader) -> object:
     return (caller.metalake.id, caller.owner_id, caller.subject, caller.active, caller.is_enforced, caller.is_auditor)
 
 
-def _rights_changed() -> RevisionEnded:
+def _rights_changed_error() -> RevisionEnded:
     return RevisionEnded("Your rights changed since the revision: read the whole table again")

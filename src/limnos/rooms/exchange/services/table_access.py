@@ -177,13 +177,13 @@ class TableAccess:
             return True
         chain = target.chain
         key = (action, self._decisions.class_of(target))
-        known = self._allowed.get(key)
-        if known is None:
+        cached_decision = self._allowed.get(key)
+        if cached_decision is None:
             subject = deny_inherited_on(self.caller.subject, chain, by_object=self._restrictions)
-            known = self._allowed[key] = self._decided(subject, action, target=target)
-        return known
+            cached_decision = self._allowed[key] = self._is_allowed(subject, action, target=target)
+        return cached_decision
 
-    def _decided(self, subject: Subject, action: Action, *, target: SnapshotObject) -> bool:
+    def _is_allowed(self, subject: Subject, action: Action, *, target: SnapshotObject) -> bool:
         return is_allowed(subject, action, chain=target.chain, owner_of=self._owner_of(target))
 
     def _owner_of(self, target: SnapshotObject) -> OwnerReader:
@@ -224,7 +224,7 @@ class TableAccess:
         if chain[0].kind.is_node:
             return self.may(Action.METADATA_LOAD, target)
         # the caller's own groups and roles are known by their ids, so equal facts are not enough for a shared decision
-        return not self.caller.is_enforced or self._decided(self.caller.subject, Action.METADATA_LOAD, target=target)
+        return not self.caller.is_enforced or self._is_allowed(self.caller.subject, Action.METADATA_LOAD, target=target)
 
 
 class OwnerReader:

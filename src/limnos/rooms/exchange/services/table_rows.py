@@ -71,9 +71,11 @@ class TableRows:
     async def node_pages(self) -> AsyncGenerator[list[_PageNode], None]:
         """Yield the live nodes of the range with their ancestors, without decisions on them."""
         async for rows in self._reads.by_id(statements.NODES):
-            chosen = rows if self._kinds is None else [row for row in rows if KINDS[row[3]] in self._kinds]
-            objects = await self._access.resolve([(row[0], row[2], KINDS[row[3]], row[5], row[14]) for row in chosen])
-            yield [_PageNode(objects[row[0]], row) for row in chosen if row[0] in objects]
+            selected_rows = rows if self._kinds is None else [row for row in rows if KINDS[row[3]] in self._kinds]
+            objects = await self._access.resolve(
+                [(row[0], row[2], KINDS[row[3]], row[5], row[14]) for row in selected_rows]
+            )
+            yield [_PageNode(objects[row[0]], row) for row in selected_rows if row[0] in objects]
 
     async def _nodes(self) -> Pages:
         async for page in self.node_pages():
@@ -233,7 +235,7 @@ class TableRows:
         on.
         """
         results: list[Cells] = []
-        for object_id, role_id, privilege, allowed, role, owner_id in rows:
+        for object_id, role_id, privilege, is_allowed, role, owner_id in rows:
             if not self._access.may_load(Kind.ROLE, role_id, name=role, owner_id=owner_id):
                 continue
             target, of_role = objects.get(object_id), roles.get(object_id)
@@ -243,7 +245,7 @@ class TableRows:
                 cells = (object_id, Kind.ROLE.word, of_role[1])
             else:
                 continue
-            results.append((*cells, role_id, role, _PRIVILEGES[privilege], bool(allowed)))
+            results.append((*cells, role_id, role, _PRIVILEGES[privilege], bool(is_allowed)))
         return results
 
 

@@ -46,24 +46,24 @@ async def _each(names: Sequence[str], do: Callable[[int], Awaitable[object]], *,
     An error that does not concern one user ends the loop. It is raised if no user was processed yet; otherwise the
     remaining users are reported as failed with that error.
     """
-    done: list[object] = []
+    results: list[object] = []
     errors: list[dict[str, object]] = []
-    ended: LimnosError | None = None
+    first_error: LimnosError | None = None
     for index, name in enumerate(names):
         try:
-            if ended is None:
-                done.append(await do(index))
+            if first_error is None:
+                results.append(await do(index))
                 continue
-            error = ended
+            error = first_error
         except _OF_ONE as refusal:
             error = refusal
         except LimnosError as failure:
-            if not done:
+            if not results:
                 raise
-            error = ended = failure
+            error = first_error = failure
         errors.append({"index": index, "name": name, **error_body(error)})
-    summary = {"total": len(names), "succeeded": len(done), "failed": len(errors)}
-    return ok(**{word: done}, errors=errors, summary=summary)
+    summary = {"total": len(names), "succeeded": len(results), "failed": len(errors)}
+    return ok(**{word: results}, errors=errors, summary=summary)
 
 
 async def _check(ctx: Context, metalake: str, *, count: int) -> None:

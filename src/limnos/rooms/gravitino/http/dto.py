@@ -253,8 +253,8 @@ def job(run: PipelineRun, *, template: str, state: str) -> Json:
 
 def template_job(job: TemplateJob, *, template: str, state: str) -> Json:
     """Encode a job that a node of the server executes."""
-    changed = job.ended_at or job.started_at
-    body = compact(creator=job.user, createTime=instant(job.queued_at), lastModifiedTime=instant(changed))
+    modified_at = job.ended_at or job.started_at
+    body = compact(creator=job.user, createTime=instant(job.queued_at), lastModifiedTime=instant(modified_at))
     times = compact(
         queuedAt=instant(job.queued_at), startedAt=instant(job.started_at), finishedAt=instant(job.ended_at)
     )
@@ -327,14 +327,14 @@ def securables(objects: Iterable[RoleObject], codec: LogicalCodec) -> list[Json]
 
 
 def _securable(role_object: RoleObject, codec: LogicalCodec) -> Json | None:
-    named = metadata_object(role_object.kind, role_object.path, codec)
-    if named is None:
+    object_json = metadata_object(role_object.kind, role_object.path, codec)
+    if object_json is None:
         return None
     rules = [
         {"name": Privilege(grant.privilege).word, "condition": "allow" if grant.allowed else "deny"}
         for grant in role_object.grants
     ]
-    return {**named, "privileges": rules}
+    return {**object_json, "privileges": rules}
 
 
 def full_name(kind: Kind, path: tuple[str, ...], codec: LogicalCodec) -> str:

@@ -204,9 +204,9 @@ def builtin_template_body(template: BuiltinTemplate) -> dict[str, object]:
 def builtin_job_body(job: BuiltinJob) -> dict[str, object]:
     """Encode a job of a built-in template."""
     row = job.row
-    queued, ended = instant(row.started_at), instant(row.ended_at)
-    audit = dto.compact(creator=row.user, createTime=queued, lastModifiedTime=ended)
-    times = dto.compact(queuedAt=queued, startedAt=instant(job.began_at), finishedAt=ended)
+    queued, ended_at = instant(row.started_at), instant(row.ended_at)
+    audit = dto.compact(creator=row.user, createTime=queued, lastModifiedTime=ended_at)
+    times = dto.compact(queuedAt=queued, startedAt=instant(job.began_at), finishedAt=ended_at)
     return {
         "jobId": job.id,
         "jobTemplateName": job.template,

@@ -47,7 +47,7 @@ class MetalakeObjectRoutes(NamedTuple):
             RequestScope(*names_of(request)),
             lambda request_view: metalake_objects.metalake_objects_list(request_view, self.kind),
         )
-        return self._listed([self.encode(each) if details else each.name for each in nodes], details=details)
+        return self._list_response([self.encode(each) if details else each.name for each in nodes], details=details)
 
     async def load(self, request: Request, ctx: Context) -> Response:
         """Return one {kind}."""
@@ -81,24 +81,25 @@ class MetalakeObjectRoutes(NamedTuple):
         """Return each {kind} of an object, inherited ones included: its name, or with `details` all fields."""
         details = request.query_flag("details")
         object_attachment = await attachments.attachments_list(ctx, object_of(request), kind=self.kind)
-        return self._listed(
-            [self._on(each) if details else each.node.name for each in object_attachment], details=details
+        return self._list_response(
+            [self._encode_attachment(each) if details else each.node.name for each in object_attachment],
+            details=details,
         )
 
     async def load_on(self, request: Request, ctx: Context) -> Response:
         """Return one {kind} of an object."""
         on, name = object_of(request), names_of(request)[3]
         attachment = await attachments.attachment_load(ctx, on, kind=self.kind, name=name)
-        return ok(**{self.kind.word: self._on(attachment)})
+        return ok(**{self.kind.word: self._encode_attachment(attachment)})
 
     def object_response(self, node: Node) -> Response:
         """Build the response with one object under the field of its kind, such as `tag`."""
         return ok(**{self.kind.word: self.encode(node)})
 
-    def _on(self, attachment: ObjectAttachment) -> dict[str, object]:
+    def _encode_attachment(self, attachment: ObjectAttachment) -> dict[str, object]:
         """Encode a tag or policy of an object: its fields, `inherited`, and the values of a tag."""
         values = {"assignmentValues": attachment.values} if self.kind is Kind.TAG else {}
         return {**self.encode(attachment.node), "inherited": attachment.inherited, **values}
 
-    def _listed(self, entries: Sequence[object], *, details: bool) -> Response:
+    def _list_response(self, entries: Sequence[object], *, details: bool) -> Response:
         return ok(**{PLURAL[self.kind] if details else "names": entries})

@@ -175,8 +175,8 @@ async def _alter(request: Request, ctx: Context, *, body: VersionUpdates, is_ali
 
 def _edits(body: VersionUpdates) -> VersionEdits:
     """Combine the changes of a model version; changes of the same kind apply in order."""
-    plain = [each for each in body.updates if isinstance(each, (UpdateComment, SetProperty, RemoveProperty))]
-    edits = VersionEdits(edits=edits_of(plain))
+    plain_updates = [each for each in body.updates if isinstance(each, (UpdateComment, SetProperty, RemoveProperty))]
+    edits = VersionEdits(edits=edits_of(plain_updates))
     for each in body.updates:
         match each:
             case UpdateUri(new_uri=uri, uri_name=name):

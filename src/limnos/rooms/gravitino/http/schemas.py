@@ -93,12 +93,12 @@ async def schemas_list(request: Request, ctx: Context) -> Response:
         levels = codec.split(parent, what="parentSchema") if parent else ()
         if is_sourced(request_view):
             return _SourceListing(source_schemas.schemas_visible(request_view, levels), codec)
-        beside = (request_view.defaults.root_schema,) if not parent and is_root_visible(request_view) else ()
+        root_names = (request_view.defaults.root_schema,) if not parent and is_root_visible(request_view) else ()
         visible_object = catalog_directory_of(request_view, Action.NAMESPACE_LIST)
         if visible_object is not None:
-            return _DirectoryListing(visible_object, codec, levels, beside)
+            return _DirectoryListing(visible_object, codec, levels, root_names)
         names = namespaces.namespaces_list(request_view, levels).texts()
-        return _render_schema_names(codec, levels, names=sorted([*names, *beside]) if beside else names)
+        return _render_schema_names(codec, levels, names=sorted([*names, *root_names]) if root_names else names)
 
     results = await ctx.read(RequestScope(metalake, catalog), read)
     if isinstance(results, _SourceListing):
@@ -181,7 +181,7 @@ async def schema_alter(request: Request, ctx: Context, body: PropertyUpdates) ->
     """Set and remove properties of a schema; the schemas below it are not changed."""
     metalake, catalog, name = names_of(request)
     scope = RequestScope(metalake, catalog)
-    levels, sourced = await _changed_levels(ctx, scope, name=name)
+    levels, sourced = await _resolve_levels(ctx, scope, name=name)
     edits = edits_of(body.updates)
     if sourced:  # in a source the comment is an ordinary property
         altered = await source_schemas.schema_alter(
@@ -192,7 +192,7 @@ async def schema_alter(request: Request, ctx: Context, body: PropertyUpdates) ->
     return ok(schema=dto.schema(await namespaces.namespace_alter(ctx, scope, levels=levels, edits=edits), name))
 
 
-async def _changed_levels(ctx: Context, scope: RequestScope, *, name: str) -> tuple[Levels, bool]:
+async def _resolve_levels(ctx: Context, scope: RequestScope, *, name: str) -> tuple[Levels, bool]:
     """Return the levels of a schema to change, and whether it belongs to an external system.
 
     Raises UnsupportedOperation for the schema that represents its catalog.
@@ -223,7 +223,7 @@ async def schema_drop(request: Request, ctx: Context) -> Response:
     metalake, catalog, name = names_of(request)
     cascade = request.query_flag("cascade")
     scope = RequestScope(metalake, catalog)
-    levels, sourced = await _changed_levels(ctx, scope, name=name)
+    levels, sourced = await _resolve_levels(ctx, scope, name=name)
     try:
         if cascade and not sourced:
             await namespace_drop_all(ctx, scope, levels=levels)

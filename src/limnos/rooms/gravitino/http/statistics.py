@@ -82,13 +82,13 @@ async def statistics_drop(request: Request, ctx: Context, *, body: StatisticsDro
 
 async def partition_statistics_list(request: Request, ctx: Context) -> Response:
     """Return the statistics of a range of partitions, by partition name."""
-    within = PartitionRange(
+    partition_range = PartitionRange(
         request.query("from"),
         request.query("to"),
         above_too=request.query_flag("fromInclusive", default=True),
         below_too=request.query_flag("toInclusive"),
     )
-    partition_statistics = await statistics.partition_statistics_list(ctx, object_of(request), within=within)
+    partition_statistics = await statistics.partition_statistics_list(ctx, object_of(request), within=partition_range)
     groups = groupby(partition_statistics, key=lambda each: each.partition)
     entries = [{"partitionName": name, "statistics": [dto.statistic(each) for each in group]} for name, group in groups]
     return ok(partitionStatistics=entries)

@@ -222,8 +222,8 @@ async def _rename_view(ctx: Context, place: _ViewSchemaPath, *, name: str, new: 
     source, target = (*place.namespace, name), (*place.namespace, new)
     if place.is_elsewhere:
         return place.of_source(await source_views.view_rename(ctx, place.scope, path=source, target=target), new)
-    moved = await views.view_move(ctx, place.scope, source=source, target=target)
-    return ok(view=place.own(moved.node, moved.document))
+    moved_view = await views.view_move(ctx, place.scope, source=source, target=target)
+    return ok(view=place.own(moved_view.node, moved_view.document))
 
 
 def _iceberg_updates(update: EntityUpdate | ReplaceView, place: _ViewSchemaPath, *, now_ms: int) -> list[object]:

@@ -102,7 +102,7 @@ class JobExecutor(WorkPoller):
         now_ms = services.store.time.now_ms()
         if not await services.gate.look_up(lambda: jobs_due(now_ms)):
             return
-        for job in await services.store.submit(self._permit, lambda tx: tx.template_jobs.lost(LOST_AT_ONCE)):
+        for job in await services.store.submit(self._permit, lambda tx: tx.template_jobs.read_expired(LOST_AT_ONCE)):
             await self._record_end(job, JobEnd(job.display_state(now_ms + job.lease_ms), LOST_MESSAGE))
         if capacity <= 0:
             return

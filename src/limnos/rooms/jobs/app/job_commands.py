@@ -45,13 +45,13 @@ class JobSettings(NamedTuple):
 def job_settings_of(settings: Settings) -> JobSettings:
     """Read the settings of jobs, with absolute paths and the default of `spark_submit`."""
     jobs = settings.jobs
-    closed = (str(Path(settings.server.data).absolute()),)
+    closed_directories = (str(Path(settings.server.data).absolute()),)
     limits = JobLimits(jobs.memory_bytes_max, jobs.cpu_s_max, jobs.file_bytes_max, jobs.network)
     return JobSettings(
         allowed=jobs.allowed,
         readable=jobs.readable,
         writable=jobs.writable,
-        closed=closed,
+        closed=closed_directories,
         user=jobs.user,
         spark_submit=jobs.spark_submit or _spark_submit(),
         timeout_s=jobs.timeout_s,
@@ -124,9 +124,9 @@ def _spark(plan: JobSettings, work: JobWork) -> tuple[str, ...]:
     names = [
         part for flag, files in lists if files for part in (flag, ",".join(real_file(plan, each) for each in files))
     ]
-    named = ["--class", content.class_name] if content.class_name else []
+    class_option = ["--class", content.class_name] if content.class_name else []
     configs = [part for key, value in content.configs.items() for part in ("--conf", f"{key}={value}")]
-    return (plan.spark_submit, *named, *names, *configs, real_file(plan, content.executable), *content.arguments)
+    return (plan.spark_submit, *class_option, *names, *configs, real_file(plan, content.executable), *content.arguments)
 
 
 def _spark_environment(plan: JobSettings, scratch: str) -> dict[str, str]:
@@ -144,10 +144,10 @@ def _spark_environment(plan: JobSettings, scratch: str) -> dict[str, str]:
 
 def _spark_homes(plan: JobSettings) -> Iterable[str]:
     """Return the directories of Spark, Java, the interpreter and its libraries."""
-    named = (
+    directories = (
         sys.prefix,
         sys.base_prefix,
         os.environ.get("JAVA_HOME", ""),
         plan.spark_submit and str(Path(plan.spark_submit).parent.parent),
     )
-    return [str(Path(each).resolve()) for each in named if each]
+    return [str(Path(each).resolve()) for each in directories if each]

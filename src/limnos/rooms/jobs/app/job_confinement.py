@@ -23,7 +23,7 @@ def job_obstacle(settings: Settings) -> str:
         return ""
     command = [sys.executable, "-P", "-m", MODULE, *([jobs.user] if jobs.user else [])]
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             command,
             capture_output=True,
             text=True,
@@ -34,7 +34,7 @@ def job_obstacle(settings: Settings) -> str:
         )
     except (OSError, subprocess.SubprocessError) as error:
         return f"the process that tries it failed ({error})"
-    return done.stdout.strip()
+    return process.stdout.strip()
 
 
 def job_notes(settings: Settings) -> list[str]:

@@ -207,12 +207,12 @@ def _account(name: str) -> pwd.struct_passwd:
 
 def _prepare_directory(work: JobCommand, account: pwd.struct_passwd | None) -> None:
     """Copy files into the job's directory, and make the job's user the owner of the directory and the copies."""
-    placed = [Path(work.scratch), *(Path(work.scratch) / Path(each).name for each in work.copies)]
-    for source, target in zip(work.copies, placed[1:], strict=True):
+    paths = [Path(work.scratch), *(Path(work.scratch) / Path(each).name for each in work.copies)]
+    for source, target in zip(work.copies, paths[1:], strict=True):
         shutil.copyfile(source, target)
         target.chmod(0o700)
     if account is not None:
-        for each in placed:
+        for each in paths:
             os.chown(each, account.pw_uid, account.pw_gid)
 
 
@@ -298,8 +298,8 @@ def _limit(limits: JobLimits) -> None:
     for name, most in bounds.items():
         if most is not None:
             hard = resource.getrlimit(name)[1]
-            bound = most if hard == resource.RLIM_INFINITY else min(most, hard)
-            resource.setrlimit(name, (bound, bound))
+            new_limit = most if hard == resource.RLIM_INFINITY else min(most, hard)
+            resource.setrlimit(name, (new_limit, new_limit))
     os.nice(_NICE)
 
 
@@ -332,9 +332,9 @@ def _watch(child: _ChildProcess, work: JobCommand, *, streams: dict[str, OutputT
 
 def _exit_code(child: _ChildProcess, raw: int) -> int:
     """Return the job's exit code: as the first process of its namespace wrote it, else of the child itself."""
-    stated = os.read(child.status, STATUS_BYTES)
+    status_bytes = os.read(child.status, STATUS_BYTES)
     os.close(child.status)
-    return os.waitstatus_to_exitcode(int.from_bytes(stated, "big") if stated else raw)
+    return os.waitstatus_to_exitcode(int.from_bytes(status_bytes, "big") if status_bytes else raw)
 
 
 def _read(descriptor: int, tail: OutputTail) -> bool:

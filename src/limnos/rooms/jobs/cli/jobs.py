@@ -69,7 +69,7 @@ def show(job: str, /, *, common: CommonFlags = DEFAULTS) -> None:
         The job's id.
     """
     with common.client() as client:
-        result = client.jobs.result(_whole_id(client, job))
+        result = client.jobs.result(_complete_id(client, job))
     show_fields(msgspec.structs.asdict(result), output_format=common.output_format)
 
 
@@ -83,7 +83,7 @@ def cancel(job: str, /, *, common: CommonFlags = DEFAULTS) -> None:
         The job's id.
     """
     with common.client() as client:
-        info = client.jobs.cancel(_whole_id(client, job))
+        info = client.jobs.cancel(_complete_id(client, job))
     show_done(f"{info.job_id} is {info.status}", _row(info), output_format=common.output_format)
 
 
@@ -185,6 +185,6 @@ def _template_row(template: JobTemplate) -> Row:
     }
 
 
-def _whole_id(client: Client, typed: str) -> str:
+def _complete_id(client: Client, typed: str) -> str:
     """Return the id of the job whose id begins with what was typed. Raises UsageError if several do."""
     return whole_id(typed, kind="job", ids=lambda: (each.job_id for each in client.jobs.list()))

@@ -65,14 +65,14 @@ def serve(what: ServedNamespace, *, listen: str, settings: LanceSection, announc
             f"{listen} can be reached from other machines, and this server does not authenticate clients: listen on"
             " 127.0.0.1"
         )
-    bound = bind_address(host, port)
+    bound_socket = bind_address(host, port)
     adapter = LanceAdapter(
         what.delegate.call, folders=None if what.directory is None else _folders(what.directory, settings)
     )
     config = uvicorn.Config(adapter, lifespan="off", log_config=None, access_log=False, server_header=False, ws="none")
     server = _AdapterServer(config)
-    server.announce = lambda: announce(url_of(bound))
-    asyncio.run(_run(server, adapter, bound=bound))
+    server.announce = lambda: announce(url_of(bound_socket))
+    asyncio.run(_run(server, adapter, bound=bound_socket))
 
 
 async def _run(server: _AdapterServer, adapter: LanceAdapter, *, bound: socket.socket) -> None:

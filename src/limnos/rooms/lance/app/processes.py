@@ -204,7 +204,7 @@ class LanceProcesses:
             self._busy[worker] = False
             self._schedule_memory_check()
             try:
-                await self._started(worker)
+                await self._wait_until_ready(worker)
                 yield worker
             except LimnosError:
                 self._release(worker, worker_task)
@@ -311,7 +311,7 @@ class LanceProcesses:
             self._rest(worker)
         return True
 
-    async def _started(self, worker: WorkerProcess) -> None:
+    async def _wait_until_ready(self, worker: WorkerProcess) -> None:
         """Wait until a process is ready. Raises ConnectionError if it died, ServiceUnavailable if the server stops."""
         task = self._starting.get(worker)
         if task is None:

@@ -125,7 +125,9 @@ def _folders_without_tables(directory: LanceDirectory, entries: list[DirectoryTa
     if directory.layout is not rules.DirectoryLayout.V0:
         return frozenset()
     folders = [entry.folder for entry in entries]
-    tables = directory.storage.marked(folders, rules.VERSIONS) | directory.storage.marked(folders, rules.RESERVED)
+    tables = directory.storage.folders_with(folders, rules.VERSIONS) | directory.storage.folders_with(
+        folders, rules.RESERVED
+    )
     others = [folder for folder in folders if folder not in tables]
     if others:
         more = f" and {len(others) - 3} more" if len(others) > 3 else ""
@@ -315,11 +317,11 @@ def _import_entry(
         return _existing_row(client, path, row=row, error=error)
     except (ClientError, import_extra("limnos.model.errors", extra=_EXTRA).LimnosError) as error:
         return {**row, "done": "failed", "why": error.message}
-    done = "declared" if is_declared else "registered"
+    outcome = "declared" if is_declared else "registered"
     return (
-        {**row, "done": "nothing", "why": f"--dry-run: it would be {done}"}
+        {**row, "done": "nothing", "why": f"--dry-run: it would be {outcome}"}
         if dry_run
-        else {**row, "done": done, "why": None}
+        else {**row, "done": outcome, "why": None}
     )
 
 

@@ -156,7 +156,7 @@ def _index_sheet(indexes: list[LanceIndex]) -> Sheet:
             SheetCell(text=", ".join(each.columns)),
             SheetCell(text=each.index_type),
             SheetCell(text=count_text(each.num_indexed_rows)),
-            _uncovered(each.num_unindexed_rows),
+            _unindexed_cell(each.num_unindexed_rows),
             SheetCell(text=size_text(each.size_bytes)),
             SheetCell(at_ms=_instant_ms(each.created_at)),
         )
@@ -167,7 +167,7 @@ def _index_sheet(indexes: list[LanceIndex]) -> Sheet:
     )
 
 
-def _uncovered(count: int) -> SheetCell:
+def _unindexed_cell(count: int) -> SheetCell:
     """Return the cell with the count of rows that are not indexed; searches scan these rows."""
     return SheetCell(chips=(Chip(count_text(count), "warn", "alert"),)) if count else SheetCell(text="0")
 

@@ -67,15 +67,15 @@ def check_expression(text: str) -> None:
     Raises BadRequest if it is nested too deeply, or has placeholders or string literals with a prefix, such as `N'a'`.
     """
     chains = _ExpressionDepth()
-    beside = last = ""
+    neighbour = last = ""
     for match in _TOKEN.finditer(text):
         token = match[0]
-        if _hangs_library(token, beside=beside, last=last):
+        if _hangs_library(token, beside=neighbour, last=last):
             raise BadRequest(
                 f"The expression {text[:_BRIEF]} has {token[:1]} in the place of a value: parameters are not supported,"
                 " and strings are written 'text', with no letter or $ before the quote"
             )
-        beside = token
+        neighbour = token
         if token.isspace():
             continue
         last = token

@@ -156,13 +156,19 @@ def children_of(rows: Iterable[ManifestRow], levels: Levels, *, kind: ManifestRo
 
 def place_below(root: str, location: str) -> str:
     """Return the absolute location of an index entry. Raises InvalidTable if it is outside of the directory."""
-    plain = posixpath.normpath(location)
-    if location.startswith("/") or _SCHEME.match(location) or plain == ".." or plain.startswith("../") or plain == ".":
+    normal_path = posixpath.normpath(location)
+    if (
+        location.startswith("/")
+        or _SCHEME.match(location)
+        or normal_path == ".."
+        or normal_path.startswith("../")
+        or normal_path == "."
+    ):
         raise InvalidTable(
             f"The index of {root} names a table at {quote_for_message(location)}, which is outside of it: correct the"
             " index, or register the table at its own location"
         )
-    return f"{root}/{plain}"
+    return f"{root}/{normal_path}"
 
 
 def root_of(text: str, *, here: str) -> str:

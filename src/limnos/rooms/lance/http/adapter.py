@@ -177,8 +177,8 @@ class LanceAdapter:
             return _adapter_error_response(error, request_id, operation=name)
         except Exception as error:
             log.exception("unexpected failure", operation=name, request_id=request_id)
-            hidden = LimnosError(f"An unexpected error occurred, see the log: {type(error).__name__}")
-            return _adapter_error_response(hidden, request_id, operation=name)
+            public_error = LimnosError(f"An unexpected error occurred, see the log: {type(error).__name__}")
+            return _adapter_error_response(public_error, request_id, operation=name)
 
     async def _call_interface(self, request: Request, operation: ProtocolOperation) -> Response:
         body = await request.body() if request.method != "GET" else b""
@@ -256,10 +256,12 @@ def _path_fields(
     """
     if "{id}" not in operation.path:
         return {}
-    stated = fields.get("id")
-    if stated is not None and not (isinstance(stated, list) and all(isinstance(each, str) for each in stated)):
+    stated_path = fields.get("id")
+    if stated_path is not None and not (
+        isinstance(stated_path, list) and all(isinstance(each, str) for each in stated_path)
+    ):
         raise BadRequest("Field 'id' must be a list of names")
-    path: Levels = body_path(request.params[0] if request.params else b"", stated, delimiter=delimiter)
+    path: Levels = body_path(request.params[0] if request.params else b"", stated_path, delimiter=delimiter)
     index = {"index_name": unquote_strict(request.params[1])} if len(request.params) > 1 else {}
     return {"id": list(path), **index}
 

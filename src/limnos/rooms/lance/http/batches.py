@@ -53,19 +53,20 @@ async def versions_create(request: Request, ctx: Context) -> Response:
         lance_batches.CreateVersionOperation(place.levels, each.new_version())
         for each, place in zip(body.entries, places, strict=True)
     ]
-    done = await _commit_batch(ctx, places, operations=operations)
-    return json_response({"versions": [encode_version(each) for each in done if isinstance(each, VersionView)]})
+    results = await _commit_batch(ctx, places, operations=operations)
+    return json_response({"versions": [encode_version(each) for each in results if isinstance(each, VersionView)]})
 
 
 async def tables_commit(request: Request, ctx: Context) -> Response:
     """Declare tables, commit and delete versions, and deregister tables: all or nothing."""
     body = request.decode(await body_of(request), CommitTables)
-    named = [_single_operation(each) for each in body.operations]
-    places = [_place(request, ctx, named=each) for _, each in named]
-    operations = [_operation(each, place) for (_, each), place in zip(named, places, strict=True)]
+    single_operations = [_single_operation(each) for each in body.operations]
+    places = [_place(request, ctx, named=each) for _, each in single_operations]
+    operations = [_operation(each, place) for (_, each), place in zip(single_operations, places, strict=True)]
     done = await _commit_batch(ctx, places, operations=operations)
     results = [
-        {word: _result(word, place, result=one)} for (word, _), place, one in zip(named, places, done, strict=True)
+        {word: _result(word, place, result=one)}
+        for (word, _), place, one in zip(single_operations, places, done, strict=True)
     ]
     return json_response({"results": results})
 

@@ -123,7 +123,7 @@ async def change_table(
     `version` is the version to change from; None for the newest.
     """
     at = VersionReference(version, branch=branch or None)
-    return await rows.changed(question, at=at, shape=shape)
+    return await rows.change(question, at=at, shape=shape)
 
 
 async def rows_update(request: Request, where: Where) -> Response:
@@ -137,8 +137,8 @@ async def rows_update(request: Request, where: Where) -> Response:
     if not updates or len(updates) != len(body.updates):
         raise BadRequest("An update must set columns, each of them once: send updates as [[column, expression], …]")
     question = questions.Update(location="", options={}, updates=updates, predicate=body.predicate)
-    done = await change_table(rows, question=question, shape=LanceWriteResult, branch=body.branch)
-    return json_response({"updated_rows": done.updated, "rows_updated": done.updated, **_version(done)})
+    result = await change_table(rows, question=question, shape=LanceWriteResult, branch=body.branch)
+    return json_response({"updated_rows": result.updated, "rows_updated": result.updated, **_version(result)})
 
 
 async def rows_delete(request: Request, where: Where) -> Response:
@@ -148,8 +148,8 @@ async def rows_delete(request: Request, where: Where) -> Response:
     if not body.predicate.strip():
         raise BadRequest("A delete needs a predicate that selects the rows: send one, or 'true' for all rows")
     question = questions.Delete(location="", options={}, predicate=body.predicate)
-    done = await change_table(rows, question=question, shape=LanceWriteResult, branch=body.branch)
-    return json_response({"num_deleted_rows": done.deleted, **_version(done)})
+    result = await change_table(rows, question=question, shape=LanceWriteResult, branch=body.branch)
+    return json_response({"num_deleted_rows": result.deleted, **_version(result)})
 
 
 def _version(done: LanceWriteResult) -> dict[str, object]:
@@ -161,8 +161,10 @@ async def table_restore(request: Request, where: Where) -> Response:
     body = request.decode(await body_of(request), RestoreTable)
     rows = find_rows(request, where, body=body)
     question = questions.Restore(location="", options={})
-    done = await change_table(rows, question=question, shape=LanceWriteResult, branch=body.branch, version=body.version)
-    return json_response(_version(done))
+    result = await change_table(
+        rows, question=question, shape=LanceWriteResult, branch=body.branch, version=body.version
+    )
+    return json_response(_version(result))
 
 
 async def schema_metadata_update(request: Request, where: Where) -> Response:
@@ -204,13 +206,13 @@ async def columns_add(request: Request, where: Where) -> Response:
         raise UnsupportedOperation(f"Not served: {_ENTERPRISE}")
     if not columns or len(columns) != len(body.new_columns):
         raise BadRequest("Each new column needs a unique name and an expression: send both")
-    done = await change_table(
+    result = await change_table(
         rows,
         question=questions.AddColumns(location="", options={}, columns=columns),
         shape=LanceWriteResult,
         branch=body.branch,
     )
-    return json_response(_version(done))
+    return json_response(_version(result))
 
 
 async def columns_alter(request: Request, where: Where) -> Response:
@@ -225,8 +227,8 @@ async def columns_alter(request: Request, where: Where) -> Response:
         questions.ColumnChange(each.path, each.rename, each.nullable, each.data_type) for each in body.alterations
     ]
     question = questions.AlterColumns(location="", options={}, alterations=changes)
-    done = await change_table(rows, question=question, shape=LanceWriteResult, branch=body.branch)
-    return json_response(_version(done))
+    result = await change_table(rows, question=question, shape=LanceWriteResult, branch=body.branch)
+    return json_response(_version(result))
 
 
 async def columns_drop(request: Request, where: Where) -> Response:
@@ -236,8 +238,8 @@ async def columns_drop(request: Request, where: Where) -> Response:
     if not body.columns:
         raise BadRequest("Name the columns to drop")
     question = questions.DropColumns(location="", options={}, columns=body.columns)
-    done = await change_table(rows, question=question, shape=LanceWriteResult, branch=body.branch)
-    return json_response(_version(done))
+    result = await change_table(rows, question=question, shape=LanceWriteResult, branch=body.branch)
+    return json_response(_version(result))
 
 
 async def table_stats(request: Request, where: Where) -> Response:

@@ -66,9 +66,9 @@ def database_of(request: Request) -> Levels:
     """Return the catalog to which all names of the request are relative (header `x-lancedb-database`); empty without
     the header. Raises BadRequest if the header is not UTF-8, InvalidName for an invalid name.
     """
-    named = request.headers.get(DATABASE)
+    header = request.headers.get(DATABASE)
     try:
-        return check_levels((named.decode(),)) if named else ()
+        return check_levels((header.decode(),)) if header else ()
     except UnicodeDecodeError:
         raise BadRequest("The header x-lancedb-database is not UTF-8: name a catalog of this server") from None
 
@@ -79,13 +79,13 @@ def metalake_of(request: Request, ctx: Context) -> str:
     The query parameter `metalake` takes precedence over the header `x-limnos-metalake`, for clients that can only be
     configured to send headers. Raises BadRequest for a header that is not UTF-8.
     """
-    named = request.query("metalake")
-    if named is None and METALAKE in request.headers:
+    metalake_name = request.query("metalake")
+    if metalake_name is None and METALAKE in request.headers:
         try:
-            named = request.headers[METALAKE].decode()
+            metalake_name = request.headers[METALAKE].decode()
         except UnicodeDecodeError:
             raise BadRequest("The header x-limnos-metalake is not UTF-8: name a metalake of this server") from None
-    return named or ctx.services.defaults.metalake
+    return metalake_name or ctx.services.defaults.metalake
 
 
 def place_of(request: Request, ctx: Context, *, body: IdentifiedBody | None = None) -> LanceObjectPath:
@@ -109,9 +109,11 @@ def place_at(request: Request, ctx: Context, *, path: Sequence[str]) -> LanceObj
     """Return the object of an identifier in a body. Raises InvalidName for an invalid name, BadRequest for a header
     that is not UTF-8.
     """
-    whole = (*database_of(request), *check_levels(path))
+    full_path = (*database_of(request), *check_levels(path))
     metalake = metalake_of(request, ctx)
-    return LanceObjectPath(whole, RequestScope(metalake, whole[0]) if whole else RequestScope(metalake), whole[1:])
+    return LanceObjectPath(
+        full_path, RequestScope(metalake, full_path[0]) if full_path else RequestScope(metalake), full_path[1:]
+    )
 
 
 def body_path(raw: bytes, stated: list[str] | None, *, delimiter: str, plain_plus: bool = False) -> Levels:
@@ -123,7 +125,7 @@ def body_path(raw: bytes, stated: list[str] | None, *, delimiter: str, plain_plu
     if stated is None:
         return lance.decode_path(raw if plain_plus else raw.replace(b"+", b"%20"), delimiter=delimiter)
     path, levels = lance.decode_path(raw, delimiter=delimiter), check_levels(stated)
-    if not lance.same(path, levels):
+    if not lance.is_same_path(path, levels):
         raise BadRequest(
             f"The path names {quote_for_message('.'.join(path))} and the body's id"
             f" {quote_for_message('.'.join(levels))}: send one of them, or the same in both"

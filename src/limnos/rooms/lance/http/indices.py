@@ -135,8 +135,8 @@ async def _create_index(request: Request, where: Where, *, kinds: tuple[str, ...
         replace=_replaces(request, body),
         details=_details_of(body, kind),
     )
-    done = await change_table(rows, question=question, shape=LanceWriteResult, branch=body.branch)
-    return json_response({"transaction_id": done.transaction_id, "version": done.version})
+    result = await change_table(rows, question=question, shape=LanceWriteResult, branch=body.branch)
+    return json_response({"transaction_id": result.transaction_id, "version": result.version})
 
 
 def _replaces(request: Request, body: CreateIndex) -> bool:
@@ -218,8 +218,8 @@ async def index_drop(request: Request, where: Where) -> Response:
     rows = find_rows(request, where, body=body)
     question = questions.DropIndex(location="", options={}, name=_name_of(request))
     branch = body.branch or request.query("branch")
-    done = await change_table(rows, question=question, shape=LanceWriteResult, branch=branch)
-    return json_response({"transaction_id": done.transaction_id, "version": done.version})
+    result = await change_table(rows, question=question, shape=LanceWriteResult, branch=branch)
+    return json_response({"transaction_id": result.transaction_id, "version": result.version})
 
 
 def _name_of(request: Request) -> str:

@@ -417,13 +417,13 @@ class LanceRouter(Router[H]):
 
     def find(self, segments: list[bytes]) -> tuple[dict[str, Route[H]], tuple[bytes, ...]] | None:
         """Return the routes at a path, by method, and its parameters; None if there are none."""
-        settled = _normalize_segments(segments)
-        return None if settled is None else super().find(settled)
+        normal_segments = _normalize_segments(segments)
+        return None if normal_segments is None else super().find(normal_segments)
 
     def reach(self, segments: list[bytes]) -> int:
         """Return the number of leading segments that match."""
-        settled = _normalize_segments(segments)
-        return 0 if settled is None else super().reach(settled)
+        normal_segments = _normalize_segments(segments)
+        return 0 if normal_segments is None else super().reach(normal_segments)
 
 
 def _normalize_segments(segments: list[bytes]) -> list[bytes] | None:

@@ -89,8 +89,8 @@ async def rows_insert(request: Request, where: Where) -> Response:
     mode = parse_choice(request.query("mode"), INSERT_MODES, field="mode")
     question = Write(location="", options={}, mode=mode, batch_bytes_max=rows.batch_bytes_max)
     body = request.stream(bytes_max=rows.body_bytes_max)
-    done = await rows.feed(question, branch=branch_of(request), body=body)
-    entries = {"num_inserted_rows": done.inserted, "version": done.version, "transaction_id": done.transaction_id}
+    result = await rows.feed(question, branch=branch_of(request), body=body)
+    entries = {"num_inserted_rows": result.inserted, "version": result.version, "transaction_id": result.transaction_id}
     return json_response(entries)
 
 
@@ -123,9 +123,13 @@ async def rows_merge(request: Request, where: Where) -> Response:
         timeout_s=_seconds_of(request.query("timeout")),
     )
     body = request.stream(bytes_max=rows.body_bytes_max)
-    done = await rows.feed(question, branch=branch_of(request), body=body)
-    counts = {"num_updated_rows": done.updated, "num_inserted_rows": done.inserted, "num_deleted_rows": done.deleted}
-    return json_response({**counts, "version": done.version, "transaction_id": done.transaction_id})
+    result = await rows.feed(question, branch=branch_of(request), body=body)
+    counts = {
+        "num_updated_rows": result.updated,
+        "num_inserted_rows": result.inserted,
+        "num_deleted_rows": result.deleted,
+    }
+    return json_response({**counts, "version": result.version, "transaction_id": result.transaction_id})
 
 
 def _seconds_of(text: str | None) -> float | None:

@@ -101,8 +101,10 @@ async def table_declare(request: Request, ctx: Context) -> Response:
     )
     if dry:
         return credentials_response({**encode_location(table), "managed_versioning": table.record.managed})
-    opened = await options_of(request, ctx, place=place, table=table, is_requested=body.vend_credentials, is_new=True)
-    return credentials_response({**encode_location(table), "managed_versioning": table.record.managed, **opened})
+    table_options = await options_of(
+        request, ctx, place=place, table=table, is_requested=body.vend_credentials, is_new=True
+    )
+    return credentials_response({**encode_location(table), "managed_versioning": table.record.managed, **table_options})
 
 
 async def table_register(request: Request, ctx: Context) -> Response:
@@ -146,9 +148,11 @@ async def table_describe(request: Request, ctx: Context) -> Response:
     description = await lance_describing.table_describe(
         ctx, place.scope, levels=place.levels, at=at, detailed=detailed, looks=looks
     )
-    opened = await options_of(request, ctx, place=place, table=description.table, is_requested=body.vend_credentials)
+    table_options = await options_of(
+        request, ctx, place=place, table=description.table, is_requested=body.vend_credentials
+    )
     output = _encode_description(place, description, hidden=len(database_of(request)), logical=is_remote(request))
-    return credentials_response({**output, **opened})
+    return credentials_response({**output, **table_options})
 
 
 def _flag(request: Request, stated: bool | None, *, name: str, default: bool) -> bool:  # noqa: FBT001 - a field of the body
@@ -234,8 +238,8 @@ async def table_rename(request: Request, ctx: Context) -> Response:
 
 def _parse_new_levels(request: Request, place: LanceObjectPath, *, body: RenameTable) -> Levels:
     """Return a table's new levels below its catalog. Raises BadRequest for a target in another catalog."""
-    stated = body.new_namespace_id if body.new_namespace_id is not None else body.new_namespace
-    above = place.path[:-1] if stated is None else (*database_of(request), *check_levels(stated))
+    namespace_path = body.new_namespace_id if body.new_namespace_id is not None else body.new_namespace
+    above = place.path[:-1] if namespace_path is None else (*database_of(request), *check_levels(namespace_path))
     if not above or above[0] != place.path[0]:
         raise BadRequest(
             "A table cannot move to another catalog: name a namespace of"
@@ -257,7 +261,7 @@ async def tables_all(request: Request, ctx: Context) -> Response:
             ctx, RequestScope(metalake, database[0]), levels=(), page_request=page_request, declared=declared
         )
         return json_response(page("tables", names.names, last=names.last if page_request.size != 0 else None))
-    after = _after(page_request.after)
+    after = _parse_page_token(page_request.after)
     paths: list[Levels] = []
     async for levels in all_tables(ctx, metalake=metalake, catalogs=None, after=after, declared=declared):
         paths.append(levels)
@@ -268,7 +272,7 @@ async def tables_all(request: Request, ctx: Context) -> Response:
     return json_response(page("tables", [lance.join(each, delimiter=delimiter) for each in page_paths], last=last))
 
 
-def _after(text: str) -> Levels | None:
+def _parse_page_token(text: str) -> Levels | None:
     if not text:
         return None
     try:

@@ -107,9 +107,9 @@ def _window(request: Request) -> VersionWindow:
 
 def encode_version(version: VersionView) -> dict[str, object]:
     """Encode a version as the protocol's JSON."""
-    known = {"manifest_size": version.size, "e_tag": version.e_tag, "timestamp_millis": version.at_ms}
+    optional_fields = {"manifest_size": version.size, "e_tag": version.e_tag, "timestamp_millis": version.at_ms}
     body: dict[str, object] = {"version": version.version, "manifest_path": version.path}
-    body |= {key: value for key, value in known.items() if value is not None}
+    body |= {key: value for key, value in optional_fields.items() if value is not None}
     metadata = msgspec.json.decode(version.metadata)
     return {**body, "metadata": metadata} if metadata else body
 

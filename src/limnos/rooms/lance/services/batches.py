@@ -143,11 +143,11 @@ async def tables_commit(
             return request_view.permit(TransactionCommand(tuple(transaction_mutations)), *decisions)
 
         try:
-            done = await ctx.write(scope, decide, transaction_run)
+            results = await ctx.write(scope, decide, transaction_run)
         except LimnosError as error:
             raise _name_table_in_error(error, operations) from error
         return [
-            await _finish_operation(step.table, ready=one, result=done.results.get(number))
+            await _finish_operation(step.table, ready=one, result=results.results.get(number))
             for number, (step, one) in enumerate(zip(first, ready, strict=True))
         ]
 

@@ -54,9 +54,9 @@ async def directory_open(ctx: Context, visible_object: CatalogDirectory) -> Dire
 
 async def _content_of(ctx: Context, visible_object: CatalogDirectory) -> DirectoryContents:
     """List the content of a directory, without a second decision. Raises as `directory_open`."""
-    allowed, properties = visible_object.place.allowed, visible_object.place.catalog.properties
-    allowed.check_root(visible_object.location)
-    allowed.check_use(properties)
+    allowed_storage, properties = visible_object.place.allowed, visible_object.place.catalog.properties
+    allowed_storage.check_root(visible_object.location)
+    allowed_storage.check_use(properties)
     _require_within(visible_object, visible_object.location)
     question = Contents(location=visible_object.location, options=storage_options_of(properties))
     return await answer_question(ctx, worker_task_of(ctx, question, quick=True), shape=DirectoryContents)
@@ -64,8 +64,8 @@ async def _content_of(ctx: Context, visible_object: CatalogDirectory) -> Directo
 
 def _require_within(visible_object: CatalogDirectory, location: str) -> None:
     """Refuse a location whose symbolic links lead outside the allowed directories. Raises OutsideRoots."""
-    allowed = visible_object.place.allowed
-    if is_local(location) and not leads_within(location, allowed.roots, allowed=allowed):
+    allowed_storage = visible_object.place.allowed
+    if is_local(location) and not leads_within(location, allowed_storage.roots, allowed=allowed_storage):
         raise OutsideRoots(
             f"{location} is a link to a location that this server may not read: replace it by the files",
             location=location,

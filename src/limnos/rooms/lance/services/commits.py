@@ -94,13 +94,13 @@ async def version_draft_of(ctx: Context, table: LanceTable, *, new_version: NewV
     manifests = manifests_for(ctx, table, branch=check_branch(new_version.branch))
     name = manifests.staged_name(new_version.path)
     before, anew = await _settle_pending(ctx, table, manifests=manifests)
-    done = (
+    repeated_commit = (
         None
         if anew
         else await _find_repeated_commit(ctx, table, manifests=manifests, new_version=new_version, name=name)
     )
-    if done is not None:
-        return VersionDraft(manifests=manifests, row=done, before=before, done=True)
+    if repeated_commit is not None:
+        return VersionDraft(manifests=manifests, row=repeated_commit, before=before, done=True)
     row = await new_row(ctx, manifests, new_version=new_version, name=name)
     return VersionDraft(manifests=manifests, row=row, before=before, anew=anew)
 
@@ -143,11 +143,11 @@ async def new_row(ctx: Context, manifests: BranchManifests, *, new_version: NewV
     invalid.
     """
     size = await manifests.check_staged(name, version=new_version.version, size=new_version.size)
-    stated = staged_version(name)
+    version_in_name = staged_version(name)
     return LanceVersion(
         branch=manifests.branch,
         version=new_version.version,
-        scheme=V2 if stated is None else stated.scheme,
+        scheme=V2 if version_in_name is None else version_in_name.scheme,
         staged=name,
         size=size,
         e_tag=new_version.e_tag,
@@ -202,7 +202,7 @@ def version_insert(tx: Tx, permit: Permit[VersionCreate]) -> LanceVersion:
     if command.settled:
         versions.settle(node.id, version.branch, version=command.settled)
     versions.create(node.id, version)
-    tx.nodes.committed(node)
+    tx.nodes.add_commit_change(node)
     return version
 
 
@@ -249,7 +249,7 @@ async def announce_change(ctx: Context, scope: RequestScope, *, levels: Levels) 
 
 
 def _mark_committed(tx: Tx, permit: Permit[Node]) -> None:
-    tx.nodes.committed(tx.nodes.confirm(permit.command))
+    tx.nodes.add_commit_change(tx.nodes.confirm(permit.command))
 
 
 class FinalCheck:
@@ -298,4 +298,4 @@ class FinalCheck:
 def _write_announcement(tx: Tx, permit: Permit[tuple[Node, None]]) -> None:
     node = tx.nodes.live(permit.command[0].id)
     if node is not None:
-        tx.nodes.committed(node)
+        tx.nodes.add_commit_change(node)

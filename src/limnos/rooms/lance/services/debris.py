@@ -76,7 +76,7 @@ def _table(tx: Tx, *, node_id: int, location: str, work: TaskContext) -> DebrisT
         is_local(location) and not leads_within(location, place.roots, allowed=work.allowed)
     ):
         return None
-    return DebrisTable(location, place, frozenset(tx.lance_versions.staged(node_id)))
+    return DebrisTable(location, place, frozenset(tx.lance_versions.read_staged_names(node_id)))
 
 
 async def _tidy_table(work: TaskContext, table: DebrisTable, *, before_ms: int, dry: bool) -> list[str]:
@@ -113,8 +113,8 @@ def delete_debris(table: DebrisTable, beat: Heartbeat, *, before_ms: int, dry: b
         return store.read(f"{table.location}/{name}", bytes_max=MANIFEST_BYTES_MAX)
 
     read_so_far = iter(range(1 << 62))
-    lost = _find_unknown_files(kind.marked, kind.transactions, manifests=kind.manifests, read=read)
-    names = [*kind.unowned, *lost]
+    unknown_files = _find_unknown_files(kind.marked, kind.transactions, manifests=kind.manifests, read=read)
+    names = [*kind.unowned, *unknown_files]
     if not dry:
         _delete(store, table.location, names=names, beat=beat)
     return names
@@ -142,8 +142,8 @@ def _find_unknown_files(
     for name in manifests:
         if search.clear_by_bytes(read(name)):
             return []
-    known = {**marked, **transactions}
-    return sorted(name for mark in search.suspects for name in known[mark])
+    needed_files = {**marked, **transactions}
+    return sorted(name for mark in search.suspects for name in needed_files[mark])
 
 
 def _delete(store: FileStore, location: str, *, names: Iterable[str], beat: Heartbeat) -> None:

@@ -105,13 +105,13 @@ async def version_deletion_of(
         top = max(existing, default=0)
     if manifests.branch and not top:
         raise NotFound(branch, kind="branch")
-    checked_spans = _checked_spans(spans, top=top)
+    checked_spans = _check_spans(spans, top=top)
     _refuse_needed(checked_spans, manifests.branch, top=top, references=await references_of(ctx, table))
     names = {version: name for version, name in existing.items() if _is_in_spans(checked_spans, version)}
     return VersionDeletion(manifests, checked_spans, names)
 
 
-def _checked_spans(spans: Sequence[VersionSpan], *, top: int) -> tuple[VersionSpan, ...]:
+def _check_spans(spans: Sequence[VersionSpan], *, top: int) -> tuple[VersionSpan, ...]:
     if len(spans) > SPANS_MAX:
         raise BadRequest(f"{len(spans)} ranges are more than the {SPANS_MAX} that are allowed: send several requests")
     for span in spans:
@@ -163,5 +163,5 @@ def versions_delete(tx: Tx, permit: Permit[VersionsDelete]) -> int:
         versions.delete(node.id, command.branch, start=span.start, end=span.end) for span in command.spans
     )
     if removed_count:
-        tx.nodes.committed(node)
+        tx.nodes.add_commit_change(node)
     return removed_count

@@ -107,9 +107,9 @@ class FolderTables:
         Requests for the same name run one after the other, since a failed creation releases the name.
         """
         async with self._lines.turn(hash(levels)):
-            return await self._created(levels, mode=mode, properties=properties, body=body)
+            return await self._create_locked(levels, mode=mode, properties=properties, body=body)
 
-    async def _created(
+    async def _create_locked(
         self, levels: Levels, *, mode: str, properties: Mapping[str, str], body: AsyncGenerator[bytes, None]
     ) -> CreatedFolderTable:
         table, is_new = await self._reserve_name(levels, mode=mode, properties=properties)
@@ -118,14 +118,14 @@ class FolderTables:
             return CreatedFolderTable(table, None)
         question = Write(location="", options={}, mode=mode, batch_bytes_max=self.limits.batch_bytes_max)
         try:
-            written = await self.table(levels).feed(question, branch=None, body=body)
+            write_result = await self.table(levels).feed(question, branch=None, body=body)
         except StateUnknown:
             raise
         except BaseException:
             if is_new:
                 await asyncio.shield(asyncio.to_thread(self._release_name, levels))
             raise
-        return CreatedFolderTable(table, written)
+        return CreatedFolderTable(table, write_result)
 
     async def _reserve_name(
         self, levels: Levels, *, mode: str, properties: Mapping[str, str]
@@ -194,7 +194,7 @@ class FolderRows:
             worker_task, _ = await self._errand(question, at=at, work=work)
             return msgspec.json.decode(await self._folders.workers.ask(worker_task), type=shape)
 
-    async def changed(self, question: LanceQuestion, *, at: VersionReference, shape: type[T]) -> T:
+    async def change(self, question: LanceQuestion, *, at: VersionReference, shape: type[T]) -> T:
         """Change the table in a worker process. Returns the result, decoded as type `shape`."""
         work = FolderRequest()
         async with self._folders.within(work):
@@ -246,7 +246,7 @@ class FolderRows:
         if table.is_declared and not isinstance(question, Write):
             raise NotFound(NO_DATA_MESSAGE, kind="table")
 
-        async def again() -> None:
+        async def require_same_table() -> None:
             if (await self._folders.find(self._levels)).location != table.location:
                 raise CommitConflict(
                     "The table was replaced by another one concurrently, and nothing was changed: read the table again"
@@ -262,4 +262,6 @@ class FolderRows:
         question = msgspec.structs.replace(question, **about)
         if isinstance(question, Explain):
             question = msgspec.structs.replace(question, query=msgspec.structs.replace(question.query, **about))
-        return WorkerTask(question, caller=table.location, settled=again if writes else None, mark=work.mark), table
+        return WorkerTask(
+            question, caller=table.location, settled=require_same_table if writes else None, mark=work.mark
+        ), table

@@ -89,8 +89,8 @@ class BranchManifests:
             raise BadRequest(f"The staged manifest {name} has {len(data)} bytes and not {size}: write it again")
         if not data.endswith(MAGIC):
             raise BadRequest(f"The staged manifest {name} does not end like a manifest: write it again")
-        stated = staged_version(name)
-        if stated is None or stated.version != version:
+        version_in_name = staged_version(name)
+        if version_in_name is None or version_in_name.version != version:
             raise BadRequest(f"The staged manifest {name} is not that of version {version}: send its own version")
         return len(data)
 
@@ -212,12 +212,12 @@ class BranchManifests:
             names.extend(entries)
             return ()
 
-        await self.chosen(note)
+        await self.list_selected(note)
         return names
 
-    async def chosen(self, choose: ChooseNames) -> list[FileEntry]:
+    async def list_selected(self, choose: ChooseNames) -> list[FileEntry]:
         """List the files in the directory of manifests whose names `choose` selects."""
-        return await self._files.chosen(self.directory, self._properties, roots=[self._location], choose=choose)
+        return await self._files.list_selected(self.directory, self._properties, roots=[self._location], choose=choose)
 
     async def drop_staged(self, version: LanceVersion) -> None:
         """Delete a version's staged file after its manifest got its final name, unless the manifest was ever moved

@@ -50,7 +50,7 @@ async def lance_preview(
         head = await RUNNING_PREVIEWS.of(ctx.services).run(task.caller, partial(_read_head, ctx, task))
         return table, task.caller, head
 
-    with _missing_version_explained(preview_request):
+    with _explain_missing_version(preview_request):
         table, user, head = await rows_read_confirmed(
             ctx, scope, levels=path, at=VersionReference(preview_request.snapshot_id), work=read
         )
@@ -80,7 +80,7 @@ async def _read_head(ctx: Context, task: WorkerTask) -> LanceHead:
 
 
 @contextmanager
-def _missing_version_explained(preview_request: PreviewRequest) -> Iterator[None]:
+def _explain_missing_version(preview_request: PreviewRequest) -> Iterator[None]:
     """Within the block, replace NotFound for a version, whose message in Lance REST is only the number, by one with a
     sentence.
     """

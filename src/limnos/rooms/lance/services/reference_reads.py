@@ -34,6 +34,6 @@ async def references_of(ctx: Context, table: LanceTable) -> TableReferences:
     )
     if not table.record.managed:
         return references
-    known = set(await ctx.look_up(partial(lance_branches_read, table.node.id)))
-    tags = {name: tag for name, tag in references.tags.items() if (tag.branch or "") in known}
-    return TableReferences(tags, {name: branch for name, branch in references.branches.items() if name in known})
+    branch_names = set(await ctx.look_up(partial(lance_branches_read, table.node.id)))
+    tags = {name: tag for name, tag in references.tags.items() if (tag.branch or "") in branch_names}
+    return TableReferences(tags, {name: branch for name, branch in references.branches.items() if name in branch_names})

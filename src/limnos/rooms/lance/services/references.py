@@ -139,7 +139,7 @@ def branch_versions_store(tx: Tx, permit: Permit[tuple[Node, BranchVersionsStore
         return
     tx.lance_versions.delete_branch(node.id, command.branch)
     tx.lance_versions.create_all(node.id, command.versions)
-    tx.nodes.committed(node)
+    tx.nodes.add_commit_change(node)
 
 
 async def branch_drop(ctx: Context, scope: RequestScope, *, levels: Levels, name: str) -> None:

@@ -138,14 +138,14 @@ def final_check_of(
     It raises if the caller may no longer change the table, and CommitConflict if another table has replaced it.
     """
 
-    async def again() -> None:
+    async def require_same_table() -> None:
         now = await ctx.read(scope, decide)
         if (now.node.id, now.location) != (table.node.id, table.location):
             raise CommitConflict(
                 "The table was replaced by another one concurrently, and nothing was changed: read the table again"
             )
 
-    return again
+    return require_same_table
 
 
 async def ask_files(

@@ -37,7 +37,7 @@ class LanceRows(Protocol):
         rows.
         """
 
-    async def changed(self, question: LanceQuestion, *, at: VersionReference, shape: type[T]) -> T:
+    async def change(self, question: LanceQuestion, *, at: VersionReference, shape: type[T]) -> T:
         """Change the table. Returns the result, decoded as type `shape`. Raises AlreadyExists (index), SchemaMismatch,
         CommitConflict.
         """
@@ -84,7 +84,7 @@ class TreeRows:
             self._ctx, self._scope, levels=self._levels, at=at, question=question, shape=shape, action=action
         )
 
-    async def changed(self, question: LanceQuestion, *, at: VersionReference, shape: type[T]) -> T:
+    async def change(self, question: LanceQuestion, *, at: VersionReference, shape: type[T]) -> T:
         """Change the table in a worker process. Returns the result, decoded as type `shape`."""
         return await lance_data.change_files(
             self._ctx, self._scope, levels=self._levels, at=at, question=question, shape=shape

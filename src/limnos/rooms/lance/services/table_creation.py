@@ -146,7 +146,7 @@ async def _create_new(
             request.levels[-1], document, record=record, versions=versions, mark=mark, had_files=had_files
         )
 
-    async def settled() -> None:
+    async def decide_again() -> None:
         await ctx.read(scope, decide)
 
     table = LanceTable(draft.parent, record, document.location, draft.place)
@@ -156,7 +156,7 @@ async def _create_new(
         else None
     )
     question = Write(location="", options={}, mode=CREATE, batch_bytes_max=ctx.services.defaults.lance_batch_bytes_max)
-    worker_task = worker_task_of(ctx, bind_question(table, question), settled=settled)
+    worker_task = worker_task_of(ctx, bind_question(table, question), settled=decide_again)
     try:
         data = await WORKERS.of(ctx.services).feed(worker_task, body)
         ctx.submitted = False  # nothing references the new files yet, so after an error they can be deleted
@@ -196,7 +196,7 @@ async def _delete_leftovers(ctx: Context, table: LanceTable, *, mark: int | None
         log.warning("files of a table that was not created remain", location=at, error=error.message)
         return
     if mark is not None:
-        await ctx.services.store.submit(upkeep_permit("limnos"), lambda tx: tx.tasks.done(mark))
+        await ctx.services.store.submit(upkeep_permit("limnos"), lambda tx: tx.tasks.delete_finished(mark))
 
 
 async def _overwrite_rows(

@@ -118,11 +118,11 @@ class LanceTableDraft(NamedTuple):
 
         Raises BadRequest if the property is neither `true` nor `false`.
         """
-        stated = properties.get(MANAGED)
-        if stated is not None and stated.lower() not in ("true", "false"):
-            raise BadRequest(f"Property {MANAGED} must be true or false, not {stated[:40]}")
-        stated = stated or self.place.catalog.properties.get(CATALOG_MANAGED, "false")
-        return stated.lower() == "true"
+        property_value = properties.get(MANAGED)
+        if property_value is not None and property_value.lower() not in ("true", "false"):
+            raise BadRequest(f"Property {MANAGED} must be true or false, not {property_value[:40]}")
+        property_value = property_value or self.place.catalog.properties.get(CATALOG_MANAGED, "false")
+        return property_value.lower() == "true"
 
 
 def lance_draft_of(request_view: RequestView, levels: Levels, *, action: Action, dry: bool = False) -> LanceTableDraft:
@@ -322,12 +322,12 @@ async def lance_table_make(
     """
     nodes: list[Node] = []
 
-    def checked(tx: Tx, permit: Permit[LanceCreate]) -> Node:
+    def insert_and_stop(tx: Tx, permit: Permit[LanceCreate]) -> Node:
         nodes.append(lance_insert(tx, permit))
         raise DryRunComplete
 
     try:
-        return await ctx.write(scope, decide, checked if dry else lance_insert)  # type: ignore[arg-type]  # returns a permit for a request view
+        return await ctx.write(scope, decide, insert_and_stop if dry else lance_insert)  # type: ignore[arg-type]  # returns a permit for a request view
     except DryRunComplete:
         return nodes[-1]
     except AlreadyExists as error:
@@ -368,5 +368,5 @@ def lance_insert(tx: Tx, permit: Permit[LanceCreate]) -> Node:
     tx.documents.insert(document)
     tx.lance_versions.create_all(node.id, command.versions)
     if command.mark is not None:
-        tx.tasks.done(command.mark)
+        tx.tasks.delete_finished(command.mark)
     return node

@@ -65,11 +65,11 @@ async def latest_version(ctx: Context, table: LanceTable, *, branch: str) -> Lan
     """
     manifests = manifests_for(ctx, table, branch=branch)
     read = partial(lance_top_read, table.node.id, branch)
-    moved: dict[int, str] = {}
+    moved_names: dict[int, str] = {}
     for _ in range(ROUNDS):
         top = await ctx.look_up(read)
-        if top is not None and moved:
-            await _restore_manifests(ctx, table, manifests=manifests, moved=moved, top=top.version)
+        if top is not None and moved_names:
+            await _restore_manifests(ctx, table, manifests=manifests, moved=moved_names, top=top.version)
         if top is None and branch:
             return None
         if top is not None and not await manifests.settle(top):
@@ -81,7 +81,7 @@ async def latest_version(ctx: Context, table: LanceTable, *, branch: str) -> Lan
             return top
         if top == await ctx.look_up(read):  # no concurrent commit, so those manifests belong to no version
             for name in above:
-                moved[(manifest_of(name) or (0,))[0]] = await manifests.move_aside(name)
+                moved_names[(manifest_of(name) or (0,))[0]] = await manifests.move_aside(name)
     raise ServiceUnavailable("The table changed faster than it could be read: try again")
 
 
@@ -162,13 +162,13 @@ async def _stored_versions(
 
 def _version_page(versions: list[int], window: VersionWindow) -> tuple[list[int], int | None]:
     """Return a page of version numbers, and the number after which the next page begins; None at the end."""
-    ordered = sorted(versions, reverse=window.descending)
+    ordered_versions = sorted(versions, reverse=window.descending)
     after = window.after
     if after is not None:
-        ordered = [each for each in ordered if (each < after if window.descending else each > after)]
-    if window.limit is None or len(ordered) <= window.limit:
-        return ordered, None
-    page = ordered[: window.limit]
+        ordered_versions = [each for each in ordered_versions if (each < after if window.descending else each > after)]
+    if window.limit is None or len(ordered_versions) <= window.limit:
+        return ordered_versions, None
+    page = ordered_versions[: window.limit]
     return page, page[-1] if page else None
 
 
@@ -201,7 +201,7 @@ async def _in_storage(
         existing.update(manifests_of(names))
         return [existing[version] for version in _version_page(list(existing), window)[0]]
 
-    entries = await manifests.chosen(choose)
+    entries = await manifests.list_selected(choose)
     if branch and not existing:
         raise NotFound(branch, kind="branch")
     views = [

@@ -60,7 +60,7 @@ class VersionCallbacks:
         """Handle a callback. Returns `done` and a map as JSON, or `refused` with the error's kind and message."""
         request = msgspec.json.decode(about, type=CallbackRequest)
         try:
-            fields = await self._answered(name, request)
+            fields = await self._answer(name, request)
         except CommitConflict as error:
             return [b"refused", b"conflict", error.message.encode()]
         except NotFound as error:
@@ -72,7 +72,7 @@ class VersionCallbacks:
             return [b"refused", b"other", error.message.encode()]
         return [b"done", msgspec.json.encode(fields)]
 
-    async def _answered(self, name: str, request: CallbackRequest) -> dict[str, object]:
+    async def _answer(self, name: str, request: CallbackRequest) -> dict[str, object]:
         ctx, scope, levels, branch = self._ctx, self._scope, self._levels, request.branch or ""
         if name == "list":
             window = VersionWindow(None, request.limit, request.descending)

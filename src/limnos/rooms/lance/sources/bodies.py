@@ -105,9 +105,9 @@ class ArrowBody:
             str(reader.schema).encode()
         except (pa.ArrowException, OSError, ValueError) as error:
             raise self.failure or BadRequest(f"{NO_STREAM} ({str(error)[:200]})") from None
-        return pa.RecordBatchReader.from_batches(reader.schema, self._checked(reader))
+        return pa.RecordBatchReader.from_batches(reader.schema, self._validate_batches(reader))
 
-    def _checked(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    def _validate_batches(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
         """Yield batches after a full validation: the library trusts every offset in them."""
         try:
             for batch in reader:

@@ -74,12 +74,12 @@ class LanceDirectory:
         spaces = [(), *(row.levels for row in state.rows if row.kind is ManifestRowKind.NAMESPACE)]
         return sorted(entry for levels in spaces for entry in self._tables(state, levels))
 
-    def listed(self) -> DirectoryContents:
+    def list_contents(self) -> DirectoryContents:
         """List all namespaces and tables. A table that was declared and has no data has `declared` set."""
         state = self._state()
         spaces = [row for row in state.rows if row.kind is ManifestRowKind.NAMESPACE]
         entries = [entry for levels in ((), *(row.levels for row in spaces)) for entry in self._tables(state, levels)]
-        empty = self.storage.marked([entry.folder for entry in entries], rules.RESERVED)
+        empty = self.storage.folders_with([entry.folder for entry in entries], rules.RESERVED)
         scheme = "file://" if rules.is_local(self.root) else ""
         return DirectoryContents(
             [DirectoryNamespaceEntry(row.levels, row.properties) for row in spaces],
@@ -278,7 +278,7 @@ class LanceDirectory:
             names = (
                 set()
                 if state.layout is DirectoryLayout.V0
-                else self.storage.marked([each.location for each in lying], rules.DEREGISTERED)
+                else self.storage.folders_with([each.location for each in lying], rules.DEREGISTERED)
             )
             for each in lying:
                 if each.location not in names:
@@ -356,7 +356,7 @@ def list_directory(contents: Contents) -> DirectoryContents:
     storage cannot be read.
     """
     directory = LanceDirectory(rules.root_of(contents.location, here="/"), options=contents.options)
-    return directory.listed()
+    return directory.list_contents()
 
 
 def _taken_error(levels: Levels, *, kind: str) -> AlreadyExists:

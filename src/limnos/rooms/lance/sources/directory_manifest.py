@@ -79,21 +79,21 @@ class DirectoryManifest:
         )
         with translate_library_errors(self._at):
             merge = dataset.merge_insert("object_id").when_not_matched_insert_all().conflict_retries(_RETRIES)
-            done: dict[str, Any] = merge.execute(new)
-        return bool(done["num_inserted_rows"])
+            merge_result: dict[str, Any] = merge.execute(new)
+        return bool(merge_result["num_inserted_rows"])
 
     def delete(self, levels: Iterable[Levels]) -> None:
         """Delete the rows with these names."""
-        named = ", ".join(_quoted(object_id_of(each)) for each in levels)
+        quoted_ids = ", ".join(_quote_text(object_id_of(each)) for each in levels)
         with translate_library_errors(self._at):
-            self._open_or_create().delete(f"object_id IN ({named})", conflict_retries=_RETRIES)
+            self._open_or_create().delete(f"object_id IN ({quoted_ids})", conflict_retries=_RETRIES)
 
     def rename(self, levels: Levels, target: Levels) -> None:
         """Change the name of a namespace's or table's row. The caller has checked that the new name is not in use."""
         with translate_library_errors(self._at):
             self._open_or_create().update(
-                {"object_id": _quoted(object_id_of(target))},
-                where=f"object_id = {_quoted(object_id_of(levels))}",
+                {"object_id": _quote_text(object_id_of(target))},
+                where=f"object_id = {_quote_text(object_id_of(levels))}",
                 conflict_retries=_RETRIES,
             )
 
@@ -112,5 +112,5 @@ class DirectoryManifest:
             return made_meanwhile
 
 
-def _quoted(text: str) -> str:
+def _quote_text(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"

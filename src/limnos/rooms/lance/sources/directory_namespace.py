@@ -202,7 +202,7 @@ class _LanceVersions:
     def __getattr__(self, method: str) -> Callable[..., object]:
         result = getattr(self._native, method)
 
-        def checked(request: Any) -> object:  # noqa: ANN401
+        def call_on_levels(request: Any) -> object:  # noqa: ANN401
             levels = _levels_of(request)
             if self._directory.layout is DirectoryLayout.V0:
                 raise UnsupportedOperation(
@@ -213,7 +213,7 @@ class _LanceVersions:
                 self._directory.find(levels)
             return result(fit_request(request, result))
 
-        return checked
+        return call_on_levels
 
 
 def delegate_of(directory: LanceDirectory) -> NamespaceDelegate:

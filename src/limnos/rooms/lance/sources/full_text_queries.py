@@ -45,10 +45,10 @@ def query_of(text: Json, columns: list[str], *, indexed: Callable[[], list[str]]
 
 
 def _structure(query: Json, columns: Callable[[], list[str]], *, depth: int) -> FullTextQuery:
-    named = [sort for sort in _SORTS if query.get(sort) is not None]
-    if len(named) != 1 or depth > _DEPTH_MAX:
+    query_types = [sort for sort in _SORTS if query.get(sort) is not None]
+    if len(query_types) != 1 or depth > _DEPTH_MAX:
         raise BadRequest(f"A full-text query must be one of {', '.join(_SORTS)}, nested at most {_DEPTH_MAX} times")
-    sort = named[0]
+    sort = query_types[0]
     try:
         entries: Json = query[sort]
         if sort == "match":

@@ -48,7 +48,7 @@ def open_latest(location: str, options: dict[str, str], *, rows: bool = False) -
     return _refuse_bases(dataset, location)
 
 
-def _opened_at(location: str, options: dict[str, str], *, version: int, rows: bool) -> lance.LanceDataset | None:
+def _open_at(location: str, options: dict[str, str], *, version: int, rows: bool) -> lance.LanceDataset | None:
     """Open a table at a version by that version's manifest, without listing the versions; None on failure.
 
     The caller then opens the latest version, which reports the cause.
@@ -71,7 +71,7 @@ def open_for_reading(question: LanceQuestion, *, rows: bool) -> lance.LanceDatas
     damaged table, StorageFailed if the storage cannot be read.
     """
     if question.version is not None and question.tag is None and question.branch is None:
-        dataset = _opened_at(question.location, question.options, version=question.version, rows=rows)
+        dataset = _open_at(question.location, question.options, version=question.version, rows=rows)
         if dataset is not None:
             return dataset
     dataset = open_latest(question.location, question.options, rows=rows)
@@ -174,20 +174,20 @@ def checkout_reference(dataset: lance.LanceDataset, question: LanceQuestion) -> 
     if question.tag is not None:
         if question.tag not in dataset.tags.list():
             raise NotFound(question.tag, kind="tag")
-        return _checked_out(dataset, question, reference=question.tag, missing=NotFound(question.tag, kind="tag"))
+        return _check_out(dataset, question, reference=question.tag, missing=NotFound(question.tag, kind="tag"))
     if question.branch is not None:
         if question.branch not in dataset.branches.list():
             raise NotFound(question.branch, kind="branch")
         missing = (
             NotFound(question.branch, kind="branch") if question.version is None else no_version_error(question.version)
         )
-        return _checked_out(dataset, question, reference=(question.branch, question.version), missing=missing)
+        return _check_out(dataset, question, reference=(question.branch, question.version), missing=missing)
     if question.version is None or question.version == dataset.version:
         return dataset
-    return _checked_out(dataset, question, reference=question.version, missing=no_version_error(question.version))
+    return _check_out(dataset, question, reference=question.version, missing=no_version_error(question.version))
 
 
-def _checked_out(
+def _check_out(
     dataset: lance.LanceDataset,
     question: LanceQuestion,
     *,

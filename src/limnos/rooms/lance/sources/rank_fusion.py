@@ -52,8 +52,8 @@ def merge_by_rank(tables: list[pa.Table], *, limit: int | None, offset: int, wit
 def _take_rows(tables: list[pa.Table], rows: list[int]) -> pa.Table:
     """Take rows by their ids, with the distance and score columns of the searches."""
     figures = [name for name in ("_distance", "_score") if any(name in table.column_names for table in tables)]
-    plain = [name for name in tables[0].column_names if name not in figures]
-    every = pa.concat_tables([table.select(plain) for table in tables])
+    plain_columns = [name for name in tables[0].column_names if name not in figures]
+    every = pa.concat_tables([table.select(plain_columns) for table in tables])
     array = pa.array(rows, pa.uint64())
     append_column = every.take(pc.index_in(array, value_set=every[_ROW_ID].combine_chunks()))
     for name in figures:

@@ -65,7 +65,7 @@ def tag_put(request: TagPut) -> None:
         with translate_library_errors(request.location):
             put(request.name, (request.at_branch, request.at_version))
     except LimnosError as error:
-        raise _why(error, name=request.name, kind="tag", missing=str(request.at_version)) from error
+        raise _convert_error(error, name=request.name, kind="tag", missing=str(request.at_version)) from error
 
 
 def tag_drop(drop: TagDrop) -> None:
@@ -91,7 +91,7 @@ def branch_make(make: BranchMake) -> None:
         with translate_library_errors(make.location):
             dataset.create_branch(make.name, (make.from_branch, make.from_version))
     except LimnosError as error:
-        raise _why(error, name=make.name, kind="branch", missing=str(make.from_version)) from error
+        raise _convert_error(error, name=make.name, kind="branch", missing=str(make.from_version)) from error
 
 
 def branch_drop(drop: BranchDrop) -> None:
@@ -103,7 +103,7 @@ def branch_drop(drop: BranchDrop) -> None:
         with translate_library_errors(drop.location):
             dataset.branches.delete(drop.name)
     except LimnosError as error:
-        raise _why(error, name=drop.name, kind="branch", missing=drop.name) from error
+        raise _convert_error(error, name=drop.name, kind="branch", missing=drop.name) from error
 
 
 def _open(question: LanceQuestion) -> lance.LanceDataset:
@@ -113,7 +113,7 @@ def _open(question: LanceQuestion) -> lance.LanceDataset:
     return dataset
 
 
-def _why(error: LimnosError, *, name: str, kind: Literal["tag", "branch"], missing: str) -> LimnosError:
+def _convert_error(error: LimnosError, *, name: str, kind: Literal["tag", "branch"], missing: str) -> LimnosError:
     """Return the error to raise: InUse, AlreadyExists, BadRequest or NotFound by the library's message, else
     `error`.
     """

@@ -56,13 +56,13 @@ class DirectoryStorage:
 
     def folders(self) -> list[str]:
         """Return the names of the folders in the root; empty if the root does not exist."""
-        return sorted(name for name, is_folder in self._listed(self.root) if is_folder)
+        return sorted(name for name, is_folder in self._list_folder(self.root) if is_folder)
 
     def content(self, folder: str) -> list[str]:
         """Return the names of the files and folders in the folder `folder` of the root."""
-        return sorted(name for name, _ in self._listed(f"{self.root}/{folder}"))
+        return sorted(name for name, _ in self._list_folder(f"{self.root}/{folder}"))
 
-    def marked(self, folders: Iterable[str], marker: str) -> set[str]:
+    def folders_with(self, folders: Iterable[str], marker: str) -> set[str]:
         """Return the folders that contain a file named `marker`."""
         names = list(folders)
         with self._reporting_failures("look into"), ThreadPoolExecutor(_THREADS) as threads:
@@ -86,7 +86,7 @@ class DirectoryStorage:
             if is_local(self.root) and not self.content(folder):
                 self._files.rmdir(f"{self.root}/{folder}")
 
-    def _listed(self, place: str) -> list[tuple[str, bool]]:
+    def _list_folder(self, place: str) -> list[tuple[str, bool]]:
         with self._reporting_failures("list"):
             try:
                 entries = self._files.ls(place, detail=True)

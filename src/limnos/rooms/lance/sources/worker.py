@@ -123,16 +123,16 @@ def _answer_of(name: str, text: bytes, *, body: object, wire: Wire) -> list[byte
 
 
 def _run(name: str, text: bytes, *, body: object, wire: Wire) -> object:
-    known = question_handlers()
+    handlers = question_handlers()
     if name == questions.START.decode():
         return None
-    if name in known.fed:
-        shape, fed = known.fed[name]
+    if name in handlers.fed:
+        shape, fed = handlers.fed[name]
         return fed(_decode_question(text, shape=shape), body)
-    if name in known.in_pieces:
-        shape, in_pieces = known.in_pieces[name]
+    if name in handlers.in_pieces:
+        shape, in_pieces = handlers.in_pieces[name]
         return in_pieces(_decode_question(text, shape=shape), wire.send)
-    shape, plain = known.plain[name]
+    shape, plain = handlers.plain[name]
     return plain(_decode_question(text, shape=shape))
 
 

@@ -51,11 +51,11 @@ def write(request: Write, body: BodyPieces) -> LanceWriteResult:
         with translate_library_errors(request.location):
             done = _write_rows(request, reader, dataset=dataset) if is_held else create_table(request, reader)
     except LimnosError as error:
-        raise _why(error, rows=rows, mode=request.mode) from error
+        raise _convert_error(error, rows=rows, mode=request.mode) from error
     return write_result(done, inserted=rows.rows)
 
 
-def _why(error: LimnosError, *, rows: ArrowBody, mode: str) -> LimnosError:
+def _convert_error(error: LimnosError, *, rows: ArrowBody, mode: str) -> LimnosError:
     """Return the error to raise: the error in the body if that caused the failure, else `error`."""
     if rows.failure is not None:
         return rows.failure

@@ -29,7 +29,7 @@ from limnos.app.engine_settings import (
     local_url,
     make_writable_directories,
 )
-from limnos.app.node_builder import allowed_of
+from limnos.app.node_builder import allowed_storage_of
 from limnos.app.work_poller import WorkPoller
 from limnos.config.settings import Settings
 from limnos.config.values import spark_settings
@@ -65,7 +65,7 @@ class MaintenanceProcess(WorkPoller):
     def __init__(self, services: NodeServices, settings: Settings, *, uri: str) -> None:
         super().__init__(services.loops)
         self.services = services
-        self._writable = tuple(local_directories(allowed_of(settings).roots))
+        self._writable = tuple(local_directories(allowed_storage_of(settings).roots))
         self._closed = (str(Path(settings.server.data).absolute()),)
         self._start = {
             "uri": uri,

@@ -188,10 +188,10 @@ def run(
     with common.client() as client:
         operation = client.maintenance.run(path, operation=kind)
         if wait:
-            done = _wait(client, path, operation=operation, wait_s=wait_s)
+            finished_operation = _wait(client, path, operation=operation, wait_s=wait_s)
             show_done(
-                f"operation {operation}: {done.result or ''}",
-                msgspec.structs.asdict(done),
+                f"operation {operation}: {finished_operation.result or ''}",
+                msgspec.structs.asdict(finished_operation),
                 output_format=common.output_format,
             )
             return
@@ -331,8 +331,8 @@ def status(catalog: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     """
     with common.client() as client, _catalog_advice(catalog):
         status = client.maintenance.status(catalog)
-    ordered = sorted(status.operations, key=lambda each: _STATE_ORDER.get(each.state, len(_STATE_ORDER)))
-    rows = [msgspec.structs.asdict(each) for each in ordered]
+    sorted_operations = sorted(status.operations, key=lambda each: _STATE_ORDER.get(each.state, len(_STATE_ORDER)))
+    rows = [msgspec.structs.asdict(each) for each in sorted_operations]
     if common.output_format != "json":
         rows = [{**row, "requested_at": row["started_at"], "last_lease_at": row["leased_at"]} for row in rows]
     columns = [

@@ -366,8 +366,8 @@ async def maintain(page_request: PageRequest) -> Response:
 async def _redirect_with_state(page_request: PageRequest, address: ObjectAddress, *, operation: int) -> Response:
     """Redirect to the tab with a notice that has the same words as the operation's row."""
     state = result_text(await operation_state(page_request.ctx, address.scope, operation=operation))
-    done = urlencode({"tab": "maintenance", "done": f"Operation {operation}: {state}"})
-    return redirect(f"{page_request.base}{address.path}?{done}")
+    query_text = urlencode({"tab": "maintenance", "done": f"Operation {operation}: {state}"})
+    return redirect(f"{page_request.base}{address.path}?{query_text}")
 
 
 ROUTES = (

@@ -97,7 +97,7 @@ class SparkRunner:
     def run(self, operation: LeasedOperation) -> OperationEnd:
         """Execute an operation in a new session of the application. Returns its outcome, also for an error."""
         try:
-            spark = self._started()
+            spark = self._running_session()
             more = {"warehouse": f"{self._metalake}/{operation.catalog}", **catalog_settings(self._file_io)}
             more |= _DELEGATION if self._s3 else {}
             own = another_session(
@@ -145,7 +145,7 @@ class SparkRunner:
                 self._spark = None
             return is_stopped
 
-    def _started(self) -> SparkSession:
+    def _running_session(self) -> SparkSession:
         asked_at = time.monotonic()
         with self._lock:
             if self._spark is not None:

@@ -187,8 +187,8 @@ class MaintenanceExecutor:
 
     def _wait(self) -> None:
         """Wait until an operation ends or leases must be renewed; then report outcomes and renew leases."""
-        done, _ = wait(self._running, timeout=min(self._renew_s, self._poll_s), return_when=FIRST_COMPLETED)
-        for future in done:
+        finished, _ = wait(self._running, timeout=min(self._renew_s, self._poll_s), return_when=FIRST_COMPLETED)
+        for future in finished:
             self._report(self._running.pop(future), future)
         if self._running and self._clock() - self._renewed_at >= self._renew_s:
             self._renew()
@@ -226,12 +226,12 @@ class MaintenanceExecutor:
     def _renew(self) -> None:
         """Renew all leases, and stop the operations whose leases are lost."""
         try:
-            lost = self._source.renew(self.holder, tuple(self._running.values()))
+            lost_operations = self._source.renew(self.holder, tuple(self._running.values()))
         except ClientError as error:
             logger.warning("leases could not be renewed: %s", error.message)
             return
         self._renewed_at = self._clock()
-        for operation in lost:
+        for operation in lost_operations:
             logger.warning("operation %d lost its lease and is stopped", operation)
             self._lost.add(operation)
             self._runner.cancel(operation)

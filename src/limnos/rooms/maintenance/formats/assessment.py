@@ -144,10 +144,10 @@ def assess_table(body: bytes, location: str, *, rules: AssessmentRules, now_ms: 
     findings += _expiry(metadata, rules, now_ms=now_ms)
     commits = iceberg_metadata.version_of(location)
     findings += _metadata_files(metadata, len(body), version=commits)
-    listed = current is not None and (wants_manifests or commits >= MANIFESTS_MIN)
+    reads_manifests = current is not None and (wants_manifests or commits >= MANIFESTS_MIN)
     return Assessment(
         findings=tuple(findings),
-        manifest_list=current.manifest_list if listed and current is not None else None,
+        manifest_list=current.manifest_list if reads_manifests and current is not None else None,
         target_bytes=target_of(metadata),
         checkpoints=_read_checkpoints(metadata),
         snapshot_id=None if current is None else current.snapshot_id,

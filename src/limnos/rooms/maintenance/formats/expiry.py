@@ -129,19 +129,19 @@ def expiry_updates(plan: ExpiryPlan) -> list[dict[str, object]]:
 
 def _age_of(metadata: TableMetadata, rules: ExpiryRules, *, ref: SnapshotRef | None) -> SnapshotAge:
     """Return the maximum snapshot age: the longest of rule, table property and reference, else Iceberg's default."""
-    stated = (
+    candidates = (
         ("of its policy", rules.older_than_ms),
         (f"table property {MAX_SNAPSHOT_AGE}", metadata.number(MAX_SNAPSHOT_AGE)),
         ("max-snapshot-age-ms of the branch", None if ref is None else ref.max_snapshot_age_ms),
     )
-    ages = [SnapshotAge(age_ms, source) for source, age_ms in stated if age_ms is not None and age_ms >= 0]
+    ages = [SnapshotAge(age_ms, source) for source, age_ms in candidates if age_ms is not None and age_ms >= 0]
     return max(ages, key=lambda age: age.ms, default=SnapshotAge(AGE_MS_DEFAULT, "Iceberg's default"))
 
 
 def _least(metadata: TableMetadata, rules: ExpiryRules, *, ref: SnapshotRef) -> int:
     """Return the count of snapshots of a branch that are retained regardless of their age, at least 1 (the head)."""
-    stated = (rules.retain_last, metadata.number(MIN_SNAPSHOTS), ref.min_snapshots_to_keep)
-    return max([1, *[each for each in stated if each is not None]])
+    candidates = (rules.retain_last, metadata.number(MIN_SNAPSHOTS), ref.min_snapshots_to_keep)
+    return max([1, *[each for each in candidates if each is not None]])
 
 
 def _old_refs(metadata: TableMetadata, *, guards: ExpiryGuards, now_ms: int) -> tuple[str, ...]:
@@ -152,11 +152,11 @@ def _old_refs(metadata: TableMetadata, *, guards: ExpiryGuards, now_ms: int) -> 
     times = {each.snapshot_id: each.timestamp_ms for each in metadata.snapshots or ()}
     general, old_refs = metadata.number(MAX_REF_AGE), []
     for name, ref in metadata.references.items():
-        stated = [each for each in (ref.max_ref_age_ms, general) if each is not None]
-        needed = ref.snapshot_id in guards.pinned or ref.snapshot_id in guards.checkpoints
-        if name == MAIN or not stated or needed or ref.snapshot_id not in times:
+        ages_ms = [each for each in (ref.max_ref_age_ms, general) if each is not None]
+        is_needed = ref.snapshot_id in guards.pinned or ref.snapshot_id in guards.checkpoints
+        if name == MAIN or not ages_ms or is_needed or ref.snapshot_id not in times:
             continue
-        if now_ms - times[ref.snapshot_id] > max(stated):
+        if now_ms - times[ref.snapshot_id] > max(ages_ms):
             old_refs.append(name)
     return tuple(old_refs)
 

@@ -59,32 +59,32 @@ def plan_clean_up(
         pinned: Versions that runs need, with the reason.
         now_ms: The store's time.
     """
-    ordered = sorted(state.versions, key=lambda each: each.version)
+    sorted_versions = sorted(state.versions, key=lambda each: each.version)
     age_ms = AGE_MS_DEFAULT if rules.older_than_ms is None else rules.older_than_ms
     source = "Lance's default" if rules.older_than_ms is None else "of its policy"
     least = max(1, rules.retain_last or 1)
     reasons: dict[int, str] = {}
-    if ordered:
-        reasons[ordered[-1].version] = "is the newest version"
+    if sorted_versions:
+        reasons[sorted_versions[-1].version] = "is the newest version"
     for name, version in state.tags.items():
         reasons.setdefault(version, f"tag {name} names it")
     for name, version in state.branch_points.items():
         reasons.setdefault(version, f"branch {name} begins with it")
     for version, reason in pinned.items():
         reasons.setdefault(version, reason)
-    for each in ordered[-least:]:
+    for each in sorted_versions[-least:]:
         reasons.setdefault(each.version, f"is one of the newest {least} versions")
-    for each in ordered:
+    for each in sorted_versions:
         if each.at_ms >= now_ms - age_ms:
             reasons.setdefault(
                 each.version, f"is younger than {age_text(age_ms)}, the age at which versions expire ({source})"
             )
-    for each, after in pairwise(ordered):
+    for each, after in pairwise(sorted_versions):
         if after.at_ms >= now_ms - READER_MS:
             reasons.setdefault(each.version, "was current within the last day: readers may still use it")
-    removed = tuple([each.version for each in ordered if each.version not in reasons])
-    known = {each.version for each in ordered}
-    return CleanUpPlan(removed, {key: reason for key, reason in reasons.items() if key in known})
+    removed = tuple([each.version for each in sorted_versions if each.version not in reasons])
+    version_numbers = {each.version for each in sorted_versions}
+    return CleanUpPlan(removed, {key: reason for key, reason in reasons.items() if key in version_numbers})
 
 
 def assess_lance_table(state: LanceTableState, rules: AssessmentRules, *, now_ms: int) -> list[AssessmentFinding]:

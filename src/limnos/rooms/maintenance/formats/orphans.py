@@ -150,24 +150,26 @@ def search_orphans(
         is_own: Returns whether a location lies below the table's location.
         name_key: Returns the key of a file by its name below the table's location.
     """
-    named: set[Key] = set()
+    referenced_keys: set[Key] = set()
     missing: list[str] = []
-    elsewhere: list[str] = []
+    outside_paths: list[str] = []
     for location in references:
         key = key_of(location)
-        named.add(key)
+        referenced_keys.add(key)
         if key not in listing:
             target = target_of(location)
             if target is not None and target in listing:
-                named.add(target)
+                referenced_keys.add(target)
             else:
-                (missing if is_own(location) else elsewhere).append(location)
+                (missing if is_own(location) else outside_paths).append(location)
     candidates = [
         file
         for key, file in listing.items()
-        if key not in named and is_removable_name(file.name) and name_key(main_file_of(file.name)) not in named
+        if key not in referenced_keys
+        and is_removable_name(file.name)
+        and name_key(main_file_of(file.name)) not in referenced_keys
     ]
-    return OrphanSearch(tuple(sorted(candidates)), tuple(missing), tuple(elsewhere))
+    return OrphanSearch(tuple(sorted(candidates)), tuple(missing), tuple(outside_paths))
 
 
 # ---------------------------------------------------------------------------------------- offloaded work

@@ -125,9 +125,9 @@ def _snapshot(update: Mapping[str, object], metadata: TableMetadata, *, deletes_
     summary = snapshot.get("summary") if isinstance(snapshot, dict) else None
     if not isinstance(snapshot, dict) or not isinstance(summary, dict):
         raise BadRequest("The new snapshot has no summary")
-    allowed = ("delete", "overwrite") if deletes_rows else ("replace",)
-    if summary.get("operation") not in allowed:
-        text, names = str(summary.get("operation"))[:50], "' or '".join(allowed)
+    allowed_operations = ("delete", "overwrite") if deletes_rows else ("replace",)
+    if summary.get("operation") not in allowed_operations:
+        text, names = str(summary.get("operation"))[:50], "' or '".join(allowed_operations)
         raise BadRequest(f"A maintenance operation may only create snapshots of operation '{names}', not '{text}'")
     if not isinstance(snapshot.get("manifest-list"), str) or not isinstance(snapshot.get("snapshot-id"), int):
         raise BadRequest("The new snapshot has no manifest list or no id")
@@ -143,8 +143,8 @@ def _check_ref(update: Mapping[str, object], metadata: TableMetadata, *, snapsho
 
     Raises BadRequest otherwise.
     """
-    known = metadata.references.get(MAIN, SnapshotRef(snapshot_id=0))
-    retention = (known.min_snapshots_to_keep, known.max_snapshot_age_ms, known.max_ref_age_ms)
+    main_ref = metadata.references.get(MAIN, SnapshotRef(snapshot_id=0))
+    retention = (main_ref.min_snapshots_to_keep, main_ref.max_snapshot_age_ms, main_ref.max_ref_age_ms)
     requested = tuple([update.get(key) for key in ("min-snapshots-to-keep", "max-snapshot-age-ms", "max-ref-age-ms")])
     if update.get("ref-name") != MAIN or update.get("type", "branch") != "branch":
         raise BadRequest(f"A maintenance operation may only move branch {MAIN}")
@@ -263,16 +263,18 @@ def _check_data(removed: Iterable[LiveFile], added: Iterable[LiveFile], *, befor
     """Check the record counts of data files: equal without delete files, otherwise reduced by at most the count of
     position deletes. Raises BadRequest otherwise.
     """
-    lost = _records(removed, _DATA) - _records(added, _DATA)
-    if lost < 0:
-        raise BadRequest(f"The new snapshot has {-lost} records more than the files that it replaces: not a rewrite")
-    if not lost or any(file.content == _EQUALITY for file in before):
+    lost_records = _records(removed, _DATA) - _records(added, _DATA)
+    if lost_records < 0:
+        raise BadRequest(
+            f"The new snapshot has {-lost_records} records more than the files that it replaces: not a rewrite"
+        )
+    if not lost_records or any(file.content == _EQUALITY for file in before):
         return
     deletable = _records(before, _POSITIONS)
-    if lost > deletable:
+    if lost_records > deletable:
         raise BadRequest(
-            f"The new snapshot has {lost} records fewer than the files that it replaces, and delete files explain"
-            f" {deletable} of them: not a rewrite"
+            f"The new snapshot has {lost_records} records fewer than the files that it replaces, and delete files"
+            f" explain {deletable} of them: not a rewrite"
         )
 
 
@@ -309,13 +311,13 @@ def _path_ranges(manifests: Sequence[bytes]) -> dict[str, tuple[bytes, bytes]]:
     ranges = {}
     for data in manifests:
         for path, lows, highs in values_of(data, *[("data_file", name) for name in names]):
-            low, high = _bound_of(lows), _bound_of(highs)
+            low, high = _path_bound_of(lows), _path_bound_of(highs)
             if low and high:
                 ranges[str(path)] = (low, high)
     return ranges
 
 
-def _bound_of(pairs: object) -> bytes:
+def _path_bound_of(pairs: object) -> bytes:
     """Return the bound of the column `file_path` among a delete file's bounds; empty if it is absent."""
     items = pairs if isinstance(pairs, list) else []
     return next((bytes(each["value"]) for each in items if each["key"] == _PATH_FIELD), b"")

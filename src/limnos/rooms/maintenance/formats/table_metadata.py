@@ -128,11 +128,11 @@ class TableMetadata(msgspec.Struct, rename="kebab", frozen=True, kw_only=True):
 
     def ancestors(self, snapshot_id: int) -> Iterator[Snapshot]:
         """Yield a snapshot and its ancestors, newest first, while the table still has them."""
-        known = {each.snapshot_id: each for each in self.snapshots or ()}
-        at = known.pop(snapshot_id, None)
+        snapshots_by_id = {each.snapshot_id: each for each in self.snapshots or ()}
+        at = snapshots_by_id.pop(snapshot_id, None)
         while at is not None:
             yield at
-            at = None if at.parent_snapshot_id is None else known.pop(at.parent_snapshot_id, None)
+            at = None if at.parent_snapshot_id is None else snapshots_by_id.pop(at.parent_snapshot_id, None)
 
 
 def metadata_of(body: bytes) -> TableMetadata:

@@ -60,8 +60,8 @@ async def leases_renew(request: Request, ctx: Context) -> Response:
     """Renew an executor's leases. Returns the operations whose leases it has lost, which it must stop."""
     (metalake,) = names_of(request)
     body = Request.decode(await request.body() or b"{}", RenewalBody)
-    lost = await leases.leases_renew(ctx, metalake, holder=body.holder, operations=body.operations)
-    return json_response({"lost": lost})
+    lost_operations = await leases.leases_renew(ctx, metalake, holder=body.holder, operations=body.operations)
+    return json_response({"lost": lost_operations})
 
 
 async def operation_report(request: Request, ctx: Context) -> Response:
@@ -91,7 +91,7 @@ async def operation_cancel(request: Request, ctx: Context) -> Response:
     operation = number_of(text)
     if operation is None:
         raise await cancellation.cancel_refusal(ctx, metalake, operation=text)
-    row = await cancellation.numbered_cancel(ctx, metalake, operation=operation)
+    row = await cancellation.cancel_by_id(ctx, metalake, operation=operation)
     return json_response({"operation": row.id, "state": row.state})
 
 

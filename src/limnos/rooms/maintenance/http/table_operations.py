@@ -205,7 +205,7 @@ async def metrics_monitor(request: Request, ctx: Context, *, body: MonitorMetric
     results = await operations.metrics_monitor(
         ctx, metalake, identifiers=body.identifiers, action_s=body.action_time, range_s=body.range_seconds
     )
-    evaluations = await _encoded(
+    evaluations = await _encode_results(
         {
             "scopeType": "TABLE",
             "identifier": each.identifier,
@@ -223,10 +223,10 @@ async def metrics_monitor(request: Request, ctx: Context, *, body: MonitorMetric
 
 def _metrics(points: Sequence[MetricPoint]) -> dict[str, list[dict[str, int]]]:
     """Encode metrics as JSON: for each metric name, its values in order of time."""
-    ordered = sorted(points)
+    sorted_points = sorted(points)
     return {
         name: [{"timestamp": each.timestamp_s, "value": each.value} for each in group]
-        for name, group in groupby(ordered, key=lambda each: each.name)
+        for name, group in groupby(sorted_points, key=lambda each: each.name)
     }
 
 
@@ -247,13 +247,13 @@ async def job_metrics(request: Request, ctx: Context) -> Response:
 
 
 async def _results(scope_type: str, metrics: Mapping[str, Sequence[MetricPoint]]) -> list[msgspec.Raw]:
-    return await _encoded(
+    return await _encode_results(
         {"scopeType": scope_type, "identifier": identifier, "metrics": _metrics(points)}
         for identifier, points in metrics.items()
     )
 
 
-async def _encoded(results: Iterator[dict[str, object]]) -> list[msgspec.Raw]:
+async def _encode_results(results: Iterator[dict[str, object]]) -> list[msgspec.Raw]:
     """Build and encode results one by one, yielding to other requests in between: each may have thousands of values."""
     encoded = []
     for result in results:

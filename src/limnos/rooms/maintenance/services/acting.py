@@ -176,7 +176,7 @@ def _owner_read(object_id: int) -> Load[Principal | None]:
     return None if owner_id is None else (yield from principal_by_id_read(owner_id))
 
 
-def ended_secret(tx: Tx, root_id: int | None) -> str | None:
+def ended_secret_reason(tx: Tx, root_id: int | None) -> str | None:
     """Return the reason why an operation gets no token: the service account's secret, or the API token, with which it
     was requested was revoked or has expired.
 
@@ -282,7 +282,7 @@ async def _token_create(
     """Create the token of a user for whom the server acts. Raises PermissionDenied as `acting_as`."""
 
     def require(tx: Tx) -> None:
-        refusal = ended_secret(tx, root_id)
+        refusal = ended_secret_reason(tx, root_id)
         if refusal is not None:
             raise PermissionDenied(refusal)
 

@@ -32,12 +32,12 @@ async def assess_changes(services: NodeServices) -> bool:
     Returns whether all changes are assessed; False while the first assessment of all tables runs, or if too many tables
     changed.
     """
-    known = ASSESSED_CHANGES.of(services)
+    assessed = ASSESSED_CHANGES.of(services)
     payload, current = await services.gate.look_up(_changes_read)
     at = AssessmentPosition() if payload is None else msgspec.json.decode(payload, type=AssessmentPosition)
     round_ = AssessmentRound(services, tables_max=TABLES_PER_REQUEST)
-    position = await round_.run(known.position_from(at, epoch=current.epoch), current=current, only_changes=True)
-    known.position = position if position.after is None else None
+    position = await round_.run(assessed.position_from(at, epoch=current.epoch), current=current, only_changes=True)
+    assessed.position = position if position.after is None else None
     return position.after is None and round_.tables < TABLES_PER_REQUEST
 
 
@@ -54,14 +54,15 @@ class AssessedChanges:
         """Return the position at which an expiry begins: for each catalog the later one of this node's and the
         task's.
         """
-        known = self.position
-        if known is None or known.epoch != epoch:
+        last_position = self.position
+        if last_position is None or last_position.epoch != epoch:
             return at
         task = at.positions if at.epoch == epoch and at.after is None else {}
         positions = {
-            zone: max(known.positions.get(zone, 0), task.get(zone, 0)) for zone in known.positions.keys() | task.keys()
+            zone: max(last_position.positions.get(zone, 0), task.get(zone, 0))
+            for zone in last_position.positions.keys() | task.keys()
         }
-        return msgspec.structs.replace(known, positions=positions)
+        return msgspec.structs.replace(last_position, positions=positions)
 
 
 ASSESSED_CHANGES: ComponentKey[AssessedChanges] = ComponentKey("assessed changes", lambda _: AssessedChanges())

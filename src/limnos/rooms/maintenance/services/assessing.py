@@ -168,13 +168,13 @@ class AssessmentRound:
         if at.after is None and (is_due or has_gap):
             at = AssessmentPosition(after=0)
         if at.after is not None:
-            return await self._whole(at, catalogs, epoch=epoch, policies=policies, now_ms=now_ms)
+            return await self._assess_all(at, catalogs, epoch=epoch, policies=policies, now_ms=now_ms)
         positions = dict(at.positions)
         for each in catalogs:
-            positions[each.zone] = await self._changed(each, after=positions.get(each.zone, 0))
+            positions[each.zone] = await self._assess_changed(each, after=positions.get(each.zone, 0))
         return msgspec.structs.replace(at, positions=positions)
 
-    async def _whole(
+    async def _assess_all(
         self, at: AssessmentPosition, catalogs: Sequence[CatalogClock], *, epoch: int, policies: int, now_ms: int
     ) -> AssessmentPosition:
         """Assess all tables, starting at a position. The first slice records the feed positions from which later rounds
@@ -197,7 +197,7 @@ class AssessmentRound:
             after = page[-1].node_id
         return msgspec.structs.replace(at, after=after)
 
-    async def _changed(self, clock: CatalogClock, *, after: int) -> int:
+    async def _assess_changed(self, clock: CatalogClock, *, after: int) -> int:
         """Assess a catalog's tables that changed after a revision. Returns the last revision that was assessed."""
         look_up = self.services.gate.look_up
         while after < clock.revision and self.tables < self.tables_max:
@@ -229,8 +229,8 @@ class AssessmentRound:
         before = [row for row in stored if row.kind in (COMPACT, MANIFESTS)]
         rows = await self._manifests(heads[0], body, assessment=finding, before=before)
         now_ms = self.services.store.time.now_ms()
-        fresh = [*finding_rows(heads[0], finding.findings), *rows]
-        return tuple([row._replace(found_at=row.found_at or now_ms) for row in fresh])
+        findings = [*finding_rows(heads[0], finding.findings), *rows]
+        return tuple([row._replace(found_at=row.found_at or now_ms) for row in findings])
 
     def _rules(self, policies: Mapping[str, EffectivePolicy]) -> AssessmentRules:
         """Return a table's thresholds. A snapshot stays as long as an expiry keeps it for readers."""
@@ -335,10 +335,10 @@ class AssessmentRound:
             for key in old.keys() | new.keys()
             if key not in old or key not in new or old[key][3:6] != new[key][3:6]
         }
-        changed = [each for each in ids if each in differs]
-        if changed:
+        changed_ids = [each for each in ids if each in differs]
+        if changed_ids:
             new_rows = [row for row in rows if row.node_id in differs]
-            await self._submit(lambda tx: tx.maintenance.replace_findings(changed, new_rows))
+            await self._submit(lambda tx: tx.maintenance.replace_findings(changed_ids, new_rows))
 
     async def _submit(self, mutation: Callable[[Tx], None]) -> None:
         await self.services.store.submit(_PERMIT, mutation)

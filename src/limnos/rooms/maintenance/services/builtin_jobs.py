@@ -81,8 +81,10 @@ async def builtin_start(ctx: Context, metalake: str, *, name: str, conf: Mapping
         )
     options = _options(fields.pop("options", "")) if "options" in template.fields else {}
     if fields:
-        known = ", ".join(("catalog_name", "table_identifier", *template.fields))
-        raise BadRequest(f"{min(fields)[:100]} is not a field of jobConf of this template: use {known}, or a policy")
+        argument_names = ", ".join(("catalog_name", "table_identifier", *template.fields))
+        raise BadRequest(
+            f"{min(fields)[:100]} is not a field of jobConf of this template: use {argument_names}, or a policy"
+        )
     scope = RequestScope(metalake, catalog)
     if template.kind == EXPIRE:
         return await expiry_request(ctx, scope, path=path)

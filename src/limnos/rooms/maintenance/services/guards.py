@@ -50,17 +50,17 @@ async def expiry_guards(
         return holders, (yield from checkpoints_of(source, since_ms=now_ms - READER_KEEP_MS))
 
     holders, readers = await services.gate.look_up(load)
-    pinned = _pinned(holders)
+    pinned = _pinned_by(holders)
     checkpoints = {each.snapshot_id: f"incremental reader {each.reader_id} read it last" for each in readers}
     return ExpiryGuards(pinned, checkpoints)
 
 
 async def pinned_snapshots(services: NodeServices, node_id: int, *, now_ms: int) -> dict[int, str]:
     """Return the snapshots of a table that runs and scan plans need, each with the reason."""
-    return _pinned(await services.gate.look_up(lambda: holders_read(node_id, now_ms=now_ms)))
+    return _pinned_by(await services.gate.look_up(lambda: holders_read(node_id, now_ms=now_ms)))
 
 
-def _pinned(holders: Sequence[PinHolder]) -> dict[int, str]:
+def _pinned_by(holders: Sequence[PinHolder]) -> dict[int, str]:
     pinned: dict[int, str] = {}
     for holder in holders:
         for snapshot_id in holder.snapshots:

@@ -64,12 +64,12 @@ def old_metadata_files(names: Iterable[str], document: MetadataDocument, *, wind
     Raises InvalidTable if the document cannot be read.
     """
     logged = [each.metadata_file for each in metadata_of(document.body).metadata_log or ()]
-    named = {each.rpartition("/")[2] for each in (document.metadata_location, *logged)}
-    oldest = min(iceberg_metadata.version_of(name) for name in named)
+    needed_names = {each.rpartition("/")[2] for each in (document.metadata_location, *logged)}
+    oldest = min(iceberg_metadata.version_of(name) for name in needed_names)
     names_found = []
     for name in names:
         match = _NAME.fullmatch(name)
-        if match is None or name in named or int(match[1]) >= oldest:
+        if match is None or name in needed_names or int(match[1]) >= oldest:
             continue
         if window.since_ms < int(match[2] + match[3], 16) < window.until_ms:
             names_found.append(name)
@@ -93,12 +93,12 @@ async def metadata_files_delete(services: NodeServices, node_id: int, *, window:
     document = await look_up(lambda: document_read(node_id))
     if document is None or document.metadata_location.rpartition("/")[0] != directory:
         return 0
-    before_names = await _deleted_before(services, document, directory=directory, names=entries)
+    before_names = await _files_deleted_before(services, document, directory=directory, names=entries)
     await _record(services, document, names=before_names)
     old = old_metadata_files(entries, document, window=window)
     if not old or await _has_rivals(services, document):
         return 0
-    below = _below(document, directory)
+    below = _path_below(document, directory)
     rows = [NewOrphan(f"{below}{name}", entries[name].size, entries[name].modified_ms) for name in old]
     await services.store.submit(_PERMIT, lambda tx: tx.orphan_files.add(node_id, rows, state=REMOVING, reason=_REASON))
     deleted: list[str] = []
@@ -118,16 +118,16 @@ async def metadata_files_delete(services: NodeServices, node_id: int, *, window:
     return len(old)
 
 
-def _below(document: MetadataDocument, directory: str) -> str:
+def _path_below(document: MetadataDocument, directory: str) -> str:
     """Return the name of a directory below the table's location, with a slash at the end."""
     return f"{directory}/".removeprefix(f"{document.location}/")
 
 
-async def _deleted_before(
+async def _files_deleted_before(
     services: NodeServices, document: MetadataDocument, *, directory: str, names: Container[str]
 ) -> list[str]:
     """Return the files that a process deleted but did not record before it was killed, by name below the location."""
-    below = _below(document, directory)
+    below = _path_below(document, directory)
     rows = await services.gate.look_up(lambda: orphan_files_read(document.node_id))
     return [
         row.name
@@ -163,10 +163,10 @@ async def _has_rivals(services: NodeServices, document: MetadataDocument) -> boo
     try:
         claims = await services.gate.look_up(lambda: claims_read(document.location))
         key = place_key(document.location)
-        near = await services.gate.look_up(lambda: rivals_read(key, but=document.node_id))
+        rival_locations = await services.gate.look_up(lambda: rivals_read(key, but=document.node_id))
     except LimnosError as error:
         log.warning("old metadata files are kept", table=document.node_id, error=error.message)
         return True
     return any(node_id != document.node_id for node_id, _ in claims) or any(
-        each.claim.kind not in ROOTS for each in near
+        each.claim.kind not in ROOTS for each in rival_locations
     )

@@ -169,9 +169,9 @@ def operation_ask(tx: Tx, permit: Permit[OperationRequest]) -> int:
     """
     command = permit.command
     table = tx.nodes.confirm(command.table)
-    known = tx.maintenance.open_of(table.id, kind=command.kind)
-    if known is not None:
-        return known
+    open_operation = tx.maintenance.open_of(table.id, kind=command.kind)
+    if open_operation is not None:
+        return open_operation
     operation = tx.maintenance.begin(
         catalog_id=table.zone, node_id=table.id, kind=command.kind, user=command.user, policy=None, state="waiting"
     )

@@ -99,11 +99,11 @@ class PolicyIndex:
     """All attached maintenance policies of the store, by object."""
 
     def __init__(self, policies: Iterable[Node], attachments: Iterable[PolicyAttachment]) -> None:
-        known = {each.id: each for each in policies}
+        policies_by_id = {each.id: each for each in policies}
         self._by_object: dict[int, list[tuple[Node, int]]] = {}
         for policy_id, object_id, attached_by in attachments:
-            if policy_id in known:
-                self._by_object.setdefault(object_id, []).append((known[policy_id], attached_by))
+            if policy_id in policies_by_id:
+                self._by_object.setdefault(object_id, []).append((policies_by_id[policy_id], attached_by))
 
     def __bool__(self) -> bool:
         return bool(self._by_object)
@@ -165,8 +165,10 @@ def deciding_policy(policies: Mapping[str, EffectivePolicy], kind: str) -> Effec
     """Return the policy that decides about a kind of operation: the nearest one, and on the same object the one of the
     specific type.
     """
-    known = [policies[policy_type] for policy_type in POLICY_TYPES[kind] if policy_type in policies]
-    return min([each for each in known if _is_decided(each, kind)], key=lambda policy: policy.distance, default=None)
+    candidates = [policies[policy_type] for policy_type in POLICY_TYPES[kind] if policy_type in policies]
+    return min(
+        [each for each in candidates if _is_decided(each, kind)], key=lambda policy: policy.distance, default=None
+    )
 
 
 def _is_decided(policy: EffectivePolicy, kind: str) -> bool:
@@ -203,10 +205,10 @@ def assessment_rules(policies: Mapping[str, EffectivePolicy]) -> AssessmentRules
     """Return the thresholds of a table's effective policies; the defaults if none is enabled."""
     rules = AssessmentRules()
     compaction, expiration = policies.get(COMPACTION), policies.get(SNAPSHOT_EXPIRATION)
-    whole = policies.get(TABLE_MAINTENANCE)
-    if whole is not None and whole.is_enabled:
+    maintenance_policy = policies.get(TABLE_MAINTENANCE)
+    if maintenance_policy is not None and maintenance_policy.is_enabled:
         rules = AssessmentRules(
-            delete_files_min=content_of(whole.content, TableMaintenanceContent).min_delete_file_number
+            delete_files_min=content_of(maintenance_policy.content, TableMaintenanceContent).min_delete_file_number
         )
     if compaction is not None and compaction.is_enabled:
         content = content_of(compaction.content, CompactionContent)

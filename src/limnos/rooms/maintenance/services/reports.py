@@ -303,14 +303,14 @@ async def _report_of(ctx: Context, scope: RequestScope, *, table: _ExplainedTabl
         ]
     )
     blocked = (*result.blocked, *await _policies_without_effect(ctx, node_id, policies=policies, loadable=loadable))
-    done = await ctx.look_up(lambda: operations_of(node_id, limit=OPERATIONS_SHOWN))
-    done = await with_reasons(ctx, await _hide_policies(ctx, scope, rows=done))
+    operations = await ctx.look_up(lambda: operations_of(node_id, limit=OPERATIONS_SHOWN))
+    operations = await with_reasons(ctx, await _hide_policies(ctx, scope, rows=operations))
     return TableReport(
         explanation=result.explanation,
         findings=tuple([TableFinding(path, row) for row in result.findings]),
         policies=reports,
         blocked=blocked,
-        operations=tuple([TableOperation(path, row) for row in done]),
+        operations=tuple([TableOperation(path, row) for row in operations]),
         orphans=orphans,
         inactions=inactions(
             ctx.services.defaults.maintenance,
@@ -356,8 +356,8 @@ async def _explain_iceberg(
     blocked += retention_refusals(table.document, policies, now_ms=ctx.services.store.time.now_ms())
     if await ctx.look_up(lambda: protection_read(table.node.id)):
         blocked.append("the table is protected: no file of it is removed")
-    fresh = await round_.findings_now(table.document, policies=policies)
-    return ExplanationResult(explanation, await without_retained(ctx, fresh), tuple(blocked))
+    findings = await round_.findings_now(table.document, policies=policies)
+    return ExplanationResult(explanation, await without_retained(ctx, findings), tuple(blocked))
 
 
 async def loadable_policies(ctx: Context, scope: RequestScope, *, names: Sequence[str]) -> frozenset[str]:

@@ -53,7 +53,7 @@ def operation_close(tx: Tx, operation: int, *, outcome: str, text: str) -> None:
 
 def leases_expire(tx: Tx) -> None:
     """End all expired leases."""
-    for lease in tx.rewrites.expired():
+    for lease in tx.rewrites.read_expired():
         lease_expire(tx, lease)
 
 

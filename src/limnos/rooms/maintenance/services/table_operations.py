@@ -40,7 +40,7 @@ from limnos.rooms.maintenance.services.policies import EffectivePolicy, deciding
 from limnos.rooms.maintenance.services.reports import loadable_policies
 from limnos.rooms.maintenance.services.rewriting.kinds import STATISTICS
 from limnos.rooms.maintenance.services.table_access import maintained_table
-from limnos.services.request.context import Context, confirmed
+from limnos.services.request.context import Context, read_and_confirm
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.services.runs.builtin_jobs import BuiltinJob, BuiltinTemplate, job_id, operation_of
@@ -197,13 +197,15 @@ async def strategy_jobs(
             for table in target.tables
         ]
 
-    _, results = await confirmed(await decide(), decide, work=recommend, identity=_StrategyTarget.ids)
+    _, results = await read_and_confirm(await decide(), decide, work=recommend, identity=_StrategyTarget.ids)
     without_jobs = {table.identifier: jobs for table, jobs in results if isinstance(jobs, str)}
     recommendations = [each for _, jobs in results if not isinstance(jobs, str) for each in jobs]
-    chosen = sorted(recommendations, key=lambda each: -each.score)[:limit]
+    best_recommendations = sorted(recommendations, key=lambda each: -each.score)[:limit]
     if not is_dry_run:
-        chosen = [each._replace(job=await _start(ctx, metalake, recommendation=each)) for each in chosen]
-    return PolicyJobs(tuple(chosen), without_jobs)
+        best_recommendations = [
+            each._replace(job=await _start(ctx, metalake, recommendation=each)) for each in best_recommendations
+        ]
+    return PolicyJobs(tuple(best_recommendations), without_jobs)
 
 
 async def _start(ctx: Context, metalake: str, *, recommendation: Recommendation) -> str:
@@ -377,7 +379,7 @@ async def job_metrics(ctx: Context, metalake: str, *, identifiers: Sequence[str]
 
 def _job_points(job: BuiltinJob) -> tuple[MetricPoint, ...]:
     """Return the metrics of a job; empty if it has not ended, or ended before it began."""
-    began, ended = job.began_at, job.row.ended_at
-    if began is None or ended is None:
+    began, ended_at = job.began_at, job.row.ended_at
+    if began is None or ended_at is None:
         return ()
-    return (MetricPoint(JOB_METRICS[0], ended // 1000, max(0, ended - began)),)
+    return (MetricPoint(JOB_METRICS[0], ended_at // 1000, max(0, ended_at - began)),)

@@ -67,7 +67,7 @@ async def maintain_run(work: TaskContext, payload: MaintenancePosition) -> tuple
         payload = MaintenancePosition(epoch=epoch, since_ms=now_ms)
     round_ = MaintenanceRound(work, services, now_ms=now_ms)
     after = await work.await_with_lease(round_.expire(payload.expired_after))
-    listed, at_ms = await work.await_with_lease(round_.delete_metadata_files(payload))
+    listed_count, at_ms = await work.await_with_lease(round_.delete_metadata_files(payload))
     planned_after, planned = await plan_run(work, services, after=payload.planned_after)
     summary = (
         f"expired snapshots of {round_.expired} tables, {round_.failed} failed; deleted {round_.files} metadata files;"
@@ -77,7 +77,7 @@ async def maintain_run(work: TaskContext, payload: MaintenancePosition) -> tuple
         epoch=epoch,
         since_ms=payload.since_ms,
         expired_after=after,
-        listed_after=listed,
+        listed_after=listed_count,
         listed_at_ms=at_ms,
         planned_after=planned_after,
     ), summary
@@ -169,13 +169,13 @@ class MaintenanceRound:
             return after, began_ms
         began_ms = began_ms if after else self.now_ms
         window = AgeWindow(at.since_ms, self.now_ms - keep_ms)
-        looked = 0
-        while looked < LISTED_PER_ROUND:
+        examined_count = 0
+        while examined_count < LISTED_PER_ROUND:
             page = await self.services.gate.look_up(lambda after=after: tables_page(after, limit=_PAGE))  # type: ignore[misc]
             if not page:
                 return 0, began_ms
             for head in page:
-                looked += 1
+                examined_count += 1
                 after = head.node_id
                 try:
                     self.files += await metadata_files_delete(self.services, head.node_id, window=window)

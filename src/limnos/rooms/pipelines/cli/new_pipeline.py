@@ -83,22 +83,23 @@ def create(
     _check_ending(file)
     name = _name_of(file)
     namespace = f"{name}_tables" if name == catalog else name
-    typed = shlex.quote(str(file))
-    text = _TEXT.format(file=typed, name=name, catalog=catalog, namespace=namespace)
+    quoted_file = shlex.quote(str(file))
+    text = _TEXT.format(file=quoted_file, name=name, catalog=catalog, namespace=namespace)
     try:
         with file.open("x", encoding="utf-8") as new:
             new.write(text)
     except FileExistsError:
         raise UsageError(
-            f"{file} exists, and is not overwritten", hint=f"give another name, or 'limnos pipeline check {typed}'"
+            f"{file} exists, and is not overwritten",
+            hint=f"give another name, or 'limnos pipeline check {quoted_file}'",
         ) from None
     except FileNotFoundError:
         raise UsageError(
             f"there is no directory {file.parent}", hint=f"'mkdir -p {shlex.quote(str(file.parent))}'"
         ) from None
     show_done(
-        f"wrote pipeline {name} to {file}: 'limnos pipeline check {typed}' checks it, 'limnos pipeline run {typed}'"
-        " makes its tables",
+        f"wrote pipeline {name} to {file}: 'limnos pipeline check {quoted_file}' checks it, 'limnos pipeline run"
+        f" {quoted_file}' makes its tables",
         {"file": str(file), "pipeline": name, "catalog": catalog},
         output_format=common.output_format,
     )

@@ -97,7 +97,7 @@ def plan(
         return exit_code
     pipeline = check_file(file, environment=env, offline=False, common=common)
     reasons: dict[str, str] = {}
-    select_steps = partial(_selected, select=select, exclude=exclude, common=common, reasons=reasons)
+    select_steps = partial(_select_steps, select=select, exclude=exclude, common=common, reasons=reasons)
     has_loops = not isinstance(pipeline, tuple) and pipeline.loops is not None
     selected = None if has_loops else select_steps(pipeline)
     previews: Mapping[str, StepPreview] = {}
@@ -145,10 +145,12 @@ def check_file(
     except problems.InvalidPipeline as error:
         every: tuple[Problem, ...] = error.problems
         return every
-    checked = _check_declaration(declaration, offline=offline, common=common, with_columns=with_columns)
+    check_result = _check_declaration(declaration, offline=offline, common=common, with_columns=with_columns)
     if offline:
-        return checked
-    return replace(checked, unchecked=(*checked.unchecked, *_missing_files(declaration, file.parent.absolute())))
+        return check_result
+    return replace(
+        check_result, unchecked=(*check_result.unchecked, *_missing_files(declaration, file.parent.absolute()))
+    )
 
 
 def _check_readable(
@@ -159,9 +161,9 @@ def _check_readable(
     readable = import_extra("limnos.pipeline.file", extra="pipelines").load_readable(file)
     if readable is None:
         return problems
-    checked = _check_declaration(readable.pipeline, offline=offline, common=common, unreadable=readable.unreadable)
+    check_result = _check_declaration(readable.pipeline, offline=offline, common=common, unreadable=readable.unreadable)
     every: tuple[Problem, ...] = rules.InvalidPipeline(
-        dict.fromkeys([*problems, *readable.problems, *checked.problems])
+        dict.fromkeys([*problems, *readable.problems, *check_result.problems])
     ).problems
     return every
 
@@ -189,7 +191,7 @@ def _check_declaration(
         return check_rules(unasked=error.message)
 
 
-def _selected(
+def _select_steps(
     result: CheckResult | tuple[Problem, ...],
     *,
     select: list[str] | None,
@@ -213,11 +215,11 @@ def _selected(
     compare = import_extra("limnos.pipeline.modified_steps", extra="pipelines").modified_steps
     with common.client() as client:
 
-        def modified() -> dict[str, str]:
+        def find_modified() -> dict[str, str]:
             reasons.update(compare(client, result.pipeline, reads=reads))
             return reasons
 
-        names: tuple[str, ...] = rules.select_steps(result.pipeline, options, needs=needs, modified=modified)
+        names: tuple[str, ...] = rules.select_steps(result.pipeline, options, needs=needs, modified=find_modified)
     return frozenset(names)
 
 
@@ -253,7 +255,7 @@ def _previews(
     connection = launch.ServerConnection(
         uri=common.server_url, metalake=common.metalake, token=token, user=user, ca_file=common.ca_path
     )
-    bound = import_extra("limnos.pipeline.python", extra="pipelines").bound
+    bound = import_extra("limnos.pipeline.python", extra="pipelines").bind_functions
     with launch.spark_for(connection, master=master, connect=connect) as spark:
         if result.loops is not None:
             read_rows = import_extra("limnos.pipeline.run.loop_rows", extra="spark").check_with_rows

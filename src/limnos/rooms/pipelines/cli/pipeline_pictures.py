@@ -14,7 +14,7 @@ from limnos.cli.failures import UsageError
 from limnos.cli.output import show_done
 from limnos.rooms.pipelines.cli.pipeline_checks import OfflineFlag, check_file
 from limnos.rooms.pipelines.cli.pipeline_runs import EnvironmentFlag
-from limnos.rooms.pipelines.cli.run_ids import LAST, whole_run_id
+from limnos.rooms.pipelines.cli.run_ids import LAST, complete_run_id
 
 if TYPE_CHECKING:
     from limnos.client.activity.runs import Run
@@ -48,12 +48,12 @@ def graph(
     """
     if out.suffix not in {".svg", ".html"}:
         raise UsageError(f"--out {out}: the name ends in .svg or .html", hint="write for example --out graph.svg")
-    checked, reads = _checked(
+    check_result, reads = _check_file(
         file, environment=env, offline=offline or not with_columns, common=common, with_columns=with_columns
     )
     graph_of = import_extra("limnos.pipeline.drawn_graph", extra="pipelines").graph_of
-    shown_run = None if run is None else _run_of(checked.pipeline.name, run, common=common)
-    drawn = graph_of(checked.pipeline, reads, run=shown_run, columns=checked.columns)
+    shown_run = None if run is None else _run_of(check_result.pipeline.name, run, common=common)
+    drawn = graph_of(check_result.pipeline, reads, run=shown_run, columns=check_result.columns)
     if out.suffix == ".svg":
         _write(out, import_extra("limnos.pipeline.drawing", extra="pipelines").svg(drawn))
     else:
@@ -80,17 +80,17 @@ def docs(
     file
         The pipeline, a file that ends in .yaml or .py.
     """
-    checked, reads = _checked(file, environment=env, offline=offline, common=common, with_columns=True)
+    check_result, reads = _check_file(file, environment=env, offline=offline, common=common, with_columns=True)
     site = import_extra("limnos.pipeline.site", extra="pipelines")
-    columns = {} if checked.columns is None else {"columns": checked.columns}
+    columns = {} if check_result.columns is None else {"columns": check_result.columns}
     facts = site.SiteFacts(**columns)
-    if checked.table_lookups is not None:
+    if check_result.table_lookups is not None:
         with common.client() as client:
-            runs = site.recent_runs(client, checked.pipeline)
-        metadata = {name: one.metadata for name, one in checked.table_lookups.items() if one.metadata is not None}
+            runs = site.recent_runs(client, check_result.pipeline)
+        metadata = {name: one.metadata for name, one in check_result.table_lookups.items() if one.metadata is not None}
         facts = site.SiteFacts(metadata=metadata, runs=runs, **columns)
     try:
-        pages: int = site.write_site(checked.pipeline, reads, facts=facts, directory=out)
+        pages: int = site.write_site(check_result.pipeline, reads, facts=facts, directory=out)
     except OSError as error:
         raise UsageError(f"--out {out}: {error.strerror}", hint="name a directory that you may write") from None
     show_done(
@@ -110,7 +110,7 @@ def _run_of(pipeline: str, typed: str, *, common: CommonFlags) -> Run:
                     f"there is no run of {pipeline} that you may see", hint="'limnos pipeline run FILE' starts one"
                 )
             return client.runs.load(newest.id)
-        result = client.runs.load(whole_run_id(client, typed))
+        result = client.runs.load(complete_run_id(client, typed))
     if result.pipeline != pipeline:
         raise UsageError(
             f"run {result.id} is one of {result.pipeline}, and the file is {pipeline}",
@@ -119,21 +119,21 @@ def _run_of(pipeline: str, typed: str, *, common: CommonFlags) -> Run:
     return result
 
 
-def _checked(
+def _check_file(
     file: Path, *, environment: str | None, offline: bool, common: CommonFlags, with_columns: bool
 ) -> tuple[CheckResult, dict[str, StepReads]]:
     """Check the file. Raises InvalidPipeline for a file with problems, UsageError without the grammar of queries."""
-    checked = check_file(file, environment=environment, offline=offline, common=common, with_columns=with_columns)
+    check_result = check_file(file, environment=environment, offline=offline, common=common, with_columns=with_columns)
     invalid = import_extra("limnos.pipeline.problems", extra="pipelines").InvalidPipeline
-    if isinstance(checked, tuple):
-        raise invalid(checked)
-    if checked.problems:
-        raise invalid(checked.problems)
-    if checked.reads is None:
+    if isinstance(check_result, tuple):
+        raise invalid(check_result)
+    if check_result.problems:
+        raise invalid(check_result.problems)
+    if check_result.reads is None:
         raise UsageError(
-            "; ".join(checked.unchecked), hint="install Spark: the inputs of queries are found by its grammar"
+            "; ".join(check_result.unchecked), hint="install Spark: the inputs of queries are found by its grammar"
         )
-    return checked, dict(checked.reads)
+    return check_result, dict(check_result.reads)
 
 
 def _write(out: Path, text: str) -> None:

@@ -21,7 +21,7 @@ from limnos.cli.operation.spark_conf import spark_conf
 from limnos.cli.output import show_done, show_rows, visible
 from limnos.client.errors import ArgumentError, ClientError
 from limnos.rooms.pipelines.cli.helper.client import HelperFlag, HelperWish, answer
-from limnos.rooms.pipelines.cli.run_ids import LAST, whole_run_id
+from limnos.rooms.pipelines.cli.run_ids import LAST, complete_run_id
 
 if TYPE_CHECKING:
     from limnos.pipeline.run.backfill import BackfillResult
@@ -141,8 +141,8 @@ def run(
         "environment": env,
     }
     if backfill is not None:
-        done: BackfillResult = command.backfill(file, over=backfill, listener=_listener(common), **request)
-        return _report_backfill(done)
+        backfill_result: BackfillResult = command.backfill(file, over=backfill, listener=_listener(common), **request)
+        return _report_backfill(backfill_result)
     return _perform(file, request, dry_run=dry_run, common=common)
 
 
@@ -200,8 +200,8 @@ def _perform(file: Path, request: Mapping[str, object], *, dry_run: bool, common
     command = _command()
     if dry_run:
         return _show_dry_run(command.dry_run(file, **request), common=common)
-    ended: RunResult = command.run_file(file, listener=_listener(common), **request)
-    return ended.exit_code
+    run_result: RunResult = command.run_file(file, listener=_listener(common), **request)
+    return run_result.exit_code
 
 
 def _show_dry_run(planned: DryRun, *, common: CommonFlags) -> int:
@@ -210,15 +210,15 @@ def _show_dry_run(planned: DryRun, *, common: CommonFlags) -> int:
         text = f"nothing would be run: {ended.message}" if ended.why.value == "done" else f"refused: {ended.message}"
         show_done(text, _fields(ended), output_format=common.output_format)
         return ended.exit_code
-    refused = sum(each.refused is not None for each in planned.steps)
+    refused_count = sum(each.refused is not None for each in planned.steps)
     if common.output_format == "table":
         lines = [line for each in planned.steps for line in _intent_lines(each)]
-        lines += [f"{refused} step{'s are' if refused > 1 else ' is'} refused"] if refused else []
+        lines += [f"{refused_count} step{'s are' if refused_count > 1 else ' is'} refused"] if refused_count else []
         print(visible("\n".join(lines)))
     else:
         columns = ["step", "after", "reads", "writes", "refused"]
         show_rows([asdict(each) for each in planned.steps], columns, output_format=common.output_format)
-    return ExitCode.USAGE if refused else ExitCode.OK
+    return ExitCode.USAGE if refused_count else ExitCode.OK
 
 
 def _intent_lines(intent: StepIntent) -> Iterator[str]:
@@ -265,7 +265,7 @@ def resume(
         away_s=away, lease_s=lease, at_once=at_once
     )
     command = _command()
-    ended: RunResult = command.resume_run(
+    run_result: RunResult = command.resume_run(
         _resumable_id(common, run_id),
         file=file,
         connection=_connection(common),
@@ -273,7 +273,7 @@ def resume(
         options=options,
         listener=_listener(common),
     )
-    return ended.exit_code
+    return run_result.exit_code
 
 
 def publish(run_id: str, /, *, common: CommonFlags = DEFAULTS) -> int:
@@ -286,8 +286,8 @@ def publish(run_id: str, /, *, common: CommonFlags = DEFAULTS) -> int:
     """
     over = import_extra("limnos.pipeline.run.held_runs", extra="spark")
     with common.client() as client:
-        ended: RunResult = over.publish_held(client, whole_run_id(client, run_id))
-    return _show_result(ended, common)
+        run_result: RunResult = over.publish_held(client, complete_run_id(client, run_id))
+    return _show_result(run_result, common)
 
 
 def discard(run_id: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS) -> int:
@@ -298,7 +298,7 @@ def discard(run_id: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAU
     run_id
         The run, as `limnos list runs` shows it, or `last`.
     """
-    run_id = _whole_id(common, run_id)
+    run_id = _complete_id(common, run_id)
     confirm(f"Discard run {run_id}?", yes=yes)
     over = import_extra("limnos.pipeline.run.held_runs", extra="spark")
     with common.client() as client:
@@ -330,7 +330,7 @@ def diff(
     """
     command = _command()
     result = command.diff_run(
-        _whole_id(common, run_id),
+        _complete_id(common, run_id),
         connection=_connection(common),
         spark=command.SparkOptions(master=master, connect=connect),
         rows=rows,
@@ -404,7 +404,7 @@ def _resumable_id(common: CommonFlags, typed: str) -> str:
     """
     try:
         with common.client() as client:
-            run = client.runs.load(whole_run_id(client, typed))
+            run = client.runs.load(complete_run_id(client, typed))
     except (ClientError, ArgumentError):  # the runner reports it, and waits for a server that is away
         return typed
     if run.state != "cancelled":
@@ -422,9 +422,9 @@ def _resumable_id(common: CommonFlags, typed: str) -> str:
     return run.id
 
 
-def _whole_id(common: CommonFlags, typed: str) -> str:
+def _complete_id(common: CommonFlags, typed: str) -> str:
     """Return the id of the run whose id begins with what was typed; any other text without a request."""
     if not is_short(typed):
         return typed
     with common.client() as client:
-        return whole_run_id(client, typed)
+        return complete_run_id(client, typed)

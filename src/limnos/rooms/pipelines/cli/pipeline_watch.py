@@ -108,8 +108,10 @@ def _check(tokens: tuple[str, ...], *, wish: HelperWish, common: CommonFlags) ->
     answer = ask(tokens, wish=wish, common=common) if wish.holds(os.environ) else None
     if answer is not None:
         return answer
-    done = subprocess.run([sys.executable, "-P", "-c", ENTRY, *tokens, "--no-helper"], capture_output=True, check=False)
-    return Answer(exit_code=done.returncode, output=done.stdout, errors=done.stderr)
+    process = subprocess.run(
+        [sys.executable, "-P", "-c", ENTRY, *tokens, "--no-helper"], capture_output=True, check=False
+    )
+    return Answer(exit_code=process.returncode, output=process.stdout, errors=process.stderr)
 
 
 def _show(file: Path, answer: Answer, *, seconds: float, output_format: str) -> None:

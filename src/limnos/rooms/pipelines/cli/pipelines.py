@@ -17,7 +17,7 @@ from limnos.cli.common import DEFAULTS, CommonFlags, YesFlag, confirm
 from limnos.cli.output import Format, show_done, show_fields, show_rows, visible
 from limnos.client.activity.runs import Run, RunFindingInfo, RunStep, sample_lines
 from limnos.names import display
-from limnos.rooms.pipelines.cli.run_ids import whole_run_id
+from limnos.rooms.pipelines.cli.run_ids import complete_run_id
 
 app = App(name="pipeline")
 State = Literal["running", "cancelling", "lost", "held", "failed", "cancelled", "discarded", "published"]
@@ -86,7 +86,7 @@ def show(run: str, /, *, common: CommonFlags = DEFAULTS) -> None:
         Its id, as `limnos list runs` shows it, or `last`.
     """
     with common.client() as client:
-        result = client.runs.load(whole_run_id(client, run))
+        result = client.runs.load(complete_run_id(client, run))
     if common.output_format == "json":
         show_fields(msgspec.structs.asdict(result), output_format="json")
         return
@@ -110,13 +110,13 @@ def _table_fields(run: Run) -> dict[str, object]:
 
 def _tables(run: Run) -> list[str]:
     """Return the tables that the steps wrote, including tables such as quarantines."""
-    written = [
+    table_names = [
         display.render(tuple(map(str, table)))
         for step in run.steps
         for each in step.outputs
         if isinstance(table := each.get("table"), list)
     ]
-    return list(dict.fromkeys([*(step.output for step in run.steps if step.output), *written]))
+    return list(dict.fromkeys([*(step.output for step in run.steps if step.output), *table_names]))
 
 
 def _phases(seconds: Mapping[str, float]) -> str:
@@ -139,8 +139,8 @@ def _show_findings(findings: Sequence[RunFindingInfo], *, output_format: Format,
         if output_format == "json":
             rows = [msgspec.structs.asdict(each) for each in findings]
         used = [name for name in _FINDING_COLUMNS if name != "run_id" or any(row["run"] for row in rows)]
-        beside = () if empty else _STEP_COLUMNS
-        show_rows(rows, used, output_format=output_format, empty=empty, beside=beside)
+        step_columns = () if empty else _STEP_COLUMNS
+        show_rows(rows, used, output_format=output_format, empty=empty, beside=step_columns)
     for each in findings if output_format == "table" else ():
         for row in sample_lines(each.sample) if each.broken else ():
             print(visible(f"{each.step}, {each.rule}: such as {row}"))
@@ -175,7 +175,7 @@ def cancel(run: str, /, *, common: CommonFlags = DEFAULTS) -> None:
         Its id, as `limnos list runs` shows it, or `last`.
     """
     with common.client() as client:
-        result = client.runs.cancel(whole_run_id(client, run))
+        result = client.runs.cancel(complete_run_id(client, run))
     requested = f"run {result.id} is being cancelled: its process at {result.holder} stops at its next heartbeat"
     text = requested if result.state == "cancelling" else f"run {result.id} is {result.state}"
     show_done(text, {"id": result.id, "state": result.state}, output_format=common.output_format)
@@ -273,7 +273,7 @@ app.command(
     help="Show the next due times of scheduled pipelines.",
 )
 app.command(
-    "limnos.rooms.pipelines.cli.shipped_pipelines:shipped",
+    "limnos.rooms.pipelines.cli.shipped_pipelines:list_shipped",
     name="shipped",
     help="List or print pipelines that come with Limnos, to copy.",
 )

@@ -17,7 +17,7 @@ SEARCHED_MAX: Final = 1000
 """The number of newest runs among which a short id is searched."""
 
 
-def whole_run_id(client: Client, typed: str) -> str:
+def complete_run_id(client: Client, typed: str) -> str:
     """Return the id of the run whose id begins with what was typed, or of the newest run for the word `last`.
 
     Raises UsageError if several ids begin so, and if there is no run.

@@ -13,7 +13,7 @@ from limnos.cli.extras import import_extra
 from limnos.cli.output import show_rows
 
 
-def shipped(
+def list_shipped(
     name: str | None = None,
     /,
     *,

@@ -100,15 +100,15 @@ def run_bars(runs: Sequence[RunView], *, now_ms: int) -> tuple[tuple[DayBar, ...
     """Return the bars of the last fourteen days, in UTC and the oldest first, and the picture in words."""
     today = now_ms // DAY_MS
     started = [(DAYS - 1 - today + view.run.started_at // DAY_MS, view.state in _FAILED) for view in runs]
-    counts, failed = (
+    counts, failed_counts = (
         Counter(day for day, is_failed in started if 0 <= day < DAYS and (is_failed or not only))
         for only in (False, True)
     )
     if not counts:
         return (), ""
     most = max(counts.values())
-    bars = tuple(_bar(day, counts[day], failed=failed[day], most=most) for day in range(DAYS))
-    total, bad = counts.total(), failed.total()
+    bars = tuple(_bar(day, counts[day], failed=failed_counts[day], most=most) for day in range(DAYS))
+    total, bad = counts.total(), failed_counts.total()
     more = "the latest " if len(runs) == RUNS_READ else ""
     return bars, f"{more}{count_text(total)} run{'' if total == 1 else 's'} in {DAYS} days, {count_text(bad)} failed"
 

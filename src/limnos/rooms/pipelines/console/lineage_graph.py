@@ -170,12 +170,12 @@ async def _page(
     lines = tuple(
         _line(page_request, address.metalake, graph=graph, ends=ends, arc=arc) for ends, arc in arcs[:LISTED_MAX]
     )
-    hidden = sum(vertex.kind == "hidden" for vertex in graph.vertices.values())
+    hidden_count = sum(vertex.kind == "hidden" for vertex in graph.vertices.values())
     fields = {"column": column, "open": page_request.request.query("open") or ""}
     depths = tuple(
         Link(_step_words(each), f"{base}?{_query(fields | {'depth': str(each)})}", each == depth) for each in DEPTHS
     )
-    details, columns, words = await page_request.ctx.read(address.scope, partial(_described, address=address))
+    details, columns, words = await page_request.ctx.read(address.scope, partial(_load_heading, address=address))
     return LineagePage(
         frame=await object_frame(page_request, address),
         heading=further_heading(page_request, address, details=details, words=words, tab="lineage"),
@@ -187,13 +187,13 @@ async def _page(
         lines_count=len(arcs),
         depths=depths,
         opens=_expansion_links(graph, base=base, query=fields | {"depth": str(depth)}),
-        hidden_count=hidden,
+        hidden_count=hidden_count,
         is_whole=graph.is_whole,
         is_restricted=graph.is_restricted,
     )
 
 
-def _described(view: RequestView, *, address: ObjectAddress) -> tuple[ObjectDetails, tuple[str, ...], HeadingWords]:
+def _load_heading(view: RequestView, *, address: ObjectAddress) -> tuple[ObjectDetails, tuple[str, ...], HeadingWords]:
     """Return the details of the object, the names of an Iceberg table's columns, and the content of its heading."""
     columns: tuple[str, ...] = ()
     if address.kind is Kind.TABLE and format_of(view) != LANCE:
@@ -287,15 +287,15 @@ def _expansion_links(graph: _Graph, *, base: str, query: dict[str, str]) -> tupl
     """Return links that expand the graph by one more step, one link for each object that is not expanded yet; at most
     50.
     """
-    opened = [name for name in query["open"].split(",") if name]
-    if len(opened) >= OPEN_MAX:
+    open_names = [name for name in query["open"].split(",") if name]
+    if len(open_names) >= OPEN_MAX:
         return ()
     links = []
     for key, vertex in graph.vertices.items():
         name = None if vertex.path is None else display.render(vertex.path)
-        if name is None or key == graph.root or name in opened or "," in name:
+        if name is None or key == graph.root or name in open_names or "," in name:
             continue
-        fields = query | {"open": ",".join([*opened, name])}
+        fields = query | {"open": ",".join([*open_names, name])}
         links.append(OpenLink(name, f"{base}?{_query(fields)}"))
     return tuple(links[:50])
 

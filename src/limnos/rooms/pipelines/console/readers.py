@@ -33,15 +33,15 @@ async def readers_sheets(page_request: PageRequest, address: ObjectAddress) -> t
         return ()
     readers = part.vertices[1:]
     rows = [_row(page_request, address.metalake, vertex=each) for each in readers if each.kind != "hidden"]
-    hidden = len(readers) - len(rows)
+    hidden_count = len(readers) - len(rows)
     if not readers:
         return ()
     sentences = [
         f"The first {LISTED_MAX} of {len(rows)} are listed." if len(rows) > LISTED_MAX else "",
-        f"You may not see {hidden} more." if hidden and rows else "",
+        f"You may not see {hidden_count} more." if hidden_count and rows else "",
         "Limits cut this list: there are more." if not part.is_whole else "",
     ]
-    note = f"{hidden} object{' reads' if hidden == 1 else 's read'} it that you may not see."
+    note = f"{hidden_count} object{' reads' if hidden_count == 1 else 's read'} it that you may not see."
     return (
         Sheet(
             title="Objects that read it",

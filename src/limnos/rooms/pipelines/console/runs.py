@@ -297,10 +297,10 @@ async def discard(page_request: PageRequest) -> Response:
     run = view.run
     await run_finish(ctx, metalake=metalake, uuid=uuid, attempt=run.attempt, state=DISCARDED, message=run.message)
     left = await branches_remove(ctx, metalake=metalake, run=run, steps=view.steps)
-    done = "Discarded"
+    notice = "Discarded"
     if left:
-        done += f"; limnos delete run {uuid} removes what is left of {len(left)} tables"
-    return _back(page_request, metalake, run=uuid, done=done)
+        notice += f"; limnos delete run {uuid} removes what is left of {len(left)} tables"
+    return _back(page_request, metalake, run=uuid, done=notice)
 
 
 async def cancel(page_request: PageRequest) -> Response:

@@ -81,14 +81,14 @@ async def schedules_page(page_request: PageRequest) -> Response:
 def _row(page_request: PageRequest, metalake: str, *, view: ScheduleView) -> tuple[SheetCell, ...]:
     schedule = view.schedule
     state = schedule_state(view, now_ms=page_request.now_ms)
-    changed = " if inputs changed" if schedule.terms.if_changed else ""
+    change_note = " if inputs changed" if schedule.terms.if_changed else ""
     job = "" if view.job is None else f"{page_request.base}/job?{urlencode({'metalake': metalake, 'id': view.job})}"
     return (
         SheetCell(text=view.pipeline, href=pipeline_url(page_request, metalake, name=view.pipeline), is_name=True),
         SheetCell(chips=(Chip(state.value, *_CHIPS[state]),)),
         SheetCell(at_ms=schedule.run_due_at, small=view.job_state or "", href=job),
         SheetCell(moment_ms=None if schedule.paused else schedule.next_at),
-        SheetCell(text=f"{schedule.terms.cron} {schedule.terms.time_zone}{changed}"),
+        SheetCell(text=f"{schedule.terms.cron} {schedule.terms.time_zone}{change_note}"),
         SheetCell(text=schedule.user),
         SheetCell(text=schedule.reason or ""),
         SheetCell(form=_pause_form(page_request, metalake, view=view)),
@@ -118,8 +118,8 @@ async def pause(page_request: PageRequest) -> Response:
         raise BadRequest("The form must have a metalake, a pipeline, and 'paused' as true or false")
     view = await schedule_pause(page_request.ctx, metalake=metalake, pipeline=pipeline, is_paused=paused == "true")
     word = "paused" if view.schedule.paused else "resumed"
-    done = {"metalake": metalake, "done": f"The schedule of {pipeline} is {word}"}
-    return redirect(f"{page_request.base}/schedules?{urlencode(done)}")
+    query = {"metalake": metalake, "done": f"The schedule of {pipeline} is {word}"}
+    return redirect(f"{page_request.base}/schedules?{urlencode(query)}")
 
 
 ROUTES = (

@@ -276,10 +276,12 @@ def _links(output: _Dataset) -> list[ColumnLink]:
     lineage = None if output.facets is None else output.facets.column_lineage
     if lineage is None:
         return []
-    named: list[tuple[str | None, _InputField]] = [(None, each) for each in lineage.dataset]
-    named += [(field, each) for field, output_field in lineage.fields.items() for each in output_field.input_fields]
+    named_fields: list[tuple[str | None, _InputField]] = [(None, each) for each in lineage.dataset]
+    named_fields += [
+        (field, each) for field, output_field in lineage.fields.items() for each in output_field.input_fields
+    ]
     links: dict[ColumnLink, None] = {}
-    for field, each in named:
+    for field, each in named_fields:
         for how in each.transformations or [_Transformation("DIRECT" if field else "INDIRECT")]:
             direct = how.type.upper() != "INDIRECT"
             links[
@@ -302,8 +304,8 @@ def _sources(event: _Event, outputs: tuple[EventOutput, ...]) -> tuple[EventData
     datasets: dict[tuple[str, str], EventDataset] = {}
     for each in event.inputs or ():
         dataset = _dataset(each)
-        known = datasets.get(dataset.key)
-        if known is None or len(dataset.aliases) > len(known.aliases):
+        existing = datasets.get(dataset.key)
+        if existing is None or len(dataset.aliases) > len(existing.aliases):
             datasets[dataset.key] = dataset
     for output in outputs:
         for link in output.links:

@@ -103,8 +103,8 @@ def _page(graph: LineageGraphPart, after: str, *, limit: int) -> dict[str, objec
             )
     arcs = graph.arcs[begin : begin + limit]
     end = begin + len(arcs)
-    named = {each for arc in arcs for each in (arc.source, arc.target)}
-    vertices = [each for each in graph.vertices if each.id in named or each is graph.vertices[0]]
+    vertex_keys = {each for arc in arcs for each in (arc.source, arc.target)}
+    vertices = [each for each in graph.vertices if each.id in vertex_keys or each is graph.vertices[0]]
     return {
         "root": graph.vertices[0].id,
         "nodes": [_vertex(each) for each in vertices],

@@ -132,10 +132,10 @@ def _differs(node: Node, digest: str, *, comment: str | None) -> bool:
 
 
 def _exists(name: str, metalake: str) -> AlreadyExists:
-    written = escape_percent(display.render((name,)))
+    escaped_name = escape_percent(display.render((name,)))
     return AlreadyExists(
         f"Pipeline {name} already exists in metalake {metalake}, and you may not use it. If it is yours to run, ask its"
-        f" owner for USE_JOB_TEMPLATE on it: 'limnos grant use_job_template --on {written}"
+        f" owner for USE_JOB_TEMPLATE on it: 'limnos grant use_job_template --on {escaped_name}"
         " --kind job_template --to ROLE'",
         kind=Kind.JOB_TEMPLATE.word,
     )

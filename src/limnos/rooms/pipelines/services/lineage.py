@@ -198,12 +198,12 @@ class _LineageIntake:
     def refuse_whole(self, lineages: Sequence[EventLineage]) -> None:
         """Raise PermissionDenied if the caller may change none of the request's targets."""
         targets = {output.dataset.key for event in lineages for output in event.outputs}
-        refused = [each for each in self.left_out if each.dataset in targets and f" {CHANGE} " in each.why]
-        if len(refused) == len(targets):
-            name = display_name(refused[0].dataset)
+        refused_items = [each for each in self.left_out if each.dataset in targets and f" {CHANGE} " in each.why]
+        if len(refused_items) == len(targets):
+            name = display_name(refused_items[0].dataset)
             raise PermissionDenied(
-                f"You may not report lineage of {name}: {refused[0].why}. That needs MODIFY_TABLE on the table, or its"
-                " ownership"
+                f"You may not report lineage of {name}: {refused_items[0].why}. That needs MODIFY_TABLE on the table,"
+                " or its ownership"
             )
 
     def decide(self, request_view: RequestView, *, items: Sequence[_LineageItem]) -> Permit[LineagePuts]:
@@ -214,24 +214,25 @@ class _LineageIntake:
         """
         request_view.require_in_use()
         require_nodes_cached(
-            request_view, {each.node_id for item in items for each in self._here(request_view, item) if each.node_id}
+            request_view,
+            {each.node_id for item in items for each in self._objects_in_catalog(request_view, item) if each.node_id},
         )
         entries = list(zip(items, for_each(items, lambda item: self._item_decisions(request_view, item)), strict=True))
         self.refused = [item for item, decisions in entries if decisions is None]
-        allowed = [(item, results) for item, results in entries if results is not None]
-        if not allowed:
+        allowed_items = [(item, results) for item, results in entries if results is not None]
+        if not allowed_items:
             raise _NoAllowedEdges
-        command = LineagePuts(self.metalake_id, tuple([self._put(item) for item, _ in allowed]))
-        return request_view.permit(command, *[decision for _, result in allowed for decision in result])
+        command = LineagePuts(self.metalake_id, tuple([self._put(item) for item, _ in allowed_items]))
+        return request_view.permit(command, *[decision for _, result in allowed_items for decision in result])
 
     @staticmethod
-    def _here(request_view: RequestView, item: _LineageItem) -> list[ResolvedDataset]:
+    def _objects_in_catalog(request_view: RequestView, item: _LineageItem) -> list[ResolvedDataset]:
         return [each for each in (item.target, *item.sources) if each.catalog_id == request_view.catalog.id]
 
     def _item_decisions(self, request_view: RequestView, item: _LineageItem) -> list[Decision] | None:
         """Return the decisions on the item's objects in this catalog; None if one of them denies."""
         decisions = []
-        here = self._here(request_view, item)
+        here = self._objects_in_catalog(request_view, item)
         for each in here:
             chain = chain_of(request_view, each.node_id or 0)
             if chain is None or (each is item.target and chain[0].kind not in CHANGES):
@@ -262,10 +263,10 @@ class _LineageIntake:
     def _field(self, key: LineageKey, name: str) -> LineageField:
         """Return the key of a column: its field id, if the dataset's document has one, and its name in the event."""
         dataset = self.datasets[key]
-        known = self._fields.get(key)
-        if known is None:
-            known = self._fields[key] = NOTHING if dataset.body is None else field_names(dataset.body)
-        field_id = known.id_of(name, snapshot=dataset.dataset.snapshot)
+        cached_field = self._fields.get(key)
+        if cached_field is None:
+            cached_field = self._fields[key] = NOTHING if dataset.body is None else field_names(dataset.body)
+        field_id = cached_field.id_of(name, snapshot=dataset.dataset.snapshot)
         return LineageField(UNKNOWN_FIELD if field_id is None else field_id, name)
 
 

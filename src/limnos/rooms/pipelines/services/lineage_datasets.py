@@ -107,8 +107,8 @@ async def datasets_find(
     """
     merged: dict[DatasetKey, EventDataset] = {}
     for each in datasets:
-        known = merged.get(each.key)
-        if known is None or len(each.aliases) > len(known.aliases):
+        existing = merged.get(each.key)
+        if existing is None or len(each.aliases) > len(existing.aliases):
             merged[each.key] = each
     for _ in range(ATTEMPTS_MAX):
         clues = await _dataset_candidates(
@@ -177,7 +177,7 @@ def _paths(
         mapped = mapped_path(properties, namespace, name=name)
         if mapped is not None:
             is_ours = True
-            paths += _checked_dataset(mapped)
+            paths += _check_dataset(mapped)
             continue
         parts = _split(namespace) if "://" in namespace else None
         if parts is None:
@@ -190,7 +190,7 @@ def _paths(
             is_ours = True
             catalog = _catalog_of(dataset, metalake)
             if catalog is not None:
-                paths += _checked_dataset((catalog, *name.split(".")))
+                paths += _check_dataset((catalog, *name.split(".")))
     return is_ours, tuple([path for path in dict.fromkeys(paths) if len(path) > 1])
 
 
@@ -220,7 +220,7 @@ def _parse_address(text: str) -> list[ObjectPath]:
         return []
 
 
-def _checked_dataset(parts: ObjectPath) -> list[ObjectPath]:
+def _check_dataset(parts: ObjectPath) -> list[ObjectPath]:
     try:
         return [tuple(check_levels(parts))]
     except InvalidName:
@@ -269,18 +269,18 @@ def _resolve_candidate(
         chain = None if name is None else chain_of(request_views[name], node_id)
         if name is None or chain is None:
             return ResolvedDataset(dataset=clue.dataset, is_lost=True)
-        return _resolved_dataset(request_views[name], clue.dataset, chain=chain, with_document=with_document)
+        return _resolve_dataset(request_views[name], clue.dataset, chain=chain, with_document=with_document)
     for path in clue.paths:
         request_view = request_views.get(path[0])
         node, chain = (None, ()) if request_view is None else request_view.find(path[1:], Kind.TABLE)
         if request_view is not None and node is not None:
             own = chain_of(request_view, node.id)
             if own is not None:
-                return _resolved_dataset(request_view, clue.dataset, chain=own, with_document=with_document)
+                return _resolve_dataset(request_view, clue.dataset, chain=own, with_document=with_document)
     return ResolvedDataset(dataset=clue.dataset, is_lost=clue.is_ours)
 
 
-def _resolved_dataset(
+def _resolve_dataset(
     request_view: RequestView, dataset: EventDataset, *, chain: SecurableChain, with_document: bool
 ) -> ResolvedDataset:
     node_id, kind = chain[0].id, chain[0].kind

@@ -147,12 +147,13 @@ def _root(request_view: RequestView, question: GraphQuery) -> tuple[int, bytes |
 
 
 def _column_of(node_id: int, question: GraphQuery, *, body: bytes | None) -> GraphPlace:
-    known = NOTHING if body is None else field_names(body)
+    column_names = NOTHING if body is None else field_names(body)
     column = question.column or ""
-    field_id = known.current.get(column)
-    if field_id is None and known.current:
+    field_id = column_names.current.get(column)
+    if field_id is None and column_names.current:
         raise NotFound(
-            f"{display.render(question.path)} has no column {column}: it has {', '.join(sorted(known.current)[:20])}",
+            f"{display.render(question.path)} has no column {column}: it has"
+            f" {', '.join(sorted(column_names.current)[:20])}",
             kind="column",
         )
     return (node_id, lineage.UNKNOWN_FIELD, column) if field_id is None else (node_id, field_id, "")
@@ -334,10 +335,10 @@ class _GraphBuilder:
         here = self.vertices[self._vertex_key(step.here)]
         source, target = (neighbour.id, here.id) if self.walk.question.up else (here.id, neighbour.id)
         key = (source, target, step.is_direct or neighbour.kind == "hidden")
-        known = arcs.get(key) or LineageArc(source=source, target=target, depth=depth, is_direct=step.is_direct)
+        existing_arc = arcs.get(key) or LineageArc(source=source, target=target, depth=depth, is_direct=step.is_direct)
         if neighbour.kind == "hidden":
             arcs[key] = LineageArc(
-                source=source, target=target, depth=known.depth
+                source=source, target=target, depth=existing_arc.depth
             )  # details of a hidden object's edge are hidden, too
             return
         edge = step.edge
@@ -345,12 +346,14 @@ class _GraphBuilder:
         saying = LineageStatement(
             job=(edge.job.namespace, edge.job.name), run=edge.job.run, at=edge.job.at, said_by=edge.said_by, kinds=kinds
         )
-        same = next((each for each in known.sayings if each[:4] == saying[:4]), None)
+        same = next((each for each in existing_arc.sayings if each[:4] == saying[:4]), None)
         if same is not None:
             merged = same._replace(kinds=tuple(dict.fromkeys((*same.kinds, *kinds))))
-            arcs[key] = known._replace(sayings=tuple([merged if each is same else each for each in known.sayings]))
+            arcs[key] = existing_arc._replace(
+                sayings=tuple([merged if each is same else each for each in existing_arc.sayings])
+            )
         else:
-            arcs[key] = known._replace(sayings=(*known.sayings, saying)[:SAYINGS_MAX])
+            arcs[key] = existing_arc._replace(sayings=(*existing_arc.sayings, saying)[:SAYINGS_MAX])
 
     def _vertex_key(self, place: GraphPlace) -> GraphPlace:
         """Return the key of a vertex; all columns of a hidden object share one, and so do all columns of a restricted
@@ -370,9 +373,9 @@ class _GraphBuilder:
     def _vertex(self, place: GraphPlace) -> LineageVertex | None:
         """Return the vertex of a graph position; None if the object no longer exists."""
         spot = self._vertex_key(place)
-        known = self.vertices.get(spot)
-        if known is not None:
-            return known
+        existing_vertex = self.vertices.get(spot)
+        if existing_vertex is not None:
+            return existing_vertex
         node_id = place[0]
         outside = self.walk.outside.get(node_id)
         if outside is None and node_id not in self.visible_objects:

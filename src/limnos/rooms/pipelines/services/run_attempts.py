@@ -165,11 +165,15 @@ def run_insert(tx: Tx, permit: Permit[RunStart]) -> tuple[PipelineRun, list[RunS
     """
     command = permit.command
     begin, pipeline = command.begin, tx.nodes.confirm(command.pipeline)
-    known = tx.runs.find(pipeline.parent_id, begin.uuid)
-    if known is not None:
-        if (known.pipeline_id, known.user, known.user_id) != (pipeline.id, command.user, command.user_id):
+    existing_run = tx.runs.find(pipeline.parent_id, begin.uuid)
+    if existing_run is not None:
+        if (existing_run.pipeline_id, existing_run.user, existing_run.user_id) != (
+            pipeline.id,
+            command.user,
+            command.user_id,
+        ):
             raise AlreadyExists(f"The id {begin.uuid} belongs to another run: choose a new UUID", kind=Kind.JOB.word)
-        return known, tx.runs.steps(known.id)
+        return existing_run, tx.runs.steps(existing_run.id)
     if tx.runs.has_foreign_prefix(pipeline.parent_id, begin.uuid, user=command.user, user_id=command.user_id):
         raise AlreadyExists(
             f"The id {begin.uuid} begins like that of another user's run: choose a new UUID", kind=Kind.JOB.word

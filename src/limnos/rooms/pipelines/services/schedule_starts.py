@@ -104,8 +104,8 @@ async def _refusal(services: NodeServices, schedule: Schedule, *, node: Node) ->
 
     def decide(request_view: RequestView) -> str | None:
         request_view.require_in_metalake_use()
-        named, chain = request_view.find_outside(Kind.JOB_TEMPLATE, (node.name,))
-        if named is None or named.id != node.id:
+        template, chain = request_view.find_outside(Kind.JOB_TEMPLATE, (node.name,))
+        if template is None or template.id != node.id:
             return None
         decision = request_view.decide_for(schedule.user, Action.JOB_RUN, chain)
         return None if decision.allowed else decision.message()

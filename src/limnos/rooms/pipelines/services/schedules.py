@@ -233,8 +233,8 @@ async def schedule_pause(ctx: Context, *, metalake: str, pipeline: str, is_pause
         JOB_RULES.of(ctx.services).require_pipelines()
         return request_view.permit(_change(result.entity, schedule), result.decision)
 
-    changed = await ctx.write(RequestScope(metalake), decide, _pause if is_paused else _resume)
-    return _view(changed, pipeline, now_ms=now_ms_of(ctx), count=1)
+    has_changed = await ctx.write(RequestScope(metalake), decide, _pause if is_paused else _resume)
+    return _view(has_changed, pipeline, now_ms=now_ms_of(ctx), count=1)
 
 
 async def schedule_delete(ctx: Context, *, metalake: str, pipeline: str) -> None:

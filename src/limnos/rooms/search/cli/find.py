@@ -93,14 +93,14 @@ def _filter_remarks(words: Sequence[str]) -> list[str]:
             remarks.append(
                 f"'{match[1]}:' is no filter, and was searched as text: the filters are {', '.join(FILTERS)}"
             )
-            if (meant := _with_known_filters(words)) is not None:
-                remarks.append(f"next: '{shlex.join(['limnos', 'find', *meant])}'")
+            if (proposal := _with_known_filters(words)) is not None:
+                remarks.append(f"next: '{shlex.join(['limnos', 'find', *proposal])}'")
         elif match is not None and match[1] in {"tag", "owner"}:
             remarks.append(_of_owner_or_tag("tag" if match[1] == "tag" else "user", match[2]))
         elif match is not None and match[1] == "in":
             above = match[2].rpartition(".")[0]
-            typed = shlex.join(["limnos", "list", *([above] if above else [])])
-            remarks.append(f"is there a '{match[2]}' that you may see? '{typed}' lists what there is")
+            command_line = shlex.join(["limnos", "list", *([above] if above else [])])
+            remarks.append(f"is there a '{match[2]}' that you may see? '{command_line}' lists what there is")
     return remarks
 
 
@@ -117,21 +117,21 @@ def _with_known_filters(words: Sequence[str]) -> list[str] | None:
     """Return the words of a search with our filters for those of other tools: `type:table` is `kind:table`,
     `table:days` is `kind:table days`, `column:temp` is `temp`. None if a filter has no other one.
     """
-    meant: list[str] = []
+    corrected_words: list[str] = []
     for word in words:
         match = _FILTER.fullmatch(word)
         if match is None or match[1].lower() in FILTERS:
-            meant.append(word)
+            corrected_words.append(word)
             continue
         name, value = match[1].lower(), match[2]
         if name in _OTHER_FILTERS:
             ours = _OTHER_FILTERS[name]
-            meant.append(f"{ours}:{value}" if ours else value)
+            corrected_words.append(f"{ours}:{value}" if ours else value)
         elif name in KIND_WORDS:
-            meant += [f"kind:{KIND_WORDS[name]}", value]
+            corrected_words += [f"kind:{KIND_WORDS[name]}", value]
         else:
             return None
-    return meant
+    return corrected_words
 
 
 def _remark(*, more: bool, bounded: bool, behind: int) -> str:

@@ -27,7 +27,7 @@ from limnos.rooms.search.services.facets import SearchFacet
 from limnos.rooms.search.services.hits import SearchHit
 from limnos.rooms.search.services.questions import FILTERS, SEARCHED, SearchQuestion, question_of
 from limnos.rooms.search.services.searches import search
-from limnos.rooms.search.services.spelling import corrected
+from limnos.rooms.search.services.spelling import correct_query
 
 PALETTE_HITS: Final = 12
 HITS: Final = 50
@@ -103,7 +103,9 @@ async def search_page(page_request: PageRequest) -> Response:
         return html_response(page_request.request, render("search.html", view), status=400)
     names = await _pipelines_among(page_request, frame.metalake, hits=answer.hits)
     hits = tuple(_line(page_request, frame.metalake, hit=hit, question=question, names=names) for hit in answer.hits)
-    meant = tuple(_link(page_request, corrected(text, each), metalake=frame.metalake) for each in answer.suggestions)
+    suggestion_links = tuple(
+        _link(page_request, correct_query(text, each), metalake=frame.metalake) for each in answer.suggestions
+    )
     view = SearchPage(
         frame=frame,
         question=text,
@@ -111,7 +113,7 @@ async def search_page(page_request: PageRequest) -> Response:
         more=answer.more,
         bounded=answer.is_bounded,
         behind=answer.unindexed_changes,
-        meant=meant,
+        meant=suggestion_links,
         facets=tuple(_facet_links(page_request, text, metalake=frame.metalake, facets=answer.facets)),
         filters=" and ".join(filter_texts(question)),
         advice=_key_advice(question),
@@ -145,20 +147,24 @@ async def _palette(page_request: PageRequest, text: str) -> Response:
     metalake = page_request.request.query("metalake") or page_request.ctx.services.defaults.metalake
     note = "No object that you may see was found." if text else "Type the start of a name, or of a page such as trash."
     hits: tuple[HitLine, ...] = ()
-    meant: tuple[QueryLink, ...] = ()
+    suggestion_links: tuple[QueryLink, ...] = ()
     links: tuple[PaletteLink, ...] = ()
     if text:
         links = await palette_links(page_request, metalake, text=text)
         try:
             question = question_of(text, {})
             answer = await search(page_request.ctx, metalake, question=question, limit=PALETTE_HITS)
-            meant = tuple(_link(page_request, corrected(text, each), metalake=metalake) for each in answer.suggestions)
+            suggestion_links = tuple(
+                _link(page_request, correct_query(text, each), metalake=metalake) for each in answer.suggestions
+            )
             names = await _pipelines_among(page_request, metalake, hits=answer.hits)
             hits = tuple(_line(page_request, metalake, hit=hit, question=question, names=names) for hit in answer.hits)
             note = f"{note} {_key_advice(question)}".rstrip()
         except BadRequest as error:
             note = error.message
-    part = PalettePart(base=page_request.base, version=static_version(), hits=hits, note=note, meant=meant, links=links)
+    part = PalettePart(
+        base=page_request.base, version=static_version(), hits=hits, note=note, meant=suggestion_links, links=links
+    )
     return html_response(page_request.request, render("part_palette.html", part))
 
 
@@ -206,8 +212,8 @@ def _line(
     if word in KINDS and (hit.kind is Kind.CATALOG) is (len(hit.path) == 1):
         href = page_request.base + ObjectAddress(hit.kind, metalake, hit.path[0], hit.path[1:]).path
     is_filtered = any(each.where == "filter" for each in hit.matched)
-    matched = tuple(f"{each.where}: {each.text}" for each in hit.matched if each.where not in ("name", "filter"))
-    matched += filter_texts(question) if is_filtered else ()
+    matching_texts = tuple(f"{each.where}: {each.text}" for each in hit.matched if each.where not in ("name", "filter"))
+    matching_texts += filter_texts(question) if is_filtered else ()
     return HitLine(
         name=hit.path[-1],
         path=display.render(hit.path),
@@ -215,7 +221,7 @@ def _line(
         icon=icon_of(hit.kind.word),
         href=href,
         format=hit.table_format,
-        matched=matched,
+        matched=matching_texts,
         changed_ms=hit.changed_at,
     )
 

@@ -19,7 +19,7 @@ from limnos.model.errors import BadRequest
 from limnos.rooms.search.services.hits import SearchHit
 from limnos.rooms.search.services.questions import question_of
 from limnos.rooms.search.services.searches import LIMIT_MAX, search
-from limnos.rooms.search.services.spelling import corrected
+from limnos.rooms.search.services.spelling import correct_query
 from limnos.services.request.context import Context
 
 LIMIT: Final = 50
@@ -50,7 +50,7 @@ async def search_show(request: Request, ctx: Context) -> Response:
         "more": result.more,
         "bounded": result.is_bounded,
         "behind": result.unindexed_changes,
-        "meant": [corrected(text, each) for each in result.suggestions],
+        "meant": [correct_query(text, each) for each in result.suggestions],
     }
     if with_facets:
         body["facets"] = [{"key": each.key, "value": each.value, "count": each.hits} for each in result.facets]

@@ -61,7 +61,7 @@ def pending_read(zones: Collection[int], *, within: Collection[int] | None) -> L
 
     With `within`, only objects with these ids become candidates.
     """
-    changed: set[int] = set()
+    changed_ids: set[int] = set()
     unread_changes, room = 0, TAIL_MAX
     for progress in (yield from progress_read(zones)):
         if progress.is_lost or progress.scan_after is not None or progress.revision is None:
@@ -69,12 +69,12 @@ def pending_read(zones: Collection[int], *, within: Collection[int] | None) -> L
             continue
         until = min(progress.newest, progress.revision + room)
         if until > progress.revision:
-            changed.update((yield from changed_read(progress.zone, since=progress.revision, until=until)))
+            changed_ids.update((yield from changed_read(progress.zone, since=progress.revision, until=until)))
         room -= until - progress.revision
         unread_changes += progress.newest - until
-    searched = changed if within is None else changed.intersection(within)
+    searched = changed_ids if within is None else changed_ids.intersection(within)
     tail = (yield from candidates_read(searched)) if searched else []
-    return PendingChanges(frozenset(changed), tail, unread_changes)
+    return PendingChanges(frozenset(changed_ids), tail, unread_changes)
 
 
 class IndexedCandidates(NamedTuple):
@@ -129,12 +129,12 @@ def _above_read(query: WordQuery, word: str, *, pending: Collection[SearchCandid
     Returns None if there are too many containers to list.
     """
     containers = query._replace(names_only=True, kinds=sorted(_CONTAINERS))
-    named = yield from _read(containers, (f"{CONTAINER_MARK}{word}",), limit=ABOVE_MAX + 1)
-    changed = [each for each in pending if each.kind in _CONTAINERS]
-    if len(named) + len(changed) > ABOVE_MAX:
+    containers_named = yield from _read(containers, (f"{CONTAINER_MARK}{word}",), limit=ABOVE_MAX + 1)
+    changed_containers = [each for each in pending if each.kind in _CONTAINERS]
+    if len(containers_named) + len(changed_containers) > ABOVE_MAX:
         return None
-    catalogs = frozenset(each.id for each in (*named, *changed) if each.kind == Kind.CATALOG)
-    roots = {each.id for each in (*named, *changed)} - catalogs
+    catalogs = frozenset(each.id for each in (*containers_named, *changed_containers) if each.kind == Kind.CATALOG)
+    roots = {each.id for each in (*containers_named, *changed_containers)} - catalogs
     below = (yield from containers_below_read(roots, limit=BELOW_MAX + 1)) if roots else frozenset()
     return None if len(below) > BELOW_MAX else AboveScope(catalogs, below)
 

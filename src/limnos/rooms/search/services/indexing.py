@@ -73,9 +73,9 @@ async def _index_changes(services: NodeServices, progress: ZoneProgress) -> bool
     since = progress.revision or 0
     until = min(progress.newest, since + REVISIONS_AT_ONCE)
     ids = await services.gate.look_up(partial(changed_read, progress.zone, since=since, until=until))
-    reached = progress._replace(revision=until)
+    new_progress = progress._replace(revision=until)
     words = await _read_words(services, ids)
-    await _write_words(services, progress, words=words, reached=reached, stored_words=set())
+    await _write_words(services, progress, words=words, reached=new_progress, stored_words=set())
     return until < progress.newest
 
 
@@ -96,10 +96,10 @@ async def _scan_zone(
         words = await _read_words(services, ids[end : end + OBJECTS_AT_ONCE], chars_max=WORDS_AT_ONCE)
         end += len(words.ids)
         after = words.ids[-1] if end < len(ids) else None
-        reached = progress._replace(indexed_epoch=progress.epoch, revision=revision, scan_after=after)
-        if not await _write_words(services, progress, words=words, reached=reached, stored_words=stored_words):
+        new_progress = progress._replace(indexed_epoch=progress.epoch, revision=revision, scan_after=after)
+        if not await _write_words(services, progress, words=words, reached=new_progress, stored_words=stored_words):
             return True
-        progress = reached
+        progress = new_progress
     return False
 
 
@@ -128,7 +128,7 @@ async def _write_words(
     def write(tx: Tx) -> set[str] | None:
         if not tx.search.is_at(progress):
             return None
-        tx.search.reached(
+        tx.search.store_progress(
             reached.zone, epoch=reached.epoch, revision=reached.revision or 0, scan_after=reached.scan_after
         )
         if suggestible := spelled_words(new_words):
@@ -179,6 +179,6 @@ async def _read_words(services: NodeServices, ids: Sequence[int], *, chars_max: 
 
 def _objects_read(ids: Sequence[int]) -> Load[tuple[list[Node], dict[int, bytes]]]:
     nodes = yield from live_nodes_read(list(ids))
-    described = [node.id for node in nodes if has_columns(node.kind, node.format)]
-    documents = (yield from intact_documents_read(described)) if described else {}
+    ids_with_columns = [node.id for node in nodes if has_columns(node.kind, node.format)]
+    documents = (yield from intact_documents_read(ids_with_columns)) if ids_with_columns else {}
     return nodes, {node_id: document.body for node_id, document in documents.items()}

@@ -72,15 +72,17 @@ class NarrowObjects:
         The caller checks the other words, which may match names of ancestors.
         """
         await self._read_texts(ctx)
-        joined = self._names if names_only else self._wholes
-        return [self.candidates[place] for place in sorted({each for word in words for each in joined.having(word)})]
+        searched_texts = self._names if names_only else self._wholes
+        return [
+            self.candidates[place] for place in sorted({each for word in words for each in searched_texts.having(word)})
+        ]
 
     async def known_words(self, ctx: Context, words: Iterable[str]) -> list[str]:
         """Return the words that occur in an object and that a spelling correction may suggest, in the given order."""
         await self._read_texts(ctx)
-        known = [word for word in words if word in self._whole_words]
-        suggested = spelled_words(known)
-        return [word for word in known if word in suggested]
+        present_words = [word for word in words if word in self._whole_words]
+        suggested = spelled_words(present_words)
+        return [word for word in present_words if word in suggested]
 
     async def _read_texts(self, ctx: Context) -> None:
         if self._texts is None:
@@ -154,12 +156,12 @@ async def narrow_objects(ctx: Context, roots: RightRoots | None) -> NarrowObject
 
 
 def _objects_read(roots: RightRoots) -> Load[NarrowObjects | None]:
-    owned: set[int] = set()
+    owned_ids: set[int] = set()
     for principal_id in roots.principals:
-        owned.update((yield from owned_ids_read(principal_id, limit=ROOTS_MAX + 1)))
-        if len(owned) > ROOTS_MAX or not roots.wide.isdisjoint(owned):
+        owned_ids.update((yield from owned_ids_read(principal_id, limit=ROOTS_MAX + 1)))
+        if len(owned_ids) > ROOTS_MAX or not roots.wide.isdisjoint(owned_ids):
             return None
-    entered = roots.loading | owned
+    entered = roots.loading | owned_ids
     inner = yield from containers_below_read(entered, limit=SCOPE_MAX + 1)
     browsed = yield from containers_below_read(roots.browsing, limit=SCOPE_MAX + 1)
     if max(len(inner), len(browsed)) > SCOPE_MAX:

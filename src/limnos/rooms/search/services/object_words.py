@@ -94,8 +94,8 @@ def match_words(
         matches[place] = common or own.match([words[place]], question=words) or matches[place]
         if matches[place] is None:
             return None
-    whole = [each for each in matches if each is not None]
-    return whole if any(each.where != "above" for each in whole) else None
+    complete_matches = [each for each in matches if each is not None]
+    return complete_matches if any(each.where != "above" for each in complete_matches) else None
 
 
 @lru_cache(maxsize=4_096)
@@ -171,5 +171,5 @@ def _letters_of(texts: Iterable[str]) -> str | None:
 
     None for texts that are not ASCII, since case folding may depend on neighbouring letters.
     """
-    joined = "\n".join(texts)
-    return joined.lower().translate(_NO_LETTERS) if joined.isascii() else None
+    joined_text = "\n".join(texts)
+    return joined_text.lower().translate(_NO_LETTERS) if joined_text.isascii() else None

@@ -100,8 +100,8 @@ class SearchSpace:
         They are read once, and reused by the searches for spelling corrections.
         """
         if self._pending is None:
-            within = None if self.narrow is None else [each.id for each in self.narrow.candidates]
-            self._pending = await ctx.look_up(partial(pending_read, zones, within=within))
+            candidate_ids = None if self.narrow is None else [each.id for each in self.narrow.candidates]
+            self._pending = await ctx.look_up(partial(pending_read, zones, within=candidate_ids))
         return self._pending
 
 
@@ -146,14 +146,14 @@ async def _suggest_corrections(ctx: Context, space: SearchSpace, *, question: Se
     for place, word in enumerate(words[:SPELLED_WORDS_MAX]):
         near = near_words(word)
         if space.narrow is not None:
-            known = await space.narrow.known_words(ctx, near)
+            present_words = await space.narrow.known_words(ctx, near)
         else:
-            known = await ctx.look_up(partial(known_words_read, near)) if near else []
-        for tried in known[:TRIED_MAX]:
-            spelled = question._replace(
+            present_words = await ctx.look_up(partial(known_words_read, near)) if near else []
+        for tried in present_words[:TRIED_MAX]:
+            corrected_question = question._replace(
                 text="", path=(), number=None, words=(*words[:place], tried, *words[place + 1 :])
             )
-            one = _Search(ctx, space, question=spelled, limit=0, whole_word=tried)
+            one = _Search(ctx, space, question=corrected_question, limit=0, whole_word=tried)
             if (await one.run()).more:
                 suggestions.append(Suggestion(word, tried))
             if len(suggestions) == SUGGESTIONS_MAX:
@@ -227,7 +227,7 @@ class _Search:
         elif question.has_filter:
             await self._run_filtered(await self._filtered_candidates())
         else:
-            await self._run_tier(TIER_PATH, await self._by_identity(), judge=self._judge_identity)
+            await self._run_tier(TIER_PATH, await self._find_by_id(), judge=self._judge_identity)
             if len(question.path) > 1:
                 await self._run_named(TIER_PATH, fold(question.path[-1]), last=EXACT, judge=self._judge_path)
             if question.words:
@@ -252,7 +252,7 @@ class _Search:
         above = [] if self.question.below else [self.home.usable.metalake_id]
         return [*self.home.usable.catalogs, *above]
 
-    async def _by_identity(self) -> list[name_search.SearchCandidate]:
+    async def _find_by_id(self) -> list[name_search.SearchCandidate]:
         if self.question.number is not None:
             number = self.question.number
             return await self.ctx.look_up(partial(name_search.candidates_read, [number]))
@@ -271,7 +271,7 @@ class _Search:
             return
         query = name_search.NameRange(low, high, self.zones, [int(kind) for kind in self.question.kinds])
         first = min(LOOKED_FIRST, LOOKED_MAX)
-        results = await self.ctx.look_up(partial(name_search.named_read, query, limit=first + 1))
+        results = await self.ctx.look_up(partial(name_search.names_read, query, limit=first + 1))
         await asyncio.sleep(0)  # the read may be a long step
         await self._run_tier(tier, results[:first], judge=judge)
         if len(results) <= first or len(self.hits) > self.limit:
@@ -288,7 +288,7 @@ class _Search:
         """
         results, is_bounded, most = list[name_search.SearchCandidate](), False, LOOKED_MAX // name_search.NAME_PARTS
         for part in range(name_search.NAME_PARTS):
-            candidates = await self.ctx.look_up(partial(name_search.named_read, query, limit=most + 1, part=part))
+            candidates = await self.ctx.look_up(partial(name_search.names_read, query, limit=most + 1, part=part))
             results += candidates[:most]
             is_bounded = is_bounded or len(candidates) > most
             await asyncio.sleep(0)
@@ -296,20 +296,20 @@ class _Search:
 
     async def _filtered_candidates(self) -> list[name_search.SearchCandidate]:
         """Return the candidates that have the query's tags and owner."""
-        chosen: set[int] | None = None
+        candidate_ids: set[int] | None = None
         for tag_id, (_, value) in zip(self.home.tags, self.question.tags, strict=True):
             ids = (
                 []
                 if tag_id is None
                 else await self._ids(partial(name_search.tagged_read, tag_id, value, limit=LOOKED_MAX + 1))
             )
-            chosen = set(ids) if chosen is None else chosen.intersection(ids)
+            candidate_ids = set(ids) if candidate_ids is None else candidate_ids.intersection(ids)
         if self.question.owner is not None:
             owned: set[int] = set()
             for owner_id in self.home.owners:
                 owned.update(await self._ids(partial(name_search.owned_ids_read, owner_id, limit=LOOKED_MAX + 1)))
-            chosen = owned if chosen is None else chosen & owned
-        return await self.ctx.look_up(partial(name_search.candidates_read, chosen or ()))
+            candidate_ids = owned if candidate_ids is None else candidate_ids & owned
+        return await self.ctx.look_up(partial(name_search.candidates_read, candidate_ids or ()))
 
     async def _ids(self, load: Callable[[], Load[list[int]]]) -> list[int]:
         results = await self.ctx.look_up(load)
@@ -341,20 +341,20 @@ class _Search:
     ) -> None:
         """Check access and matches of candidates, best first, until there are enough hits."""
         kinds = {int(kind) for kind in self.question.kinds}
-        fresh = sorted(
+        ranked = sorted(
             (len(each.folded), _KIND_RANKS[each.kind], each.id, each)
             for each in candidates
             if each.id not in self.looked and each.kind in kinds
         )
         begin = size = 0
-        while begin < len(fresh):
+        while begin < len(ranked):
             if len(self.hits) > self.limit:
                 self.more = True
                 return
             # The words of a candidate do not determine its rank among hits: many are compared.
             size = AT_ONCE if tier == TIER_WORDS and self.whole_word is None else self._next_count(last=size)
-            end = begin + size if self.whole_word is not None else _tie_end(fresh, begin=begin, end=begin + size)
-            part, begin = [each[-1] for each in fresh[begin:end]], end
+            end = begin + size if self.whole_word is not None else _tie_end(ranked, begin=begin, end=begin + size)
+            part, begin = [each[-1] for each in ranked[begin:end]], end
             if with_documents:
                 await self._decide_by_documents(tier, part, judge=judge)
             else:
@@ -409,12 +409,12 @@ class _Search:
             if size <= PARSED_BYTES < parsed_bytes:
                 parsed_bytes = size
                 await asyncio.sleep(0)
-            matched = judge(visible) if size <= PARSED_BYTES else await asyncio.to_thread(judge, visible)
-            if matched is not None and self.whole_word is not None and not has_whole_word(visible, self.whole_word):
+            matches = judge(visible) if size <= PARSED_BYTES else await asyncio.to_thread(judge, visible)
+            if matches is not None and self.whole_word is not None and not has_whole_word(visible, self.whole_word):
                 continue
-            if matched is not None and self._passes(visible):
+            if matches is not None and self._passes(visible):
                 self.looked.add(visible.node.id)
-                self.hits[visible.node.id] = hit_of(visible, tier, matched=matched)
+                self.hits[visible.node.id] = hit_of(visible, tier, matched=matches)
 
     # -- words -----------------------------------------------------------------------------------------------------
 
@@ -427,7 +427,7 @@ class _Search:
             for looked in (min(LOOKED_FIRST, LOOKED_MAX), LOOKED_MAX):
                 if len(self.hits) > self.limit:
                     return
-                results = await self._indexed(query, pending.tail, limit=looked + 1)
+                results = await self._match_words(query, pending.tail, limit=looked + 1)
                 untouched = [each for each in results.candidates[:looked] if each.id not in pending.changed]
                 await self._run_word_matches([*untouched, *pending.tail], with_documents=not names_only)
                 is_bounded = results.is_bounded
@@ -436,7 +436,7 @@ class _Search:
                     break
         self.is_bounded = self.is_bounded or is_bounded
 
-    async def _indexed(
+    async def _match_words(
         self, query: WordQuery, tail: Sequence[name_search.SearchCandidate], *, limit: int
     ) -> IndexedCandidates:
         """Return the candidates that match the words: from the index, or from the objects of a narrow scope."""

@@ -69,7 +69,7 @@ def has_word(word: str, *, texts: Iterable[str], names: Iterable[str]) -> bool:
     return any(word in text.split(" ") for text in (*texts, words_of(names)))
 
 
-def corrected(text: str, suggestion: Suggestion) -> str:
+def correct_query(text: str, suggestion: Suggestion) -> str:
     """Return the text of a query with the misspelled word replaced by the suggested one."""
     return re.sub(
         rf"(?<![^\W_]){re.escape(suggestion.word)}(?![^\W_])", suggestion.correction, text, count=1, flags=re.IGNORECASE

@@ -28,7 +28,7 @@ from limnos.app.engine_files import RETRY_S, EngineFiles, FilesNotReady, engine_
 from limnos.app.engine_scratch import remove_stale
 from limnos.app.engine_settings import engine_settings, local_directories, local_url
 from limnos.app.fair_queue import FairQueue, Turn
-from limnos.app.node_builder import allowed_of
+from limnos.app.node_builder import allowed_storage_of
 from limnos.app.sending_deadline import SendingDeadline
 from limnos.config.active_rooms import rooms_of
 from limnos.config.settings import Settings
@@ -87,7 +87,7 @@ def engine_of(settings: Settings, bound: socket.socket) -> SqlppEngine:
         statements_max=own.statements_max,
         scratch="",
         readable=tuple(local_directories(map(root_of, settings.sqlpp.file_roots))),
-        writable=tuple(local_directories(allowed_of(settings).roots)),
+        writable=tuple(local_directories(allowed_storage_of(settings).roots)),
         closed=(str(Path(settings.server.data).absolute()),),
     )
     return SparkEngine(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from limnos.cli.errors import StoppedError
 from limnos.cli.lookups import close_path
-from limnos.cli.sentences import quoted
+from limnos.cli.sentences import quote_command
 from limnos.client.errors import ClientError
 from limnos.names.display import parse, render
 from limnos.names.errors import InvalidName
@@ -46,7 +46,7 @@ def dataverse_require(client: Client, dataverse: Levels, *, catalog: str) -> Non
         elif dataverse == (catalog,):
             hint = f"{catalog} is the catalog: leave out --dataverse, or name a namespace in it"
         else:
-            hint = f"{quoted(['sql', '-c', _DATAVERSES])} lists them"
+            hint = f"{quote_command(['sql', '-c', _DATAVERSES])} lists them"
         raise StoppedError(message, code="not-found", hint=hint) from None
 
 
@@ -63,19 +63,19 @@ def hint_for_names(client: Client, message: str, *, catalog: str) -> str | None:
             if dataset is not None
             else parse(dataverse[1] if dataverse is not None else "")
         )
-        near = _near(client, (catalog, *names))
+        near = _similar_paths(client, (catalog, *names))
         if near:
             return f"did you mean {' or '.join(dataset_path(each[1:]) for each in near)}?"
         if dataset is not None and names[-1] in {table.name for table in client.system_tables.list()}:
-            return f"{names[-1]} is a table of the tree: {quoted(['ask', f'from {names[-1]}'])} reads it"
+            return f"{names[-1]} is a table of the tree: {quote_command(['ask', f'from {names[-1]}'])} reads it"
         if dataverse is not None:
-            return f"{quoted(['sql', '-c', _DATAVERSES])} lists the dataverses that you may read"
+            return f"{quote_command(['sql', '-c', _DATAVERSES])} lists the dataverses that you may read"
     except (ClientError, InvalidName):
         return None
     return None
 
 
-def _near(client: Client, path: Levels) -> list[Levels]:
+def _similar_paths(client: Client, path: Levels) -> list[Levels]:
     """Return the path of visible objects with a similar path, then of those with the same name in the same catalog."""
     hits = [each.path for each in client.searches.find(path[-1]).hits]
     same = [each for each in hits if each[:1] == path[:1] and each[-1] == path[-1] and each != path]

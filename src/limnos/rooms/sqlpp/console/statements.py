@@ -162,7 +162,7 @@ def _with_results(page: WorksheetPage, result: WorksheetResult, *, view: str) ->
     )
     values = [msgspec.json.decode(line) for line in result.lines]
     if view != "table":
-        texts = _indented([msgspec.json.encode(each) for each in values])
+        texts = _indent_documents([msgspec.json.encode(each) for each in values])
         blocks = [
             each if isinstance(each, str) and view == "plan" else text for each, text in zip(values, texts, strict=True)
         ]
@@ -209,7 +209,7 @@ def _names(values: list[object]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for each in values for name in (each if isinstance(each, dict) else (_VALUE,))))
 
 
-def _indented(lines: list[bytes]) -> list[str]:
+def _indent_documents(lines: list[bytes]) -> list[str]:
     """Indent JSON texts for display, as long as the result may fit into INDENTED_BYTES_MAX; the remaining ones stay on
     one line.
     """

@@ -29,8 +29,8 @@ from limnos.rooms.sqlpp.engine.single_values import (
     Row,
     check,
     day_text,
-    decoded,
-    encoded,
+    decode_row,
+    encode_row,
     moment_text,
 )
 from limnos.rooms.sqlpp.engine.table_files import DELETES_MAX, FILES_MAX, local_path
@@ -114,7 +114,7 @@ class DirectTable:
             texts = [self._text(record) for record in result]
         finally:
             records.close()
-        return None if most is not None and len(texts) > most else [decoded(text, form) for text in texts]
+        return None if most is not None and len(texts) > most else [decode_row(text, form) for text in texts]
 
     def _text(self, record: JavaObject) -> str:
         """Return a row as JSON, keyed by field id.
@@ -146,7 +146,7 @@ class DirectTable:
             return False
         schema = self._table.schema()
         form, struct = self._schema(schema), schema.asStruct()
-        texts = [encoded(row, form) for row in rows]
+        texts = [encode_row(row, form) for row in rows]
         files: list[JavaObject] = []
         change = self._table.newRowDelta()
         if texts:

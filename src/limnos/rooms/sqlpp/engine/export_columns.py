@@ -26,7 +26,7 @@ _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _UNSTORED: Final = ("interval", "point", "point3d", "line", "rectangle", "circle", "polygon", "geometry")
 
 
-def plain(value: Value) -> object:
+def to_arrow_value(value: Value) -> object:
     """Convert a SQL++ value to a Python value that Arrow accepts; a duration or UUID becomes a string.
 
     Raises SqlppError for a shape, an interval, or a date outside of the years 1 to 9999.
@@ -36,9 +36,9 @@ def plain(value: Value) -> object:
     if isinstance(value, (int, float)):
         return int(value) if isinstance(value, int) else float(value)
     if isinstance(value, dict):
-        return {name: plain(item) for name, item in value.items() if item is not MISSING}
+        return {name: to_arrow_value(item) for name, item in value.items() if item is not MISSING}
     if isinstance(value, Bag) or type_name(value) == "array":
-        return [plain(item) for item in cast("tuple[Value, ...]", value)]
+        return [to_arrow_value(item) for item in cast("tuple[Value, ...]", value)]
     try:
         if isinstance(value, Date):
             return _EPOCH.date() + dt.timedelta(days=value.days)

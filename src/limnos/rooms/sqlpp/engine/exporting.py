@@ -14,7 +14,7 @@ import json
 import zlib
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
-from limnos.rooms.sqlpp.engine.export_columns import columns_of, plain
+from limnos.rooms.sqlpp.engine.export_columns import columns_of, to_arrow_value
 from limnos.rooms.sqlpp.language.errors import SqlppError
 from limnos.rooms.sqlpp.language.exports import option_character
 from limnos.rooms.sqlpp.language.functions.formats import print_date, print_datetime, print_time
@@ -142,17 +142,17 @@ class _ExportFile:
         return self._file.add(value)
 
     def begin(self) -> Iterator[str]:
-        return self._packed(self._file.head())
+        return self._compress(self._file.head())
 
     def add(self, data: bytes) -> Iterator[str]:
         self._count += 1
-        return self._packed(data)
+        return self._compress(data)
 
     def end(self) -> Iterator[str]:
         """Yield the remaining contents of the file and its `END` line. The next object begins another file. Raises
         SqlppError for objects that do not fit one Parquet schema.
         """
-        yield from self._packed(self._file.end())
+        yield from self._compress(self._file.end())
         if self._packer is not None:
             self._held += self._packer.flush()
         while self._held:
@@ -160,7 +160,7 @@ class _ExportFile:
         yield json.dumps({END: self._count})
         self._file, self._packer, self._count, self._size = self._make(), _packer_of(self._form), 0, 0
 
-    def _packed(self, data: bytes) -> Iterator[str]:
+    def _compress(self, data: bytes) -> Iterator[str]:
         packed = data if self._packer is None else self._packer.compress(data)
         self._held += packed
         self._size += len(packed)
@@ -295,7 +295,7 @@ class _Parquet:
             )
         if self._form.bytes_max:  # without a limit the size is not used
             self.size += len(json_text(value))
-        self._rows.append({name: plain(item) for name, item in value.items() if item is not MISSING})
+        self._rows.append({name: to_arrow_value(item) for name, item in value.items() if item is not MISSING})
         return b""
 
     def end(self) -> bytes:

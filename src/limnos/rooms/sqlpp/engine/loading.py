@@ -258,19 +258,19 @@ def _depth(line: str, depth: int, *, quote: str) -> tuple[int, str]:
 
 def _read_json(file: Path, read_options: _ReadOptions) -> Iterator[Value]:
     convert = json_converter(read_options.form.type)
-    return (convert(value) for value in _documents(file, lambda text: list(map(_plain, read_json(text)))))
+    return (convert(value) for value in _documents(file, lambda text: list(map(_to_value, read_json(text)))))
 
 
-def _plain(value: object) -> Value:
+def _to_value(value: object) -> Value:
     """Convert a value from a file to a SQL++ value.
 
     Lists become arrays. Decimals and integers beyond 64 bits become doubles. Times without a zone are read as UTC.
     Values of unknown types become strings.
     """
     if isinstance(value, dict):
-        return {str(name): _plain(item) for name, item in value.items()}
+        return {str(name): _to_value(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return tuple(map(_plain, value))
+        return tuple(map(_to_value, value))
     if isinstance(value, decimal.Decimal) or (type(value) is int and not -_WIDE <= value < _WIDE):
         return float(value)
     if isinstance(value, dt.datetime):
@@ -317,7 +317,7 @@ def _read_parquet(file: Path, _: _ReadOptions) -> Iterator[Value]:
         with pq.ParquetFile(file) as opened:
             for batch in opened.iter_batches(batch_size=8192):
                 for row in batch.to_pylist():
-                    yield {name: _plain(value) for name, value in row.items() if value is not None}
+                    yield {name: _to_value(value) for name, value in row.items() if value is not None}
     except (pa.ArrowException, OSError) as reason:
         raise _malformed_error(file, f"it is not Parquet: {str(reason)[:200]}") from None
 

@@ -214,7 +214,7 @@ class FileLookup:
             if places is not None and len(places):
                 results += self._rows_at(group, places, first=first)
             first += count
-        deleted = self._deleted() if results else frozenset()
+        deleted = self._deleted_positions() if results else frozenset()
         return [one for one in results if one.position not in deleted]
 
     def has_value(self, name: str, values: pa.Array) -> bool:
@@ -231,7 +231,7 @@ class FileLookup:
             indices = pc.indices_nonzero(pc.is_in(column, value_set=values.cast(column.type)))
             places += [first + place for place in indices.to_pylist()]
             first += len(column)
-        return bool(places) and not self._deleted().issuperset(places)
+        return bool(places) and not self._deleted_positions().issuperset(places)
 
     def _may_match(self, group: int, key: KeyConditions) -> bool:
         """Return whether a row group may contain a row that meets a key's conditions, by its column statistics."""
@@ -288,7 +288,7 @@ class FileLookup:
             for at, place in enumerate(places.to_pylist())
         ]
 
-    def _deleted(self) -> frozenset[int]:
+    def _deleted_positions(self) -> frozenset[int]:
         """Return the positions of the file's deleted rows, from its position delete files."""
         positions: set[int] = set()
         for path in self._file.deletes:

@@ -82,14 +82,14 @@ def frame_of(spark: SparkSession, table: DatasetTable, *, requirement: ScanRequi
     frame = table.frame(spark)
     if frame is None:
         return None
-    frame = _filtered_frame(frame, table, requirement=requirement)
+    frame = _filter_frame(frame, table, requirement=requirement)
     frame = frame.select(*map(quote_name, needed_columns(table.form.type, requirement.fields)))
     if requirement.limit is not None:
         frame = frame.limit(requirement.limit)
     return frame.coalesce(parts)
 
 
-def _filtered_frame(frame: DataFrame, table: DatasetTable, *, requirement: ScanRequirement) -> DataFrame:
+def _filter_frame(frame: DataFrame, table: DatasetTable, *, requirement: ScanRequirement) -> DataFrame:
     conditions = [
         column for each in requirement.conditions if (column := condition_of(table.form.type, each)) is not None
     ]
@@ -109,7 +109,7 @@ def _groups(
 
     keys = [functions.col(quote_name(*path)).alias(name) for name, path, _ in grouped.keys]
     measures = [_measure(one) for one in grouped.measures] or [functions.count(functions.lit(1)).alias("rows")]
-    data_frame = _filtered_frame(frame, table, requirement=requirement).groupBy(*keys).agg(*measures)
+    data_frame = _filter_frame(frame, table, requirement=requirement).groupBy(*keys).agg(*measures)
     types = [*((name, type_) for name, _, type_ in grouped.keys), *((one.name, one.type) for one in grouped.measures)]
     record = RecordType(tuple(FieldType(name, Scalar(type_)) for name, type_ in types), open=False, foreign=True)  # type: ignore[arg-type]
     yield from objects_of(StorageForm(record), data_frame.select(*(name for name, _ in types)).toArrow().to_batches())

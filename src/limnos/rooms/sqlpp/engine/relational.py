@@ -61,7 +61,7 @@ def values_of(
         frame = _planned_frame(spark, carried, tables=tables, parts=parts)
         if parts > 1 and _has_cartesian_product(frame, carried.relation):
             frame = _planned_frame(spark, carried, tables=tables, parts=1)
-    return decoded(
+    return decode_batches(
         carried.layout, frame.toArrow().to_batches() if has_few_rows(carried.relation) else stream_batches(spark, frame)
     )
 
@@ -139,7 +139,7 @@ def _source_without_pushdown(tables: Callable[[tuple[str, ...], str], DatasetTab
     return f"(SELECT * FROM {_source(tables, read)} WHERE rand() >= 0)"
 
 
-def decoded(layout: ResultLayout, batches: Iterable[pa.RecordBatch]) -> Iterator[Value]:
+def decode_batches(layout: ResultLayout, batches: Iterable[pa.RecordBatch]) -> Iterator[Value]:
     """Convert Arrow batches in a result layout to values."""
     return layout.values(_rows([plain_type(type_) for _, type_ in layout.columns], batches))
 

@@ -50,12 +50,12 @@ def _check(type_: Json, *, types: frozenset[str]) -> None:
         raise NoSingleValue("values of a type that has parts")
 
 
-def encoded(row: Row, schema: Mapping[str, Json]) -> str:
+def encode_row(row: Row, schema: Mapping[str, Json]) -> str:
     """Serialize a row as JSON. Raises NoSingleValue for a value that this JSON cannot represent."""
     return json.dumps(_encode(row, schema), allow_nan=False)
 
 
-def decoded(text: str, schema: Mapping[str, Json]) -> dict[str, Plain]:
+def decode_row(text: str, schema: Mapping[str, Json]) -> dict[str, Plain]:
     """Parse the JSON of a row. Raises NoSingleValue for another JSON value, and for a date or timestamp beyond the
     range of Python's dates.
     """

@@ -124,10 +124,10 @@ class _StatementWriter:
         )
 
     def window(self, node: nodes.Window) -> str:
-        calls = ", ".join(self._windowed(one) for one in node.calls)
+        calls = ", ".join(self._window_column(one) for one in node.calls)
         return f"SELECT *, {calls} FROM {self.within(node.source)}"
 
-    def _windowed(self, one: nodes.WindowColumn) -> str:
+    def _window_column(self, one: nodes.WindowColumn) -> str:
         arguments = ", ".join(map(self.term, one.arguments)) or ("1" if one.function == "count" else "")
         parts = []
         if one.partition:
@@ -259,7 +259,7 @@ def _exact(node: CallTerm, arguments: tuple[str, ...]) -> str:
     )
 
 
-def _said_null(_node: CallTerm, arguments: tuple[str, ...]) -> str:
+def _null_literal(_node: CallTerm, arguments: tuple[str, ...]) -> str:
     opened, name = arguments
     fields = f"from_json({opened}, 'MAP<STRING, STRING>')"
     return f"coalesce(map_contains_key({fields}, {name}) AND try_element_at({fields}, {name}) IS NULL, FALSE)"
@@ -268,7 +268,7 @@ def _said_null(_node: CallTerm, arguments: tuple[str, ...]) -> str:
 _WHOLE_MAX = "9.2E18D"
 
 
-def _rounded(node: CallTerm, arguments: tuple[str, ...]) -> str:
+def _round_call(node: CallTerm, arguments: tuple[str, ...]) -> str:
     value, scale = arguments
     moved = f"({value} * {scale})"
     whole = {
@@ -352,9 +352,9 @@ _INFIX = ("and", "or", "=", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "mod
 _CALLS: Mapping[str, Callable[[CallTerm, tuple[str, ...]], str]] = {
     **dict.fromkeys(_INFIX, _infix),
     **dict.fromkeys(_PLAIN, _function),
-    **dict.fromkeys(("ceil", "floor", "round", "trunc"), _rounded),
+    **dict.fromkeys(("ceil", "floor", "round", "trunc"), _round_call),
     "exact": _exact,
-    "said_null": _said_null,
+    "said_null": _null_literal,
     "not": lambda _, of: f"(NOT {of[0]})",
     "is_null": lambda _, of: f"({of[0]} IS NULL)",
     "in": lambda _, of: f"({of[0]} IN ({', '.join(of[1:])}))",

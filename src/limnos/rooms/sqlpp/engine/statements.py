@@ -92,7 +92,7 @@ class _JobRun:
 
     def query(self) -> Iterator[Value]:
         """Yield the results of a query; for an expression, its value."""
-        return self._evaluated(self._job.expression, slots=self._job.slots)
+        return self._evaluate(self._job.expression, slots=self._job.slots)
 
     def change(self) -> Iterator[Value]:
         """Change the target dataset, then yield the results of RETURNING.
@@ -110,7 +110,7 @@ class _JobRun:
         objects_ = self._objects(checker)
         returns = self._job.returns
         # Evaluate RETURNING first: an error in it leaves the dataset unchanged.
-        returned = [] if returns is None else list(self._returned(returns, objects_))
+        returned = [] if returns is None else list(self._evaluate_returning(returns, objects_))
         writer = DatasetWriter(self._spark, table, stop=self._stop)
         changes = {"delete": writer.delete, "update": writer.update}
         if not checker.has_new_keys:
@@ -127,18 +127,20 @@ class _JobRun:
         if kind == "delete":
             keys = frozenset(path[0] for path in form.keys)
             requested_names = None if self._job.returning else keys
-            return [one for one in self._counted(self._source(result_fields=requested_names)) if isinstance(one, dict)]
+            return [
+                one for one in self._count_values(self._source(result_fields=requested_names)) if isinstance(one, dict)
+            ]
         if kind in ("load", "copy"):
             loaded = loading.read_objects(self._job.source, form)
-            return check_objects(checker, self._counted(loaded), replaces=kind == "copy")
-        return check_objects(checker, self._counted(self._source()), replaces=kind in ("upsert", "update"))
+            return check_objects(checker, self._count_values(loaded), replaces=kind == "copy")
+        return check_objects(checker, self._count_values(self._source()), replaces=kind in ("upsert", "update"))
 
     def _source(self, *, result_fields: frozenset[str] | None = None) -> Iterator[Value]:
         """Yield the source objects of INSERT, UPSERT, UPDATE and DELETE: the items of a collection, or the single
         value.
         """
         expression = self._job.expression
-        result = self._evaluated(expression, slots=self._job.slots, result_fields=result_fields)
+        result = self._evaluate(expression, slots=self._job.slots, result_fields=result_fields)
         if isinstance(expression, Subquery):
             yield from result
             return
@@ -146,23 +148,23 @@ class _JobRun:
             elements = items(value)
             yield from (value,) if elements is None else elements
 
-    def _counted(self, values: Iterable[Value]) -> Iterator[Value]:
+    def _count_values(self, values: Iterable[Value]) -> Iterator[Value]:
         for value in values:
             self.budget.keep()
             yield value
 
-    def _returned(self, returns: Expression, written: list[Object]) -> Iterator[Value]:
+    def _evaluate_returning(self, returns: Expression, written: list[Object]) -> Iterator[Value]:
         if not self._job.ordered_fields and self._job.target is not None and self._job.target.type:
             record = type_of(self._job.target.type)
             returns = with_known_fields_first(returns, {}, variables={0: record})
         for one in written:
             bound = BoundQuery(returns, self._job.returning_slots, ())
-            yield from results(bound, self._none, budget=self.budget, arguments={0: one})
+            yield from results(bound, self._refuse_dataset, budget=self.budget, arguments={0: one})
 
-    def _none(self, _dataverse: tuple[str, ...], _name: str) -> Iterable[Value]:
+    def _refuse_dataset(self, _dataverse: tuple[str, ...], _name: str) -> Iterable[Value]:
         raise compilation("A returning expression cannot contain dataset access")
 
-    def _evaluated(
+    def _evaluate(
         self, expression: Expression, *, slots: int, result_fields: frozenset[str] | None = None
     ) -> Iterator[Value]:
         types = {(ref.dataverse, ref.name): type_of(ref.type) for ref in self._job.reads if ref.type}
@@ -174,9 +176,11 @@ class _JobRun:
         )
         if result is not None:
             return result
-        return self._in_parts(*prepare_scans(expression, result_fields=result_fields, types=self._type), slots=slots)
+        return self._evaluate_in_parts(
+            *prepare_scans(expression, result_fields=result_fields, types=self._type), slots=slots
+        )
 
-    def _in_parts(
+    def _evaluate_in_parts(
         self, changed: Expression, requirements: tuple[ScanRequirement, ...], *, slots: int
     ) -> Iterator[Value]:
         """Yield the results of a statement that the evaluator executes over scans by Spark."""
@@ -225,15 +229,15 @@ class _JobRun:
         except UntranslatableExpression as reason:
             logger.debug("Job %s is not translated to Spark SQL as a whole: %s", self._job.id, reason)
             return None
-        return self._by_spark(query)
+        return self._execute_by_spark(query)
 
-    def _by_spark(self, query: RelationalQuery) -> Iterator[Value] | None:
+    def _execute_by_spark(self, query: RelationalQuery) -> Iterator[Value] | None:
         """Return the results of a translated query; None if Spark cannot plan it although it is valid.
 
         Raises Spark's other errors.
         """
         try:
-            return values_of(self._spark, query, tables=self._named, parts=self._parts)
+            return values_of(self._spark, query, tables=self._find_table, parts=self._parts)
         except Exception as error:
             if not (is_too_complex(error) or is_planner_bug(error)):
                 raise
@@ -243,8 +247,8 @@ class _JobRun:
     def _read(self, want: ScanRequirement, slots: int) -> Iterable[Value]:
         self._stop()
         if want.carried is not None and want.query is not None:
-            by_spark = self._by_spark(want.carried)
-            return self._in_parts(*prepare_scans(want.query), slots=slots) if by_spark is None else by_spark
+            by_spark = self._execute_by_spark(want.carried)
+            return self._evaluate_in_parts(*prepare_scans(want.query), slots=slots) if by_spark is None else by_spark
         ref = self._ref(want.dataverse, want.name)
         if ref.files is not None:
             return map(object_shaper(form_of(ref), lenient=True), loading.read_files(ref.files, form_of(ref)))
@@ -255,7 +259,7 @@ class _JobRun:
         ref = self._ref(dataverse, name)
         return self._table(ref).form.type if ref.files is None else None
 
-    def _named(self, dataverse: tuple[str, ...], name: str) -> DatasetTable:
+    def _find_table(self, dataverse: tuple[str, ...], name: str) -> DatasetTable:
         return self._table(self._ref(dataverse, name))
 
     def _ref(self, dataverse: tuple[str, ...], name: str) -> DatasetRef:

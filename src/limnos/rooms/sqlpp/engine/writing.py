@@ -61,7 +61,7 @@ class DatasetWriter:
             SqlppError: A key exists.
             WriteConflict: Too many conflicts with other writers.
         """
-        if self._few(objects, kind="add" if has_new_keys else "insert") or self._many(
+        if self._write_few(objects, kind="add" if has_new_keys else "insert") or self._write_many(
             objects, has_new_keys=has_new_keys
         ):
             return
@@ -77,8 +77,8 @@ class DatasetWriter:
 
         Raises SqlppError if the dataset has no key, WriteConflict after too many conflicts with other writers.
         """
-        self._keyed("UPSERT")
-        if self._few(objects, kind="upsert"):
+        self._require_key("UPSERT")
+        if self._write_few(objects, kind="upsert"):
             return
         self._commit(objects, lambda: self._merge(f"WHEN MATCHED THEN UPDATE SET {self._changes()} {self._addition()}"))
 
@@ -92,7 +92,7 @@ class DatasetWriter:
         if not staged.row_count:
             return
         if replaces:
-            self._keyed("COPY")
+            self._require_key("COPY")
         self._register(self._staged_frame(staged, replaces=replaces))
         if staged.has_new_keys or not self._table.form.keys:
             self._write(self._append)
@@ -106,8 +106,8 @@ class DatasetWriter:
 
         Raises SqlppError if the dataset has no key, WriteConflict after too many conflicts with other writers.
         """
-        self._keyed("UPDATE")
-        if self._few(objects, kind="update"):
+        self._require_key("UPDATE")
+        if self._write_few(objects, kind="update"):
             return
         self._commit(objects, lambda: self._merge(f"WHEN MATCHED THEN UPDATE SET {self._changes()}"))
 
@@ -116,21 +116,21 @@ class DatasetWriter:
 
         Raises SqlppError if the dataset has no key, WriteConflict after too many conflicts with other writers.
         """
-        self._keyed("DELETE")
+        self._require_key("DELETE")
         once = {key_of(self._table.form, one): one for one in objects}
-        if self._few(list(once.values()), kind="delete"):
+        if self._write_few(list(once.values()), kind="delete"):
             return
         self._commit(list(once.values()), lambda: self._merge("WHEN MATCHED THEN DELETE"), keys_alone=True)
 
-    def _few(self, objects: list[Object], *, kind: FewKind) -> bool:
+    def _write_few(self, objects: list[Object], *, kind: FewKind) -> bool:
         """Insert, replace or delete a few objects without a Spark job.
 
         Returns False if the table or the values need a Spark job. Raises SqlppError if an inserted key exists,
         OutcomeUnknown.
         """
-        return 0 < len(objects) <= ROWS_MAX and self._without_spark(lambda: self._changed(objects, kind=kind))
+        return 0 < len(objects) <= ROWS_MAX and self._without_spark(lambda: self._change_few(objects, kind=kind))
 
-    def _many(self, objects: list[Object], *, has_new_keys: bool) -> bool:
+    def _write_many(self, objects: list[Object], *, has_new_keys: bool) -> bool:
         """Insert many objects without a Spark job.
 
         Returns False if the table or the values need a Spark job, or if a key exists: the MERGE then reports that key.
@@ -161,7 +161,7 @@ class DatasetWriter:
                 raise
             return False  # another writer committed first: the MERGE checks the keys again
 
-    def _changed(self, objects: list[Object], *, kind: FewKind) -> bool:
+    def _change_few(self, objects: list[Object], *, kind: FewKind) -> bool:
         form, few = self._table.form, DirectTable(self._spark, self._table)
         keys = [looked_up(form, one) for one in objects] if form.keys and kind != "add" else []
         matches = few.find(keys) if keys else []
@@ -178,7 +178,7 @@ class DatasetWriter:
                 return True
         return few.write(map(to_row(form), objects), keys=keys, deleted=matches)
 
-    def _keyed(self, statement: str) -> None:
+    def _require_key(self, statement: str) -> None:
         if not self._table.form.keys:
             raise compilation(
                 f"{statement} needs a dataset with a primary key, and tables that SQL++ did not create have none"
@@ -240,7 +240,7 @@ class DatasetWriter:
         """Register the rows, with non-nullable keys, as the temporary view `SOURCE` of this session."""
         form = self._table.form
         schema = schema_of(form.type, keys=frozenset(form.keys))
-        typed = rows.cast(_only(schema, rows.schema.names))
+        typed = rows.cast(_select_fields(schema, rows.schema.names))
         self._register(self._spark.createDataFrame(typed))
 
     def _register(self, frame: DataFrame) -> None:
@@ -282,7 +282,7 @@ def _last_of_each_key(frame: DataFrame, keys: list[str]) -> DataFrame:
     return numbered.where(f"`{NUMBER}` = 1").select(*columns)
 
 
-def _only(schema: pa.Schema, names: list[str]) -> pa.Schema:
+def _select_fields(schema: pa.Schema, names: list[str]) -> pa.Schema:
     import pyarrow as pa  # noqa: PLC0415
 
     return pa.schema([schema.field(name) for name in names])

@@ -124,7 +124,7 @@ class RequestParameters:
         values = self._values.get(name)
         return values[0] if values else None
 
-    def named(self, names: Iterable[str]) -> list[str]:
+    def filter_present(self, names: Iterable[str]) -> list[str]:
         """Return the elements of `names` that are parameters of the request."""
         return [name for name in names if name in self._values]
 
@@ -350,10 +350,10 @@ def _check_unsupported(sent: RequestParameters) -> None:
     """Check that AsterixDB's parameters for features that this service lacks have their default values. Raises
     SqlppError otherwise.
     """
-    for name in sent.named(_PLANS):
+    for name in sent.filter_present(_PLANS):
         if sent.flag(name):
             raise compilation(f"The parameter {name} is not supported: use EXPLAIN")
-    for name in sent.named(_FIXED_WORDS):
+    for name in sent.filter_present(_FIXED_WORDS):
         sent.word(name, _FIXED_WORDS[name])
 
 

@@ -58,7 +58,7 @@ class QueryResponseBody:
         self._began = time.perf_counter()
         self._ran = self._began
 
-    def started(self) -> None:
+    def record_start(self) -> None:
         """Record the time at which parsing ended and execution began, for the metrics of the response."""
         self._ran = time.perf_counter()
 
@@ -116,7 +116,7 @@ class QueryResponseBody:
     def outcome(self, warnings: Iterable[SqlppError] = (), failure: Failure | None = None) -> bytes:
         """Return the fields after the results as a JSON object: status, errors, warnings, metrics."""
         warnings = tuple(warnings)
-        rest = self._warned(warnings)
+        rest = self._warning_field(warnings)
         if failure is not None:
             rest["errors"] = [error_entry(failure)]
         if self.has_results:
@@ -125,7 +125,7 @@ class QueryResponseBody:
         rest["metrics"] = self._metrics(warnings=len(warnings), errors=0 if failure is None else 1)
         return msgspec.json.encode(rest)
 
-    def _warned(self, warnings: Iterable[SqlppError]) -> dict[str, object]:
+    def _warning_field(self, warnings: Iterable[SqlppError]) -> dict[str, object]:
         """Return the field `warnings` with at most `max-warnings` warnings; an empty dict if there are none."""
         listed = [error_entry(each) for each in warnings][: self._warnings_max]
         return {"warnings": listed} if listed else {}
@@ -137,7 +137,7 @@ class QueryResponseBody:
         """
         signature = self._signature if self.has_results and self._plans else b""
         self.has_results = False
-        rest = self._warned(warnings) | {"status": status, "handle": handle}
+        rest = self._warning_field(warnings) | {"status": status, "handle": handle}
         return self.head() + signature + msgspec.json.encode(rest)[1:]
 
     def error_body(self, warnings: Iterable[SqlppError], failure: Failure) -> bytes:

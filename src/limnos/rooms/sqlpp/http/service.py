@@ -138,7 +138,7 @@ class _QueryRun:
             raise SqlppError(SEVERAL_STATEMENTS, "Unsupported multiple statements")
         self.body.has_results = any(has_results(each.statement) for each in parsed)
         self.is_ordered = bool(parsed) and _is_ordered(parsed[-1].statement)
-        self.body.started()
+        self.body.record_start()
         return parsed
 
     async def _lines(self) -> AsyncGenerator[bytes, None]:
@@ -146,10 +146,10 @@ class _QueryRun:
         if self.asked.dataverse is not None:
             await dataverse_begin(self.session, self.asked.dataverse, statements=parsed)
         for each in parsed:
-            async for line in self._of(each):
+            async for line in self._result_lines(each):
                 yield line
 
-    async def _of(self, parsed: ParsedStatement) -> AsyncGenerator[bytes, None]:
+    async def _result_lines(self, parsed: ParsedStatement) -> AsyncGenerator[bytes, None]:
         async with aclosing(statement_run(self.session, parsed)) as lines:
             async for line in lines:
                 if not self.session.results_tagged or isinstance(parsed.statement, tree.Explain):
@@ -262,7 +262,7 @@ async def _store_results(run: _QueryRun, writer: ResultWriter) -> Failure | None
             async for batch in batches:
                 run.body.count_results(batch)
                 await writer.add(batch)
-        await writer.last()
+        await writer.flush_last()
     except _FAILURES as failure:
         failed = failure
     except Exception:

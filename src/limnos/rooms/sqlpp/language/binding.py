@@ -59,7 +59,7 @@ class UnparsedFunction(NamedTuple):
     arity: int
     texts: tuple[str, ...]
 
-    def parsed(self) -> UserFunction | None:
+    def parse(self) -> UserFunction | None:
         """Return the function of the call's arity, else the variadic one, else None. Raises SqlppError for a syntax
         error.
         """
@@ -158,18 +158,18 @@ def _reads_no_data(bound: BoundQuery) -> bool:
     return all(dataverse == METADATA or dataverse[0] == RESOURCES for dataverse, _ in bound.reads)
 
 
-def parsed_facts(facts: Mapping[NameLookup, object]) -> dict[NameLookup, object]:
+def parse_facts(facts: Mapping[NameLookup, object]) -> dict[NameLookup, object]:
     """Parse the texts of the views and functions among resolved names. Raises SqlppError for a syntax error."""
     return {lookup: _parse_fact(fact) for lookup, fact in facts.items()}
 
 
 def _parse_fact(fact: object) -> object:
     if isinstance(fact, BoundView):
-        return structs.replace(fact, body=parsed_query(fact.body))
-    return fact.parsed() if isinstance(fact, UnparsedFunction) else fact
+        return structs.replace(fact, body=parse_query_once(fact.body))
+    return fact.parse() if isinstance(fact, UnparsedFunction) else fact
 
 
-def parsed_query(body: tree.Expression) -> tree.Expression:
+def parse_query_once(body: tree.Expression) -> tree.Expression:
     """Parse a query that is not parsed yet; return a parsed query unchanged.
 
     Raises SqlppError for a syntax error, TypeError for a text that is not a query.
@@ -198,7 +198,7 @@ class _QueryText(Struct, frozen=True):
 
     def body(self) -> tree.Expression:
         """Parse the text of the query to a syntax tree. Raises SqlppError for a syntax error."""
-        return parsed_query(UnparsedQuery(self.at, self.text, self.parameters))
+        return parse_query_once(UnparsedQuery(self.at, self.text, self.parameters))
 
 
 class _NameFact(Struct, frozen=True, kw_only=True):
@@ -246,7 +246,7 @@ class _NameFact(Struct, frozen=True, kw_only=True):
                 return BoundView(self.dataverse, self.name, body)
             return UserFunction(self.dataverse, self.name, self.parameters, body)
         if self.kind == "functions":
-            return UnparsedFunction(self.dataverse, self.name, self.lookup.arity, self.texts).parsed()
+            return UnparsedFunction(self.dataverse, self.name, self.lookup.arity, self.texts).parse()
         if self.kind in ("dataset", "synonym"):
             return (BoundDataset if self.kind == "dataset" else BoundSynonym)(self.dataverse, self.name)
         return {"there": True, "not there": False, "absent": None}[self.kind]
@@ -282,7 +282,7 @@ class PackedBinding(Struct, frozen=True, kw_only=True):
             ordered_fields=binding.ordered_fields,
         )
 
-    def unpacked(self) -> tuple[QueryBinding, ResolvedNames]:
+    def unpack(self) -> tuple[QueryBinding, ResolvedNames]:
         """Decode the binding and its names, and parse the texts. Raises SqlppError for a syntax error."""
         declared = [parse(text)[0].statement for text in self.declared]
         binding = QueryBinding(

@@ -84,7 +84,7 @@ def literal(scalar: Scalar, value: Value) -> Value:
     if isinstance(value, bool):
         return value if name == "boolean" else MISSING
     if name in WHOLE:
-        return _whole(value)
+        return _to_integer(value)
     if name == "double" and isinstance(value, (int, float)):
         return float(value) if float(value) == value and abs(value) <= _WIDE else MISSING
     fits = (
@@ -95,7 +95,7 @@ def literal(scalar: Scalar, value: Value) -> Value:
     return value if fits else MISSING
 
 
-def _whole(value: Value) -> Value:
+def _to_integer(value: Value) -> Value:
     if isinstance(value, float):
         return int(value) if value.is_integer() and abs(value) <= _WIDE else MISSING
     return int(value) if isinstance(value, int) else MISSING

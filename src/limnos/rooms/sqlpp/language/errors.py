@@ -222,8 +222,8 @@ def shorten(text: str) -> str:
 
 def escape_token(text: str) -> str:
     """Return a token's text inside double quotes, with quotes, backslashes and invisible characters escaped."""
-    plain = text.replace("\\", "\\\\").replace('"', '\\"').replace("'", "\\'")
-    return visible(plain.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t"))
+    escaped_text = text.replace("\\", "\\\\").replace('"', '\\"').replace("'", "\\'")
+    return visible(escaped_text.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t"))
 
 
 def shown_line(line: str, column: int) -> str:

@@ -42,7 +42,7 @@ def explain_plan(
         return None if form is None else form.type
 
     runs: dict[str, object] = _runs(expression, types)
-    looked_up = _looked_up(expression, forms, indexes=indexes)
+    looked_up = _index_lookups(expression, forms, indexes=indexes)
     if looked_up:
         many = (
             "many files may have such a key"
@@ -53,7 +53,7 @@ def explain_plan(
     return msgspec.json.encode({**runs, "plan": msgspec.Raw(wire.encode(expression))})
 
 
-def _looked_up(
+def _index_lookups(
     expression: plan.Expression,
     forms: Callable[[tuple[str, ...], str], StorageForm | None],
     *,
@@ -125,12 +125,12 @@ def _lines(value: object, lines: list[str], *, label: str, depth: int) -> None:
             _lines(item, lines, label=label, depth=depth)
     elif isinstance(value, dict):
         entries = {key: part for key, part in value.items() if key not in ("n", "at") and part not in (None, [], False)}
-        plain = {key: part for key, part in entries.items() if not isinstance(part, (dict, list))}
+        scalar_entries = {key: part for key, part in entries.items() if not isinstance(part, (dict, list))}
         words = [str(value["n"])] if "n" in value else []
-        words += [f"{key}={_word(part)}" for key, part in plain.items()]
+        words += [f"{key}={_word(part)}" for key, part in scalar_entries.items()]
         lines.append(f"{start}{' '.join(words)}".rstrip())
         for key, part in entries.items():
-            if key not in plain:
+            if key not in scalar_entries:
                 _lines(part, lines, label=key, depth=depth + 1)
     else:
         lines.append(f"{start}{_word(value)}")

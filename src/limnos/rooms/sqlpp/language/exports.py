@@ -88,16 +88,18 @@ def export_format(options: Iterable[Option], dates: Iterable[Option], *, has_typ
     values = {each.name.lower(): each.value for each in options}
     name = values.get("format", "").lower()
     if name not in FORMATS:
-        known = ", ".join(sorted(FORMATS))
-        raise SqlppError(1189, f"Unsupported writing format '{values.get('format', '')}'. Supported formats: [{known}]")
+        format_names = ", ".join(sorted(FORMATS))
+        raise SqlppError(
+            1189, f"Unsupported writing format '{values.get('format', '')}'. Supported formats: [{format_names}]"
+        )
     unknown = sorted(values.keys() - _COMMON - _OF_FORMAT[name])
     if unknown:
         raise compilation(f"COPY TO has no option {unknown[0]} for the format {name}")
     compression = values.get("compression", "").lower()
     if compression not in ("", "none", *FORMATS[name]):
-        known = ", ".join(FORMATS[name])
+        format_names = ", ".join(FORMATS[name])
         raise SqlppError(
-            1202, f"Unsupported compression scheme {compression}. Supported schemes for {name} are [{known}]"
+            1202, f"Unsupported compression scheme {compression}. Supported schemes for {name} are [{format_names}]"
         )
     if name in DELIMITED and not has_type:
         raise compilation(f"TYPE/AS Expression is required for {name} format")

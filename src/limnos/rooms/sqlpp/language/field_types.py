@@ -48,12 +48,12 @@ class _TypeAnnotation:
 
     def rewrite(self, node: plan.PlanNode) -> plan.PlanNode:
         """Return a plan in which each call of `get_object_fields` has a type argument."""
-        changed = replace_children(node, self.rewrite)
+        new_node = replace_children(node, self.rewrite)
         if isinstance(node, plan.FunctionCall) and node.function.name == FUNCTION:
             text = msgspec.json.encode(_description(self._type_of(node.arguments[0]))).decode()
-            arguments = (*cast("plan.FunctionCall", changed).arguments, plan.Constant(node.at, text))
-            return msgspec.structs.replace(changed, arguments=arguments)
-        return changed
+            arguments = (*cast("plan.FunctionCall", new_node).arguments, plan.Constant(node.at, text))
+            return msgspec.structs.replace(new_node, arguments=arguments)
+        return new_node
 
     def _type_of(self, expression: plan.Expression) -> _Type:
         match expression:

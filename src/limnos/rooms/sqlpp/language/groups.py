@@ -78,7 +78,7 @@ def delegate_groups(block: plan.Block, order: tuple[plan.Order, ...], *, record:
         plan.Let(group.at, slot, _group_field(group, source.slot, name=name))
         for (slot, _), (name, _, _) in zip(group.keys, keys, strict=True)
     )
-    changed = structs.replace(
+    new_block = structs.replace(
         block,
         lets=(*lets, *measures.put(block.group_lets)),
         where=None,
@@ -89,7 +89,7 @@ def delegate_groups(block: plan.Block, order: tuple[plan.Order, ...], *, record:
         windows=measures.put(block.windows),
     )
     return EngineGroupBlock(
-        changed, measures.put(order), conditions, EngineGrouping(keys, tuple(measures.by_key.values()))
+        new_block, measures.put(order), conditions, EngineGrouping(keys, tuple(measures.by_key.values()))
     )
 
 

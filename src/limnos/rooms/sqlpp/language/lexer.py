@@ -166,7 +166,7 @@ class _Lexer:
         if group in _NUMBERS:
             return self.add(_NUMBERS[group], start, end)
         if group in ("quote", "extended"):
-            return self.quoted(start, end)
+            return self.add_quoted(start, end)
         if group in ("open", "close"):
             return self.brace(start, image)
         if group == "presorted":
@@ -191,7 +191,7 @@ class _Lexer:
             raise self.error(start, start + 1)
         return self.add("}}", start, start + 2)
 
-    def quoted(self, start: int, body: int) -> int:
+    def add_quoted(self, start: int, body: int) -> int:
         """Append a string or a quoted identifier; `body` is the offset after the opening quote. Returns its end offset.
 
         Raises SqlppError if the end or an escape is invalid.
@@ -210,14 +210,14 @@ class _Lexer:
                 break
             end += 1  # a doubled quote is an escaped quote
         place = self.place(start)
-        value = self.unescaped(pieces, quote, place)
+        value = self.unescape(pieces, quote, place)
         kind = STRING if quote != "`" else PARAMETER if self.text[start] == "$" else QUOTED
         self.lexed.tokens.append(
             Token(kind=kind, image=self.text[start:end], value=value, place=place, start=start, end=end)
         )
         return end
 
-    def unescaped(self, pieces: list[str], quote: str, place: TextPosition) -> str:
+    def unescape(self, pieces: list[str], quote: str, place: TextPosition) -> str:
         """Join the parts of a literal that doubled quotes separate, and resolve escapes. Raises SqlppError."""
         value = quote.join(_ESCAPE.sub(_character, piece) if "\\" in piece else piece for piece in pieces)
         if value.isascii() or not _SURROGATE.search(value):

@@ -77,19 +77,19 @@ _TYPES: Final = {tag: name for name, tag in _TAGS.items()}
 
 def lossless_adm_text(value: Value) -> str:
     """Encode a value as lossless ADM in JSON. Raises SqlppError for an interval, which the format cannot represent."""
-    return json.dumps(_encoded(value), ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(_encode(value), ensure_ascii=False, separators=(",", ":"))
 
 
-def _encoded(value: Value) -> object:
+def _encode(value: Value) -> object:
     if isinstance(value, dict):
-        return {name: _encoded(item) for name, item in value.items() if item is not MISSING}
+        return {name: _encode(item) for name, item in value.items() if item is not MISSING}
     if value is None or isinstance(value, bool) or type(value) is int:
         return value
     if isinstance(value, str):
         return f":{value}" if value else ""
     name = type_name(value)
     if name in ("array", "multiset"):
-        return [_encoded(item) for item in cast("tuple[Value, ...]", value)]
+        return [_encode(item) for item in cast("tuple[Value, ...]", value)]
     tag = _TAGS.get(name)
     if tag is None:
         raise SqlppError(NO_FORM, f"The format lossless-adm has no form for a value of type {name}")
@@ -127,10 +127,10 @@ def lossless_adm_value(document: object) -> Value:
         return {str(name): lossless_adm_value(item) for name, item in document.items()}
     if isinstance(document, list):
         return tuple(lossless_adm_value(item) for item in document)
-    return _decoded(document) if isinstance(document, str) else cast("Value", document)
+    return _decode(document) if isinstance(document, str) else cast("Value", document)
 
 
-def _decoded(text: str) -> Value:
+def _decode(text: str) -> Value:
     if not text or text.startswith(":"):
         return text[1:]
     name = _TYPES.get(int(text[:2], 16))
@@ -170,7 +170,7 @@ def _polygon(text: str) -> Value:
     return Polygon(tuple(map(_double, numbers)))
 
 
-def _whole(bits: int) -> Callable[[str], int]:
+def _integer_parser(bits: int) -> Callable[[str], int]:
     """Return the function that parses an integer of this width in bits."""
     edge = 1 << (bits - 1)
 
@@ -183,7 +183,7 @@ def _whole(bits: int) -> Callable[[str], int]:
     return read
 
 
-_INT, _LONG = _whole(32), _whole(64)
+_INT, _LONG = _integer_parser(32), _integer_parser(64)
 _DAYS_MAX: Final = days_of(YEAR_MAX, 12, day=31)
 """A date beyond the years of the calendar cannot be formatted."""
 
@@ -215,8 +215,8 @@ def _duration(text: str) -> Value:
 
 
 _READERS: Final[Mapping[TypeName, Callable[[str], Value]]] = {
-    "tinyint": lambda text: TinyInt(_whole(8)(text)),
-    "smallint": lambda text: SmallInt(_whole(16)(text)),
+    "tinyint": lambda text: TinyInt(_integer_parser(8)(text)),
+    "smallint": lambda text: SmallInt(_integer_parser(16)(text)),
     "integer": lambda text: Integer(_INT(text)),
     "bigint": _LONG,
     "binary": lambda text: base64.b64decode(text, validate=True),

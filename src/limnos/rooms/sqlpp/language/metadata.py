@@ -391,7 +391,7 @@ def _index(
 def _function_records(one: MetadataObject) -> Iterator[Fields]:
     """Yield the records of the functions with a name, one for each arity."""
     path, functions = one.path, statements_of(one.statements, tree.CreateFunction)
-    for each, needed in zip(functions, one.dependencies or ("",) * len(functions), strict=True):
+    for each, dependency_texts in zip(functions, one.dependencies or ("",) * len(functions), strict=True):
         record: Fields = {
             "DataverseName": canonical.encode(path[:-1]),
             "Name": path[-1],
@@ -402,7 +402,7 @@ def _function_records(one: MetadataObject) -> Iterator[Fields]:
             "Language": "SQLPP",
             "Kind": "SCALAR",
         }
-        yield {**record, "Dependencies": _dependencies(needed)} if needed else record
+        yield {**record, "Dependencies": _dependencies(dependency_texts)} if dependency_texts else record
 
 
 def _dependencies(text: str) -> Value:

@@ -106,12 +106,12 @@ def evaluate(plan: bytes, *rest: bytes) -> list[bytes]:
             objects.
     """
     slots, form, sources, *arguments = rest
-    bound = BoundQuery(cast("Expression", wire.decode(plan)), int(slots), ())
+    bound_query = BoundQuery(cast("Expression", wire.decode(plan)), int(slots), ())
     try:
         rows = msgspec.json.decode(sources, type=dict[str, SourceRows])
         item = {name: source.decode_rows(tuple(arguments)) for name, source in rows.items()}
         budget = Budget()
-        values = results(bound, lambda dataverse, name: item[source_key(dataverse, name)], budget=budget)
+        values = results(bound_query, lambda dataverse, name: item[source_key(dataverse, name)], budget=budget)
         parts = list(_parts(values, tagged=form == TAGGED))
         return [b"done", packed_warnings(budget.warnings.values()), *parts]
     except SqlppError as error:
@@ -210,15 +210,19 @@ def packed_binding(binding: QueryBinding, known: ResolvedNames) -> bytes:
 def bind_query(data: bytes) -> list[bytes]:
     """Bind a query. Returns `done` with plan, slots and reads; `wanted` with unresolved names; or `refused`."""
     try:
-        binding, known = msgspec.json.decode(data, type=PackedBinding).unpacked()
+        binding, resolved_names = msgspec.json.decode(data, type=PackedBinding).unpack()
         try:
-            bound = binding.bind(known)
+            bound_query = binding.bind(resolved_names)
         except SqlppError:
-            if not known.unresolved:
+            if not resolved_names.unresolved:
                 raise
-        if known.unresolved:
-            return [b"wanted", msgspec.json.encode(tuple(known.unresolved))]
-        return [b"done", wire.encode(bound.expression), msgspec.json.encode((bound.slots, bound.reads))]
+        if resolved_names.unresolved:
+            return [b"wanted", msgspec.json.encode(tuple(resolved_names.unresolved))]
+        return [
+            b"done",
+            wire.encode(bound_query.expression),
+            msgspec.json.encode((bound_query.slots, bound_query.reads)),
+        ]
     except SqlppError as error:
         return _encode_error(error)
 

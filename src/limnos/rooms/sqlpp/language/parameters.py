@@ -34,7 +34,7 @@ class EncodedParameter(NamedTuple):
 def form_parameters(body: bytes) -> list[EncodedParameter]:
     """Parse the parameters of a form, in order. Raises SqlppError, InvalidName."""
     if body.count(b"&") >= PARAMETERS_MAX:
-        raise _too_many()
+        raise _too_many_error()
     pairs = (pair.partition(b"=") for pair in body.split(b"&") if pair)
     return [EncodedParameter(unquote_form(name), unquote_form(value), is_text=True) for name, _, value in pairs]
 
@@ -44,15 +44,15 @@ def json_parameters(body: bytes) -> list[EncodedParameter]:
     try:
         values = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
         if len(values) > PARAMETERS_MAX:
-            raise _too_many()
-        encoded = [_encoded(name, bytes(value)) for name, value in values.items()]
+            raise _too_many_error()
+        encoded = [_encode_parameter(name, bytes(value)) for name, value in values.items()]
     except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise SqlppError(BAD_JSON, "Unable to process JSON content in request") from None
     check_values(each.text.encode() for each in encoded if not each.is_text)
     return encoded
 
 
-def _encoded(name: str, value: bytes) -> EncodedParameter:
+def _encode_parameter(name: str, value: bytes) -> EncodedParameter:
     if value.startswith(b'"'):
         return EncodedParameter(name, msgspec.json.decode(value, type=str), is_text=True)
     return EncodedParameter(name, value.decode(), is_text=False)
@@ -64,5 +64,5 @@ def check_values(texts: Iterable[bytes]) -> None:
         raise SqlppError(BAD_VALUE, f"The parameters have more than {VALUES_MAX} values: send less at once")
 
 
-def _too_many() -> SqlppError:
+def _too_many_error() -> SqlppError:
     return SqlppError(BAD_VALUE, f"A request has at most {PARAMETERS_MAX} parameters")

@@ -62,7 +62,7 @@ class ResultText:
         self._columns: tuple[str, ...] | None = None
         self._has_header = form == "csv-header"
         self._write: Callable[[Value], list[str]] = {
-            "adm": lambda value: [_quoted(adm_text(value))],
+            "adm": lambda value: [_quote(adm_text(value))],
             "lossless-json": lambda value: [lossless_json_text(value)],
             "lossless-adm": lambda value: [lossless_adm_text(value)],
             "csv": self._csv,
@@ -87,15 +87,15 @@ class ResultText:
         if self._columns is None:
             self._columns = tuple(value)
             if self._has_header:
-                lines.append(_quoted(",".join(map(_csv_string, self._columns))))
+                lines.append(_quote(",".join(map(_csv_string, self._columns))))
         extra = next((name for name in value if name not in self._columns), None)
         if extra is not None:
             raise SqlppError(NO_ROW, f"CSV has the fields of the first object, and another object has a field {extra}")
-        lines.append(_quoted(",".join(csv_text(value.get(name, MISSING)) for name in self._columns)))
+        lines.append(_quote(",".join(csv_text(value.get(name, MISSING)) for name in self._columns)))
         return lines
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
@@ -128,7 +128,7 @@ def adm_text(value: Value) -> str:
 
 def _adm_string(text: str) -> str:
     """Return a string as ADM: as in JSON, with escapes also for DEL and the control characters after it."""
-    return _quoted(text).translate(_CONTROLS)
+    return _quote(text).translate(_CONTROLS)
 
 
 def _time_text(value: Value) -> str:
@@ -143,16 +143,16 @@ def lossless_json_text(value: Value) -> str:
     Objects, strings, booleans, real numbers, binaries and UUIDs are plain, as in the results of AsterixDB's own tests.
     """
     if isinstance(value, dict):
-        return "{" + ",".join(f"{_quoted(name)}:{lossless_json_text(text)}" for name, text in value.items()) + "}"
+        return "{" + ",".join(f"{_quote(name)}:{lossless_json_text(text)}" for name, text in value.items()) + "}"
     if isinstance(value, Bag) or _is_array(value):
         name = "unorderedlist" if isinstance(value, Bag) else "orderedlist"
         return f'{{"{name}":[{",".join(map(lossless_json_text, cast("tuple[Value, ...]", value)))}]}}'
     if value is None or value is MISSING or isinstance(value, (bool, str, Geometry)):
         return json_text(value)
     if isinstance(value, float):
-        return real_text(value) if math.isfinite(value) else _quoted(real_text(value))
+        return real_text(value) if math.isfinite(value) else _quote(real_text(value))
     if isinstance(value, (bytes, uuid.UUID)):
-        return _quoted(text_of(value))
+        return _quote(text_of(value))
     if isinstance(value, Interval):
         return f'{{"interval":{{"start":{lossless_json_text(value.start)},"end":{lossless_json_text(value.end)}}}}}'
     name = type_name(value)
@@ -162,7 +162,7 @@ def lossless_json_text(value: Value) -> str:
         return f'{{"{name}":[{",".join(map(real_text, value.coordinates))}]}}'
     if isinstance(value, (Line, Rectangle, Circle, Polygon)):
         return f'{{"{name}":[{",".join(map(lossless_json_text, _parts(value)))}]}}'
-    return f'{{"{name}":{_quoted(_time_text(value))}}}'
+    return f'{{"{name}":{_quote(_time_text(value))}}}'
 
 
 def _parts(shape: Line | Rectangle | Circle | Polygon) -> list[Value]:

@@ -62,7 +62,7 @@ def prepare_scans(
         RecursionError: The statement is nested too deeply.
     """
     numbering = _ScanNumbering(expression, result_fields=result_fields, types=types, carries=carries)
-    return numbering.numbered(expression), tuple(numbering.requirements)
+    return numbering.number_scans(expression), tuple(numbering.requirements)
 
 
 class _ScanNumbering:
@@ -88,18 +88,18 @@ class _ScanNumbering:
             if isinstance(node, plan.FieldOf) and isinstance(node.base, plan.Local):
                 self._fields.setdefault(node.base.slot, set()).add(node.name)
 
-    def numbered(self, node: plan.Expression) -> plan.Expression:
+    def number_scans(self, node: plan.Expression) -> plan.Expression:
         """Return a copy of an expression in which each dataset scan has a number."""
-        changed = self._changed(node)
-        if not isinstance(changed, plan.Expression):
+        new_node = self._number_node(node)
+        if not isinstance(new_node, plan.Expression):
             raise TypeError("the rewrite of an expression must be an expression")
-        return changed
+        return new_node
 
-    def _changed(self, node: plan.PlanNode) -> plan.PlanNode:
+    def _number_node(self, node: plan.PlanNode) -> plan.PlanNode:
         if isinstance(node, plan.Scan):
             return self._scan(node, ScanRequirement(dataverse=node.dataverse, name=node.name))
         if isinstance(node, plan.Subquery):
-            scan = self._carried(node)
+            scan = self._subquery_scan(node)
             if scan is not None:
                 return scan
         if isinstance(node, plan.Query):
@@ -107,14 +107,14 @@ class _ScanNumbering:
         sources: dict[str, object] = {}
         if isinstance(node, plan.Block):
             sources["sources"] = tuple(self._source(source, node) for source in node.sources)
-        return replace_children(node, self._changed, finished=sources)
+        return replace_children(node, self._number_node, finished=sources)
 
     def _scan(self, at: plan.Expression, requirement: ScanRequirement) -> plan.Scan:
         """Return a scan with the next number, and record its requirement."""
         self.requirements.append(requirement)
         return plan.Scan(at.at, NUMBERED, str(len(self.requirements) - 1))
 
-    def _carried(self, node: plan.Subquery) -> plan.Scan | None:
+    def _subquery_scan(self, node: plan.Subquery) -> plan.Scan | None:
         """Return a scan for a subquery that an engine can execute; None for other subqueries."""
         if node is self._outermost or not self._carries:
             return None
@@ -129,20 +129,20 @@ class _ScanNumbering:
         if isinstance(scan, plan.Scan) and scan.dataverse == NUMBERED:
             return source
         if isinstance(scan, plan.Scan):
-            needed = None if slot in self._whole else frozenset(self._fields.get(slot, ())) | self._result_fields
+            needed_fields = None if slot in self._whole else frozenset(self._fields.get(slot, ())) | self._result_fields
             conditions = tuple(_conditions(source, block))
             requirement = ScanRequirement(
                 dataverse=scan.dataverse,
                 name=scan.name,
-                fields=needed,
+                fields=needed_fields,
                 conditions=conditions,
                 limit=self._limits.get(slot),
             )
-            changed: plan.Expression = self._scan(scan, requirement)
+            new_source: plan.Expression = self._scan(scan, requirement)
         else:
-            changed = self.numbered(scan)
-        condition = None if source.condition is None else self.numbered(source.condition)
-        return structs.replace(source, source=changed, condition=condition)
+            new_source = self.number_scans(scan)
+        condition = None if source.condition is None else self.number_scans(source.condition)
+        return structs.replace(source, source=new_source, condition=condition)
 
     def _groups(self, query: plan.Query) -> plan.Query | None:
         """Rewrite a query to read groups that an engine computes; None for other queries."""
@@ -218,8 +218,8 @@ def _limits(expression: plan.Expression) -> dict[int, int]:
         return {}
     query = expression.query
     block = query.arms[0]
-    plain = isinstance(block, plan.Block) and len(query.arms) == 1 and len(block.sources) == 1
-    if not plain or not isinstance(block, plan.Block) or query.limit is None or query.order:
+    is_plain = isinstance(block, plan.Block) and len(query.arms) == 1 and len(block.sources) == 1
+    if not is_plain or not isinstance(block, plan.Block) or query.limit is None or query.order:
         return {}
     if block.where is not None or block.group is not None or block.having is not None:
         return {}

@@ -205,7 +205,7 @@ def _fields(node: plan.PlanNode, known: _KnownTypes) -> dict[str, str] | None:
             known |= {slot: _type(value, known) for slot, value in node.group.keys}
         _learn(node.group_lets, known)
         _learn(node.windows, known)
-        return _selected(node.select, known)
+        return _selected_fields(node.select, known)
     if isinstance(node, plan.ObjectOf):
         pairs = [(name.value, value) for name, value in node.pairs if isinstance(name, plan.Constant)]
         if len(pairs) < len(node.pairs) or not all(isinstance(name, str) for name, _ in pairs):
@@ -214,7 +214,7 @@ def _fields(node: plan.PlanNode, known: _KnownTypes) -> dict[str, str] | None:
     return None
 
 
-def _selected(select: plan.Select, known: _KnownTypes) -> dict[str, str] | None:
+def _selected_fields(select: plan.Select, known: _KnownTypes) -> dict[str, str] | None:
     if select.value is not None:
         return _fields(select.value, known)
     if select.exclude or any(each.name is None for each in select.projections):

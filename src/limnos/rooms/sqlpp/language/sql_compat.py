@@ -66,17 +66,17 @@ def _rewritten(node: SyntaxNode) -> SyntaxNode:
         return msgspec.structs.replace(node, operand=_rewritten(node.operand))
     if isinstance(node, tree.Block):
         node = _nulls_for_missing_rows(node)
-    changed = {name: _field(node, name) for name in node.__struct_fields__}
-    return msgspec.structs.replace(node, **changed)
+    new_fields = {name: _field(node, name) for name in node.__struct_fields__}
+    return msgspec.structs.replace(node, **new_fields)
 
 
 def _field(node: SyntaxNode, name: str) -> object:
     value = getattr(node, name)
-    plain = (type(node), name) in _PLAIN
+    is_plain = (type(node), name) in _PLAIN
     if isinstance(value, SyntaxNode):
-        return _rewritten(value) if plain else _value(value)
+        return _rewritten(value) if is_plain else _value(value)
     if isinstance(value, tuple) and any(isinstance(item, SyntaxNode) for item in value):
-        change = _rewritten if plain else _value
+        change = _rewritten if is_plain else _value
         return tuple(change(item) if isinstance(item, SyntaxNode) else item for item in value)
     return value
 
@@ -105,7 +105,7 @@ def _is_select(query: tree.QueryExpression) -> bool:
     """Return whether a query has SELECT, not SELECT VALUE. Raises SqlppError if its blocks have both."""
     kinds = {block.select.value is None for block in _blocks(query)}
     if len(kinds) > 1:
-        raise _refused(COERCION, "Both SELECT and SELECT VALUE are present", at=query.arms[0].at)
+        raise _coercion_error(COERCION, "Both SELECT and SELECT VALUE are present", at=query.arms[0].at)
     return True in kinds
 
 
@@ -116,10 +116,10 @@ def _values(query: tree.QueryExpression, *, count: int | None) -> tree.QueryExpr
     """
     for block in _blocks(query):
         if any(one.value is None or one.every for one in block.select.projections):
-            raise _refused(COERCION, "Unsupported projection kind", at=block.select.at)
+            raise _coercion_error(COERCION, "Unsupported projection kind", at=block.select.at)
     select = query.block.select
     if len(select.projections) != (count or 1):
-        raise _refused(COERCION, "Subquery returns more than one field", at=select.at)
+        raise _coercion_error(COERCION, "Subquery returns more than one field", at=select.at)
     names = [one.name or f"${number}" for number, one in enumerate(select.projections, start=1)]
     query = _with_names(query, names)
     row = tree.Variable(select.at, _ROW)
@@ -150,15 +150,15 @@ def _with_names(query: tree.QueryExpression, names: list[str]) -> tree.QueryExpr
     Raises SqlppError if a block has another number of fields.
     """
 
-    def named(block: tree.Block) -> tree.Block:
+    def with_names(block: tree.Block) -> tree.Block:
         pairs = zip(block.select.projections, names, strict=True)
         projections = tuple(msgspec.structs.replace(one, name=name) for one, name in pairs)
         return msgspec.structs.replace(block, select=msgspec.structs.replace(block.select, projections=projections))
 
     if any(len(block.select.projections) != len(names) for block in _blocks(query)):
-        raise _refused(UNION, "Unequal number of input fields", at=query.arms[0].at)
-    arms = tuple(msgspec.structs.replace(arm, input=named(cast("tree.Block", arm.input))) for arm in query.arms)
-    return msgspec.structs.replace(query, block=named(query.block), arms=arms)
+        raise _coercion_error(UNION, "Unequal number of input fields", at=query.arms[0].at)
+    arms = tuple(msgspec.structs.replace(arm, input=with_names(cast("tree.Block", arm.input))) for arm in query.arms)
+    return msgspec.structs.replace(query, block=with_names(query.block), arms=arms)
 
 
 # Operators.
@@ -212,24 +212,24 @@ def _query(query: tree.QueryExpression) -> tree.QueryExpression:
     """Rewrite a query: UNION ALL matches fields by position, and `SELECT *` returns fields."""
     if query.arms and all(isinstance(arm.input, tree.Block) for arm in query.arms):
         query = _union(query)
-    changed = {name: _field(query, name) for name in query.__struct_fields__ if name not in ("block", "arms")}
+    new_fields = {name: _field(query, name) for name in query.__struct_fields__ if name not in ("block", "arms")}
     block = cast("tree.Block", _rewritten(_with_fields(query.block)))
     arms = []
     for arm in query.arms:
         source = _with_fields(arm.input) if isinstance(arm.input, tree.Block) else arm.input
         arms.append(msgspec.structs.replace(arm, input=_rewritten(source)))
-    return msgspec.structs.replace(query, **{**changed, "block": block, "arms": tuple(arms)})
+    return msgspec.structs.replace(query, **{**new_fields, "block": block, "arms": tuple(arms)})
 
 
 def _union(query: tree.QueryExpression) -> tree.QueryExpression:
     blocks = _blocks(query)
     if len({block.select.value is None for block in blocks}) > 1:
-        raise _refused(UNION, "Both SELECT and SELECT VALUE are present", at=query.arms[0].at)
+        raise _coercion_error(UNION, "Both SELECT and SELECT VALUE are present", at=query.arms[0].at)
     if query.block.select.value is not None:
         return query
     for block in blocks:
         if any(one.value is None or one.every for one in block.select.projections):
-            raise _refused(UNION, "Unsupported projection kind", at=block.select.at)
+            raise _coercion_error(UNION, "Unsupported projection kind", at=block.select.at)
     names = [one.name or f"${number}" for number, one in enumerate(query.block.select.projections, start=1)]
     return _with_names(query, names)
 
@@ -262,7 +262,7 @@ def _nulls_for_missing_rows(block: tree.Block) -> tree.Block:
         for at, each in enumerate(term.links):
             link = each
             if isinstance(link, tree.Unnest):  # the source of a join does not see the variables before it
-                link = msgspec.structs.replace(link, source=_renamed(link.source, names))
+                link = msgspec.structs.replace(link, source=_rename_variables(link.source, names))
             is_outer = link.outer if isinstance(link, tree.Unnest) else link.kind == "left"
             if is_outer or at < left_of_right:
                 position = link.position
@@ -275,7 +275,7 @@ def _nulls_for_missing_rows(block: tree.Block) -> tree.Block:
                     lets.append(_outer_let(link.variable, names, at=link.at))
                 link = msgspec.structs.replace(link, variable=names[link.variable], position=position)
             if isinstance(link, tree.Join) and link.condition is not None:
-                link = msgspec.structs.replace(link, condition=_renamed(link.condition, names))
+                link = msgspec.structs.replace(link, condition=_rename_variables(link.condition, names))
             links.append(link)
         first = names.get(term.variable, term.variable)
         terms.append(msgspec.structs.replace(term, variable=first, links=tuple(links)))
@@ -292,22 +292,22 @@ def _outer_let(variable: str, names: dict[str, str], *, at: TextPosition, test: 
     return tree.Let(at, variable, parse_body(f"case when `{test or row}` is missing then null else `{row}` end"))
 
 
-def _renamed(node: N, names: dict[str, str]) -> N:
+def _rename_variables(node: N, names: dict[str, str]) -> N:
     """Rename the variables in a node."""
     if isinstance(node, tree.Variable):
         return cast("N", msgspec.structs.replace(node, name=names.get(node.name, node.name)))
 
     def change(value: object) -> object:
         if isinstance(value, SyntaxNode):
-            return _renamed(value, names)
+            return _rename_variables(value, names)
         return tuple(map(change, value)) if isinstance(value, tuple) else value
 
     if not names or isinstance(node, TextPosition):
         return node
-    changed = {name: change(getattr(node, name)) for name in node.__struct_fields__ if name != "at"}
-    return msgspec.structs.replace(node, **changed)
+    new_fields = {name: change(getattr(node, name)) for name in node.__struct_fields__ if name != "at"}
+    return msgspec.structs.replace(node, **new_fields)
 
 
-def _refused(number: int, why: str, *, at: TextPosition) -> SqlppError:
+def _coercion_error(number: int, why: str, *, at: TextPosition) -> SqlppError:
     words = "Unable to do subquery coercion" if number == COERCION else "Unable to process UNION clause"
     return SqlppError(number, f"{words}. {why}", at)

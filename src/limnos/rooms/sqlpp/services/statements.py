@@ -200,7 +200,7 @@ async def statement_run(session: StatementSession, parsed: ParsedStatement) -> A
     """
     statement = parsed.statement
     if session.description is not None:
-        session.description = _described(session, statement, before=session.description)
+        session.description = _describe(session, statement, before=session.description)
     rows = _rows(session, parsed)
     if rows is not None:
         async with aclosing(rows):
@@ -217,7 +217,7 @@ async def statement_run(session: StatementSession, parsed: ParsedStatement) -> A
         await run(session, statement)
 
 
-def _described(
+def _describe(
     session: StatementSession, statement: tree.Statement, *, before: StatementDescription
 ) -> StatementDescription:
     """Describe a statement for clients; SET, USE and DECLARE leave the description of the previous one unchanged."""
@@ -243,7 +243,7 @@ async def _create_filled(
     await query_bind(session, source)
     if session.compiles_only:
         return
-    path = session.whole(statement.name)
+    path = session.qualify(statement.name)
     name = tree.DottedName(statement.name.at, path)
     unfinished = unfinished_path(path)
     target = tree.DottedName(statement.name.at, unfinished)
@@ -286,16 +286,16 @@ async def _query(
     session: StatementSession, parsed: ParsedStatement, *, body: tree.Expression
 ) -> AsyncGenerator[bytes, None]:
     check_memory(session.options, at=body.at)
-    bound = await statement_bind(session, parsed, body=body)
+    bound_query = await statement_bind(session, parsed, body=body)
     if session.description is not None:
-        session.description.signature = flat_signature(bound.query.expression)
+        session.description.signature = flat_signature(bound_query.query.expression)
     if session.compiles_only:
-        await require_metadata(session.ctx, bound)
+        await require_metadata(session.ctx, bound_query)
         return
-    if bound.reads_data:
-        rows = data_rows(session, bound)
+    if bound_query.reads_data:
+        rows = data_rows(session, bound_query)
     else:
-        rows = query_rows(session.ctx, bound, warnings=session.warnings, tagged=session.results_tagged)
+        rows = query_rows(session.ctx, bound_query, warnings=session.warnings, tagged=session.results_tagged)
     async with aclosing(rows):
         async for row in rows:
             yield row
@@ -306,9 +306,13 @@ async def _explain(session: StatementSession, body: tree.Expression) -> AsyncGen
 
     Raises SqlppError, NotFound, PermissionDenied.
     """
-    bound = await query_bind(session, body)
-    await require_metadata(session.ctx, bound)
-    data = await data_explain(session, bound) if bound.reads_data else wire.encode(bound.query.expression)
+    bound_query = await query_bind(session, body)
+    await require_metadata(session.ctx, bound_query)
+    data = (
+        await data_explain(session, bound_query)
+        if bound_query.reads_data
+        else wire.encode(bound_query.query.expression)
+    )
     yield as_text(data) if session.plans_as_text else data
 
 

@@ -160,13 +160,13 @@ async def _lines(
     has_changes = not all(statement_kind_of(each.statement).reads for each in parsed)
     if has_changes and request.own_id and not request.is_plan:
         CHANGE_IDS.of(session.ctx.services).add(requester, request.own_id[:OWN_ID_MAX])
-    for each in map(_explained, parsed) if request.is_plan else parsed:
+    for each in map(_wrap_in_explain, parsed) if request.is_plan else parsed:
         async with aclosing(statement_run(session, each)) as lines:
             async for line in lines:
                 yield line
 
 
-def _explained(parsed: ParsedStatement) -> ParsedStatement:
+def _wrap_in_explain(parsed: ParsedStatement) -> ParsedStatement:
     """Wrap a query in EXPLAIN; USE, SET and DECLARE are returned unchanged. Raises BadRequest for others."""
     statement = parsed.statement
     if isinstance(statement, tree.QueryStatement):

@@ -134,7 +134,7 @@ def preset_decide(request_view: RequestView, request: PresetRequest) -> tuple[Pr
     decision = request_view.require(Action.PRIVILEGE_GRANT, target.chain)
     holder = _role_holder(request_view, request)
     way = _way(request_view, grants, rules=holder.rules, request=request)
-    changed = (*grants.grants, *way.grants)
+    changed_grants = (*grants.grants, *way.grants)
     nodes = [target.node, target.parent, request_view.catalog if request_view.settled.catalog is not None else None]
     by_id = {node.id: node for node in nodes if node is not None}
     command = PresetChange(
@@ -142,8 +142,10 @@ def preset_decide(request_view: RequestView, request: PresetRequest) -> tuple[Pr
         role=None if holder.rules is None else holder.rules.role,
         role_name=holder.name,
         principal=holder.principal,
-        securables=tuple([by_id[each] for each in sorted({grant.object_id for grant in changed}) if each in by_id]),
-        grants=changed,
+        securables=tuple(
+            [by_id[each] for each in sorted({grant.object_id for grant in changed_grants}) if each in by_id]
+        ),
+        grants=changed_grants,
         kept=way.kept,
         chain=target.chain,
         grants_them=request.grants_them,
@@ -228,8 +230,8 @@ def _way(
     """
     grants_them = request.grants_them
     role_grants = () if rules is None else rules.grants
-    allowed = {_key(each) for each in role_grants if each.allowed}
-    changed: list[Grant] = []
+    allowed_keys = {_key(each) for each in role_grants if each.allowed}
+    changed_grants: list[Grant] = []
     unchanged: list[Grant] = []
     decisions: list[Decision] = []
     own = {each.privilege for each in grants.grants}
@@ -239,16 +241,16 @@ def _way(
             continue
         chain = grants.target.chain[places[0] :]
         grant = Grant(chain[0].id, kind, int(privilege), allowed=True)
-        if grants_them and any((grant.privilege, link.id) in allowed for link in chain):
+        if grants_them and any((grant.privilege, link.id) in allowed_keys for link in chain):
             unchanged.append(grant)
         elif request.is_answer and _has_way(request_view, request.holder, privilege=privilege, chain=chain):
             continue
         elif grants_them or request_view.decide(Action.PRIVILEGE_GRANT, chain).allowed:
             decisions.append(request_view.require(Action.PRIVILEGE_GRANT, chain))
-            changed.append(grant)
-        elif _key(grant) in allowed:
+            changed_grants.append(grant)
+        elif _key(grant) in allowed_keys:
             unchanged.append(grant)
-    return _Way(tuple(changed), tuple(unchanged), tuple(decisions))
+    return _Way(tuple(changed_grants), tuple(unchanged), tuple(decisions))
 
 
 def _has_way(request_view: RequestView, user: str, *, privilege: Privilege, chain: SecurableChain) -> bool:
@@ -288,20 +290,24 @@ def _grant(tx: Tx, command: PresetChange) -> PresetOutcome:
         if command.is_assigned and not has_role and not has_others:
             tx.stale()
         require_own_role(role, principal, has_role=has_role, has_others=has_others)
-    changed: list[Grant] = []
+    changed_grants: list[Grant] = []
     unchanged = list(command.kept)
-    for grants in _by_object(command.grants):
+    for grants in _group_by_object(command.grants):
         refuse_opposite(tx, role, grants=grants)
         stored_privileges = tx.roles.privileges_on(role, grants[0].object_id)
         new = [each for each in grants if each.privilege not in stored_privileges]
         if new:
             tx.roles.allow(role, new)
-        changed += new
+        changed_grants += new
         unchanged += [each for each in grants if each.privilege in stored_privileges]
     if principal is not None:
         tx.roles.give(role, principal)
     return PresetOutcome(
-        role=role.name, is_created=is_created, changed=tuple(changed), unchanged=tuple(unchanged), chain=command.chain
+        role=role.name,
+        is_created=is_created,
+        changed=tuple(changed_grants),
+        unchanged=tuple(unchanged),
+        chain=command.chain,
     )
 
 
@@ -334,7 +340,7 @@ def _revoke(tx: Tx, command: PresetChange) -> PresetOutcome:
         if is_allowed
     }
     revoked = revoked_grants(command.grants, stored_privileges=stored_privileges, rules=tx.roles.with_rules(role))
-    for grants in _by_object(revoked):
+    for grants in _group_by_object(revoked):
         tx.roles.withdraw(role, grants)
     unchanged = [each for each in command.grants if each not in revoked and _key(each) in stored_privileges]
     return PresetOutcome(
@@ -380,7 +386,7 @@ def _inner_first(use: Grant) -> bool:
     return use.privilege == Privilege.USE_CATALOG
 
 
-def _by_object(grants: tuple[Grant, ...]) -> list[tuple[Grant, ...]]:
+def _group_by_object(grants: tuple[Grant, ...]) -> list[tuple[Grant, ...]]:
     ids = dict.fromkeys(each.object_id for each in grants)
     return [tuple([each for each in grants if each.object_id == object_id]) for object_id in ids]
 

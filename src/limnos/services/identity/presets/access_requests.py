@@ -310,8 +310,8 @@ def _refusal_of(request_view: RequestView, request: OpenRequest, *, metalake: st
         missing = [
             f"{each.privilege} on {each.object_kind} {each.object_name}" for each in factors if each.kind == "missing"
         ]
-        needed = " or ".join(dict.fromkeys(missing))
-        return f"You may not grant this: it needs {needed}" if needed else str(error)
+        needed_privileges = " or ".join(dict.fromkeys(missing))
+        return f"You may not grant this: it needs {needed_privileges}" if needed_privileges else str(error)
     except LimnosError as error:
         return str(error)
     return ""

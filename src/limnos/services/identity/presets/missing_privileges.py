@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from limnos.access.actions import Action
-from limnos.access.restrictions import taken_over_denial
+from limnos.access.restrictions import find_inherited_denial
 from limnos.access.rules import DecisionCase, NotDeniedRule, OwnerRule, PrivilegeRule, Rule, UseSchemaRule
 from limnos.model.decisions import DecisionFactor
 from limnos.model.errors import BadRequest
@@ -101,10 +101,10 @@ async def missing_privileges(
             is_enforced=target.is_enforced,
             is_enabled=not is_disabled(request_view, name),
             taken_over={
-                denial: named
+                denial: restriction_name
                 for each in missing
                 for denial in each.denials
-                if (named := taken_over_denial(denial, target.restrictions)) is not None
+                if (restriction_name := find_inherited_denial(denial, target.restrictions)) is not None
             },
         )
 
@@ -125,10 +125,10 @@ def _missing(case: DecisionCase, privileges: tuple[Privilege, ...]) -> Iterator[
     if _OUTER.evaluate(case) is not None:
         return
     chain = case.chain
-    owned = _owned_privileges(case)
+    owned_privileges = _owned_privileges(case)
     for privilege, kind, rule in _WAY_RULES:
         places = [at for at, link in enumerate(chain) if link.kind is kind]
-        if privilege not in owned and places and not rule.is_met(case):
+        if privilege not in owned_privileges and places and not rule.is_met(case):
             yield _lack(case, privilege, at=places[0])
     is_at_root = [link.kind for link in chain[:2]] == [Kind.TABLE, Kind.CATALOG]
     needs_own = is_at_root and not UseSchemaRule().is_met(case)
@@ -136,7 +136,9 @@ def _missing(case: DecisionCase, privileges: tuple[Privilege, ...]) -> Iterator[
     if denied:
         yield MissingPrivilege(Privilege.USE_SCHEMA, chain[1].kind, case.names[1], _factors(denied))
     for privilege in privileges:
-        if privilege in owned or (privilege in WAY and any(link.kind in _WAY_KINDS[privilege] for link in chain)):
+        if privilege in owned_privileges or (
+            privilege in WAY and any(link.kind in _WAY_KINDS[privilege] for link in chain)
+        ):
             continue
         if needs_own or not PrivilegeRule(privilege).is_met(case):
             yield _lack(case, privilege, at=0)

@@ -23,13 +23,14 @@ def check_text(text: str, *, what: str) -> str:
     Raises BadRequest, which calls the text `what`, for one of more than `TEXT_MAX` characters, and for a control
     character.
     """
-    plain = text.replace("\r\n", "\n")
-    refused = _REFUSED.search(plain)
-    if refused is not None:
+    plain_text = text.replace("\r\n", "\n")
+    refused_match = _REFUSED.search(plain_text)
+    if refused_match is not None:
         raise BadRequest(
-            f"The {what} has the control character U+{ord(refused[0]):04X}: write it as plain text in one or more lines"
+            f"The {what} has the control character U+{ord(refused_match[0]):04X}: write it as plain text in one or more"
+            " lines"
         )
-    plain = plain.strip()
-    if len(plain) > TEXT_MAX:
-        raise BadRequest(f"The {what} has {len(plain)} characters, and may have {TEXT_MAX}: shorten it")
-    return plain
+    plain_text = plain_text.strip()
+    if len(plain_text) > TEXT_MAX:
+        raise BadRequest(f"The {what} has {len(plain_text)} characters, and may have {TEXT_MAX}: shorten it")
+    return plain_text

@@ -244,10 +244,10 @@ class LoopUse:
 def in_turns(work: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
     """Return a coroutine of the current request that takes its turns, for a task of its own."""
     request = current_request.get()
-    return work if request is None else _in_turns(request, work)
+    return work if request is None else _run_in_turns(request, work)
 
 
-async def _in_turns(request: CurrentRequest, work: Coroutine[Any, Any, T]) -> T:
+async def _run_in_turns(request: CurrentRequest, work: Coroutine[Any, Any, T]) -> T:
     """The request's use of the event loop may be made only when the request waits for the first time."""
     use: LoopUse | None = request.loop_use
     return await (work if use is None else use.run(work))

@@ -19,7 +19,7 @@ from limnos.rooms.pipelines.cli.helper.protocol import (
     close_all,
     decode_answer,
     decode_request,
-    encoded,
+    encode_words,
     peer_user,
     receive,
     send,
@@ -27,8 +27,8 @@ from limnos.rooms.pipelines.cli.helper.protocol import (
 
 REQUEST = Request(
     fingerprint="f",
-    tokens=encoded(("pipeline", "check", "ä\udcff")),
-    argv=encoded(("limnos",)),
+    tokens=encode_words(("pipeline", "check", "ä\udcff")),
+    argv=encode_words(("limnos",)),
     search_path=(b"", b"/x"),
     environment=((b"A", b"b\xff"),),
     umask=0o22,

@@ -13,7 +13,7 @@ from limnos.rooms.sqlpp.language.functions import character_classes, patterns
 from limnos.rooms.sqlpp.language.functions.character_classes import (
     CLASS_MAX,
     UnreadableClass,
-    intersected_class,
+    compute_intersections,
     plain_until,
 )
 
@@ -29,17 +29,17 @@ def test_a_class_without_an_intersection_ends_at_its_bracket(pattern: str, end: 
 
 def test_intersection_has_the_characters_common_to_both_sides() -> None:
     """The result is a class of RE2 with the remaining ranges, and the position after the class."""
-    assert intersected_class("x[a-e&&[^c]]y", 1) == (r"[\x{61}-\x{62}\x{64}-\x{65}]", 12)
-    assert intersected_class("[a&&b]", 0) == (rf"[^\x{{0}}-\x{{{character_classes.LAST:x}}}]", 6)
+    assert compute_intersections("x[a-e&&[^c]]y", 1) == (r"[\x{61}-\x{62}\x{64}-\x{65}]", 12)
+    assert compute_intersections("[a&&b]", 0) == (rf"[^\x{{0}}-\x{{{character_classes.LAST:x}}}]", 6)
 
 
 def test_a_class_that_is_too_long_is_refused() -> None:
     """Each intersection reads all ranges, so a class with intersections has a maximum size."""
     fits = f"[{'a' * (CLASS_MAX - 5)}&&a]"
 
-    assert intersected_class(fits, 0) == (r"[\x{61}-\x{61}]", len(fits))
+    assert compute_intersections(fits, 0) == (r"[\x{61}-\x{61}]", len(fits))
     with pytest.raises(UnreadableClass, match=re.escape(f"missing ] within {CLASS_MAX} characters")):
-        intersected_class(f"[a{fits[1:]}", 0)
+        compute_intersections(f"[a{fits[1:]}", 0)
 
 
 @pytest.mark.parametrize("unit", ["[[]", "[", "[]", "[a]"])
@@ -54,5 +54,5 @@ def test_search_for_intersections_is_linear(unit: str, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(patterns, "plain_until", counted)
 
-    assert patterns.translated_pattern(unit * 1_000, has_comments=False) == unit * 1_000
+    assert patterns.translate_pattern(unit * 1_000, has_comments=False) == unit * 1_000
     assert 0 < sum(scanned) <= len(unit) * 1_000

@@ -72,7 +72,7 @@ def test_released_lock_has_no_row(lab: StoreLab) -> None:
     locks, _ = nodes(lab)
 
     async def story() -> HeldLocks:
-        async with locks.held([LockRequest(A, WRITE), LockRequest(B, READ)], LONG_S) as held_locks:
+        async with locks.hold([LockRequest(A, WRITE), LockRequest(B, READ)], LONG_S) as held_locks:
             await lab.store.submit(
                 upkeep_permit("tester"), lambda tx: tx.locks.require(held_locks.token, LockRequest(A, WRITE))
             )
@@ -113,10 +113,10 @@ def test_lock_timeout_names_the_lock_and_mode(lab: StoreLab) -> None:
     one, other = nodes(lab)
 
     async def story() -> str:
-        async with one.held(wanted_lock(A, READ), LONG_S):
+        async with one.hold(wanted_lock(A, READ), LONG_S):
             with pytest.raises(LockTimeout) as error:
                 await other.acquire([LockRequest(A, WRITE), LockRequest(B, WRITE)], 0.0)
-            async with one.held(wanted_lock(B, WRITE), LONG_S):
+            async with one.hold(wanted_lock(B, WRITE), LONG_S):
                 return str(error.value)
 
     assert lab.run(story()) == (
@@ -131,13 +131,13 @@ def test_cancelled_wait_deletes_its_lock_request(lab: StoreLab) -> None:
     one, other = nodes(lab)
 
     async def story() -> None:
-        async with one.held(wanted_lock(A, READ), LONG_S):
+        async with one.hold(wanted_lock(A, READ), LONG_S):
             waiting = asyncio.create_task(other.acquire(wanted_lock(A, WRITE), LONG_S))
             await is_asked(lab, 2)
             waiting.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await waiting
-            async with one.held(wanted_lock(A, READ), LONG_S):
+            async with one.hold(wanted_lock(A, READ), LONG_S):
                 pass
 
     lab.run(story())
@@ -153,14 +153,14 @@ def test_cancel_before_confirmation_deletes_the_lock_request(lab: StoreLab, turn
     one, other = nodes(lab)
 
     async def story() -> None:
-        async with other.held(wanted_lock(A, READ), LONG_S):
+        async with other.hold(wanted_lock(A, READ), LONG_S):
             asking = asyncio.create_task(one.acquire(wanted_lock(A, WRITE), LONG_S))
             for _ in range(turns):
                 await asyncio.sleep(0)
             asking.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await asking
-            async with one.held(wanted_lock(A, READ), LONG_S):
+            async with one.hold(wanted_lock(A, READ), LONG_S):
                 pass
 
     lab.run(story())
@@ -173,7 +173,7 @@ def test_failing_statement_releases_its_locks(lab: StoreLab) -> None:
     one, _ = nodes(lab)
 
     async def story() -> None:
-        async with one.held(wanted_lock(A, WRITE), LONG_S):
+        async with one.hold(wanted_lock(A, WRITE), LONG_S):
             raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
@@ -189,7 +189,7 @@ def test_upgrade_waits_for_readers(lab: StoreLab) -> None:
 
     async def story() -> None:
         reader = await other.acquire(wanted_lock(A, READ), LONG_S)
-        async with one.held(wanted_lock(A, EXCLUSIVE), LONG_S) as held_locks:
+        async with one.hold(wanted_lock(A, EXCLUSIVE), LONG_S) as held_locks:
             with pytest.raises(LockTimeout):
                 await held_locks.upgrade(A, 0.0)
             upgrading = asyncio.create_task(held_locks.upgrade(A, LONG_S))
@@ -271,7 +271,7 @@ def test_waiting_statement_ends_when_its_node_loses_its_lease(lab: StoreLab) -> 
     one, other = nodes(lab)
 
     async def story() -> None:
-        async with other.held(wanted_lock(A, WRITE), LONG_S):
+        async with other.hold(wanted_lock(A, WRITE), LONG_S):
             waiting = asyncio.create_task(one.acquire(wanted_lock(A, WRITE), LONG_S))
             await is_asked(lab, 2)
             await end_lease(lab, one)
@@ -287,7 +287,7 @@ def test_heartbeat_keeps_the_nodes_locks(lab: StoreLab) -> None:
     one, other = nodes(lab)
 
     async def story() -> None:
-        async with one.held(wanted_lock(A, WRITE), LONG_S) as held_locks:
+        async with one.hold(wanted_lock(A, WRITE), LONG_S) as held_locks:
             await end_lease(lab, one)
             await one._beat()
             await other._beat()
@@ -307,7 +307,7 @@ def test_heartbeat_releases_locks_that_no_statement_has(lab: StoreLab) -> None:
             upkeep_permit("tester"),
             lambda tx: lock_request(tx, one.holder, lock_requests=wanted_lock(A, WRITE), lease_ms=60_000),
         )
-        async with one.held(wanted_lock(B, WRITE), LONG_S), other.held(wanted_lock(key("c"), WRITE), LONG_S):
+        async with one.hold(wanted_lock(B, WRITE), LONG_S), other.hold(wanted_lock(key("c"), WRITE), LONG_S):
             waiting = asyncio.create_task(other.acquire(wanted_lock(A, WRITE), LONG_S))
             await is_asked(lab, 4)
             await one._beat()
@@ -339,7 +339,7 @@ def test_heartbeat_resolves_unknown_lock_outcomes(lab: StoreLab, *, done: bool) 
         await held_locks.release()
         lab.store.submit = submit  # type: ignore[method-assign]
         await one._beat()
-        async with other.held([LockRequest(A, WRITE), LockRequest(B, WRITE)], LONG_S):
+        async with other.hold([LockRequest(A, WRITE), LockRequest(B, WRITE)], LONG_S):
             pass
 
     lab.run(story())
@@ -352,7 +352,7 @@ def test_check_for_free_locks_takes_no_lock(lab: StoreLab) -> None:
     one, other = nodes(lab)
 
     async def story() -> list[bool]:
-        async with one.held([LockRequest(A, READ), LockRequest(B, MODIFY)], LONG_S):
+        async with one.hold([LockRequest(A, READ), LockRequest(B, MODIFY)], LONG_S):
             lock_requests = [(A, READ), (A, WRITE), (B, READ), (key("c"), WRITE)]
             return [
                 await other.are_free([LockRequest(key("d"), READ), LockRequest(of, mode)]) for of, mode in lock_requests
@@ -367,7 +367,7 @@ def test_waiting_statements_share_few_queries(file_lab: StoreLab) -> None:
     one, other = nodes(file_lab)
 
     async def story() -> int:
-        async with one.held(wanted_lock(A, WRITE), LONG_S):
+        async with one.hold(wanted_lock(A, WRITE), LONG_S):
             crowd = [asyncio.create_task(other.acquire(wanted_lock(A, READ), LONG_S)) for _ in range(100)]
             await is_asked(file_lab, 101)
             await asyncio.sleep(0.1)
@@ -388,7 +388,7 @@ def test_too_many_waiting_statements_or_locks_are_refused(lab: StoreLab, monkeyp
     monkeypatch.setattr(sqlpp_locking, "WISHES_MAX", 1)
 
     async def story() -> None:
-        async with one.held(wanted_lock(A, READ), LONG_S):
+        async with one.hold(wanted_lock(A, READ), LONG_S):
             with pytest.raises(ServiceUnavailable, match="Too many statements"):
                 await one.acquire(wanted_lock(A, READ), LONG_S)
         with pytest.raises(ServiceUnavailable, match="divide it"):

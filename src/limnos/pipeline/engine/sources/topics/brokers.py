@@ -55,7 +55,7 @@ class BrokerSettings:
         }
         if access.user is not None:
             module = _LOGINS.get(access.mechanism, _SCRAM)
-            words = f"username={_quoted(access.user, failed)} password={_quoted(password or '', failed)}"
+            words = f"username={_quote_value(access.user, failed)} password={_quote_value(password or '', failed)}"
             self.values["sasl.mechanism"] = access.mechanism
             self.values["sasl.jaas.config"] = f"org.apache.kafka.common.security.{module} required {words};"
         if access.ca_file is not None:
@@ -119,7 +119,7 @@ def _protocol(access: KafkaAccess) -> str:
     return (access.security or default).upper()
 
 
-def _quoted(text: str, failed: Callable[[str], SourceFailed]) -> str:
+def _quote_value(text: str, failed: Callable[[str], SourceFailed]) -> str:
     """Quote a value of a login. Raises the error for a control character, which would end it."""
     if re.search(r"[\x00-\x1f]", text):
         raise failed("its user or password has a control character, which Kafka does not take.")

@@ -51,7 +51,7 @@ _HEADER_BYTES: Final = 5
 """The bytes before a value in the wire format of registries: zero, and the schema's id in four bytes."""
 
 
-def decoded(
+def decode_records(
     request: SourceReadRequest, kafka: Kafka, *, records: DataFrame, schemas: Mapping[int, str] | None = None
 ) -> DataFrame:
     """Return the source's columns, and `BAD` and `FILE` of malformed records.
@@ -125,10 +125,10 @@ def _avro(kafka: Kafka, *, schemas: Mapping[int, str] | None) -> tuple[Column, C
 
 
 def _avro_options(reader: str) -> dict[str, str]:
-    return {"mode": "PERMISSIVE", "avroSchema": _marked(reader)}
+    return {"mode": "PERMISSIVE", "avroSchema": _add_default_field(reader)}
 
 
-def _marked(schema: str) -> str:
+def _add_default_field(schema: str) -> str:
     """Add a field with a default to a record's schema. A value that cannot be read has NULL there, as in all fields."""
     entries = json.loads(schema)
     if not isinstance(entries, dict) or entries.get("type") != "record" or not isinstance(entries.get("fields"), list):
@@ -138,7 +138,7 @@ def _marked(schema: str) -> str:
 
 def _is_null(reader: str) -> Column:
     value = F.col(_VALUE)
-    return value.isNull() if _marked(reader) == reader else value.isNull() | value[BAD].isNull()
+    return value.isNull() if _add_default_field(reader) == reader else value.isNull() | value[BAD].isNull()
 
 
 def _text(kafka: Kafka, bad: Column) -> Column:

@@ -29,7 +29,7 @@ from limnos.pipeline.engine.naming import BAD, FILE
 from limnos.pipeline.engine.sources.malformed import counts, malformed_rows
 from limnos.pipeline.engine.sources.topics.archives import add_connector
 from limnos.pipeline.engine.sources.topics.brokers import BrokerSettings, TopicClient, topic_client
-from limnos.pipeline.engine.sources.topics.formats import RECORDS, decoded, newest_of_each_key
+from limnos.pipeline.engine.sources.topics.formats import RECORDS, decode_records, newest_of_each_key
 from limnos.pipeline.engine.sources.topics.registries import SchemaRegistry
 from limnos.pipeline.engine.sources.values import MalformedRows, SourceRead, SourceReadRequest
 from limnos.pipeline.outcomes import ReadPin
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 def topic_frame(request: SourceReadRequest, kafka: Kafka) -> SourceRead:
     """Open a topic. Raises SourceFailed: no topic, brokers that refuse or are silent, records that are gone unread."""
-    settings = _prepared(request, kafka)
+    settings = _prepare_settings(request, kafka)
     with topic_client(request.spark._jvm, settings) as client:  # noqa: SLF001 - the client is one of Java
         state = client.state()
         pin = read_offsets(request.pinned.fingerprint) if request.pinned else None
@@ -66,7 +66,7 @@ def topic_frame(request: SourceReadRequest, kafka: Kafka) -> SourceRead:
     records = _records(request, kafka, settings=settings, read=read)
     if kafka.is_compacted:
         records = newest_of_each_key(records)
-    whole = decoded(request, kafka, records=records, schemas=_schemas(request, kafka, pin=pin))
+    whole = decode_records(request, kafka, records=records, schemas=_schemas(request, kafka, pin=pin))
     result = SourceRead(
         frame=whole,
         pin=ReadPin(name=request.source.name, fingerprint=read.checkpoint.text()),
@@ -82,13 +82,13 @@ def pin_topic(request: SourceReadRequest, kafka: Kafka) -> ReadPin:
 
 def look_up_topic(request: SourceReadRequest, kafka: Kafka) -> TopicLookup:
     """Return the offsets of a topic now, for a plan. Raises SourceFailed as `topic_frame` does."""
-    settings = _prepared(request, kafka)
+    settings = _prepare_settings(request, kafka)
     with topic_client(request.spark._jvm, settings) as client:  # noqa: SLF001 - the client is one of Java
         state = client.state()
         return TopicLookup(pin=_pin(request, kafka, client=client, state=state), state=state)
 
 
-def _prepared(request: SourceReadRequest, kafka: Kafka) -> BrokerSettings:
+def _prepare_settings(request: SourceReadRequest, kafka: Kafka) -> BrokerSettings:
     if getattr(request.spark, "_jsparkSession", None) is None:
         raise request.failed("a topic needs its own Spark (`--master`), and this run uses Spark Connect.")
     settings = BrokerSettings(kafka, directory=request.directory, failed=request.failed)

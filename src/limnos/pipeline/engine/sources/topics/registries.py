@@ -48,7 +48,7 @@ class SchemaRegistry:
         subject = quote(f"{topic}-value", safe="")
         versions = self._get(f"/subjects/{subject}/versions", missing=f"it has no subject {topic}-value")
         if not isinstance(versions, list) or not all(isinstance(each, int) for each in versions) or not versions:
-            raise self._unexpected()
+            raise self._unexpected_answer()
         newest = sorted(versions)[-_VERSIONS_MAX:]
         ids = [self._version(subject, version) for version in newest]
         return tuple(dict.fromkeys(reversed(ids)))[::-1]
@@ -58,7 +58,7 @@ class SchemaRegistry:
         answer = self._get(f"/schemas/ids/{number}", missing=f"it has no schema {number}")
         text = answer.get("schema") if isinstance(answer, dict) else None
         if not isinstance(text, str):
-            raise self._unexpected()
+            raise self._unexpected_answer()
         kind = answer.get("schemaType", "AVRO") if isinstance(answer, dict) else None
         if kind != "AVRO" or (isinstance(answer, dict) and answer.get("references")):
             what = f"is of type {kind}" if kind != "AVRO" else "refers to other schemas"
@@ -69,7 +69,7 @@ class SchemaRegistry:
         answer = self._get(f"/subjects/{subject}/versions/{version}", missing=f"it has no version {version}")
         number = answer.get("id") if isinstance(answer, dict) else None
         if not isinstance(number, int) or not 0 <= number < 2**31:
-            raise self._unexpected()
+            raise self._unexpected_answer()
         return number
 
     @property
@@ -77,7 +77,7 @@ class SchemaRegistry:
         parts = urlsplit(self._url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
-    def _unexpected(self) -> SourceFailed:
+    def _unexpected_answer(self) -> SourceFailed:
         return self._failed(f"the answer of {self._display_url} is not that of a schema registry: correct `registry`.")
 
     def _get(self, path: str, *, missing: str) -> object:
@@ -105,8 +105,8 @@ class SchemaRegistry:
                 f"the registry {self._display_url} does not answer within {self._access.timeout_s} seconds: {reason}"
             ) from None
         if len(text) > _ANSWER_BYTES_MAX:
-            raise self._unexpected()
+            raise self._unexpected_answer()
         try:
             return json.loads(text)
         except ValueError:
-            raise self._unexpected() from None
+            raise self._unexpected_answer() from None

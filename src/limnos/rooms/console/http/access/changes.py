@@ -176,7 +176,7 @@ def _page(
         title="Revoke" if is_revoke else "Grant",
         sentence=sentence,
         lines=_consequence_lines(consequence),
-        concerned=_counted(consequence.users, "user"),
+        concerned=_count_text(consequence.users, "user"),
         is_bounded=consequence.is_bounded,
         is_enforced=consequence.is_enforced,
         is_revoke=is_revoke,
@@ -190,8 +190,8 @@ def _page(
 def _consequence_lines(consequence: Consequence) -> tuple[str, ...]:
     """Describe the consequence as text, such as `2 users gain read of 312 tables: ana and 1 more`."""
     return tuple(
-        f"{_counted(each.users, 'user')} {'gain' if each.gains else 'lose'}{'s' if each.users == 1 else ''} "
-        f"{each.level} of {_counted(each.objects, each.kind.word.replace('_', ' '))}{_names_text(each)}"
+        f"{_count_text(each.users, 'user')} {'gain' if each.gains else 'lose'}{'s' if each.users == 1 else ''} "
+        f"{each.level} of {_count_text(each.objects, each.kind.word.replace('_', ' '))}{_names_text(each)}"
         for each in consequence.lines
     )
 
@@ -204,7 +204,7 @@ def _names_text(line: ConsequenceLine) -> str:
     return f": {', '.join(line.names)}{f' and {others:,} more' if others > 0 else ''}"
 
 
-def _counted(count: int, noun: str) -> str:
+def _count_text(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
@@ -286,8 +286,8 @@ async def grant_change(page_request: PageRequest) -> Response:
     if fields.get("privileges") in PRESETS:
         preset, outcome = await _preset_apply(page_request, address, fields=fields)
         changed = named_grants(outcome, outcome.changed)
-        listed = ", ".join(f"{privilege} on {kind.word} {name}" for privilege, kind, name in changed)
-        words = f"the preset {preset.preset} ({listed or 'no change'})"
+        grants_text = ", ".join(f"{privilege} on {kind.word} {name}" for privilege, kind, name in changed)
+        words = f"the preset {preset.preset} ({grants_text or 'no change'})"
         role, grants_them = outcome.role, preset.grants_them
     else:
         change = await _privileges_change(page_request, address, fields=fields)

@@ -101,8 +101,8 @@ async def remove(page_request: PageRequest) -> Response:
     """Remove a user from a group, and redirect to the group's page."""
     metalake, group, user = await _fields_of(page_request)
     was_member = await member_remove(page_request.ctx, metalake=metalake, group=group, user=user)
-    done = f"{user} is removed from {group}" if was_member else f"{user} was not a member of {group}"
-    return _back(page_request, metalake, group=group, done=done)
+    notice = f"{user} is removed from {group}" if was_member else f"{user} was not a member of {group}"
+    return _back(page_request, metalake, group=group, done=notice)
 
 
 async def _fields_of(page_request: PageRequest) -> tuple[str, str, str]:

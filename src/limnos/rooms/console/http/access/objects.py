@@ -129,7 +129,7 @@ async def access_page(page_request: PageRequest) -> Response:
     """Show the users with access to an object, the reasons, and the caller's own rights."""
     address = parse_address(page_request.request.params)
     ctx = page_request.ctx
-    details, table_format, words = await ctx.read(address.scope, lambda view: _described(view, address))
+    details, table_format, words = await ctx.read(address.scope, lambda view: _load_heading(view, address))
     question = AccessQuestion(address.metalake, address.kind, (address.catalog, *address.levels))
     refusal, page, rules = "", None, None
     try:
@@ -140,7 +140,7 @@ async def access_page(page_request: PageRequest) -> Response:
         owner = "" if details.owner is None else f" Its owner is {details.owner.name}."
         refusal = f"You may not see other users' access: that needs the privilege to manage grants.{owner}"
     user = page_request.request.query("user") or page_request.user
-    why = await _why(page_request, address, user=user)
+    why = await _explain_decision(page_request, address, user=user)
     reach = await _reach(page_request, question)
     own = page_request.base + access_path(address)
     levels = tuple(levels_of(address.kind))
@@ -179,7 +179,7 @@ async def access_page(page_request: PageRequest) -> Response:
     return html_response(page_request.request, render("access_object.html", view))
 
 
-def _described(view: RequestView, address: ObjectAddress) -> tuple[ObjectDetails, str, HeadingWords]:
+def _load_heading(view: RequestView, address: ObjectAddress) -> tuple[ObjectDetails, str, HeadingWords]:
     """Return an object's details, the format of its catalog's tables, and the content of its heading."""
     details = details_load(view, address.kind, levels=address.levels)
     return details, format_of(view), heading_words(view, address, details=details)
@@ -274,7 +274,7 @@ def _rule_lines(
     return tuple(lines)
 
 
-async def _why(page_request: PageRequest, address: ObjectAddress, *, user: str) -> WhyPart | None:
+async def _explain_decision(page_request: PageRequest, address: ObjectAddress, *, user: str) -> WhyPart | None:
     """Explain the access decision on the action in the query; None if the query has no action.
 
     Raises BadRequest for an action that the object's kind does not have; also raises as `access_explain`.

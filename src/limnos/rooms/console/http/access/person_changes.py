@@ -118,10 +118,10 @@ async def create(page_request: PageRequest) -> Response:
         await principal_add(page_request.ctx, metalake=metalake, kind=PRINCIPAL_KINDS[word], name=name)
     if way:
         try:
-            return await _handed_over(page_request, metalake, name=name, way=way)
+            return await _show_secret_once(page_request, metalake, name=name, way=way)
         except LimnosError as error:  # the user exists: the page of the user says so, and has the form
-            done = f"The user {name} is created, but has no {way} yet: {error.message}"
-            return _back(page_request, word, metalake=metalake, name=name, done=done)
+            notice = f"The user {name} is created, but has no {way} yet: {error.message}"
+            return _back(page_request, word, metalake=metalake, name=name, done=notice)
     return _back(page_request, word, metalake=metalake, name=name, done=f"The {word} {name} is created")
 
 
@@ -131,7 +131,7 @@ async def handover(page_request: PageRequest) -> Response:
     way = fields.get("way", "")
     await _require_handover(page_request, "user", way=way)
     await page_request.ctx.read(RequestScope(metalake), lambda view: principal_load(view, Kind.USER, name))
-    return await _handed_over(page_request, metalake, name=name, way=way)
+    return await _show_secret_once(page_request, metalake, name=name, way=way)
 
 
 async def _require_handover(page_request: PageRequest, word: str, *, way: str) -> None:
@@ -142,7 +142,7 @@ async def _require_handover(page_request: PageRequest, word: str, *, way: str) -
         raise PermissionDenied("Only service admins make passwords and tokens of other users")
 
 
-async def _handed_over(page_request: PageRequest, metalake: str, *, name: str, way: str) -> Response:
+async def _show_secret_once(page_request: PageRequest, metalake: str, *, name: str, way: str) -> Response:
     """Make the password or token, and return the page that shows it once. Raises as `password_set` and
     `token_create`; BadRequest for the caller's own name.
     """
@@ -183,15 +183,15 @@ async def enable(page_request: PageRequest) -> Response:
         raise BadRequest("Choose whether the user is enabled")
     enabled = fields["enabled"] == "yes"
     await user_enable(page_request.ctx, metalake=metalake, name=name, enabled=enabled)
-    done = f"{name} is enabled" if enabled else f"{name} is disabled, and refused from the next request on"
-    return _back(page_request, "user", metalake=metalake, name=name, done=done)
+    notice = f"{name} is enabled" if enabled else f"{name} is disabled, and refused from the next request on"
+    return _back(page_request, "user", metalake=metalake, name=name, done=notice)
 
 
 async def sign_out(page_request: PageRequest) -> Response:
     """End all sessions of a user, but no API tokens, and redirect to the user's page."""
     metalake, name, _ = await _user_of(page_request)
-    ended = await user_sign_out(page_request.ctx, user=name)
-    done = f"{name} is signed out: {ended} session{'' if ended == 1 else 's'} ended"
+    ended_count = await user_sign_out(page_request.ctx, user=name)
+    done = f"{name} is signed out: {ended_count} session{'' if ended_count == 1 else 's'} ended"
     return _back(page_request, "user", metalake=metalake, name=name, done=done)
 
 

@@ -48,7 +48,7 @@ async def drop_page(page_request: PageRequest) -> Response:
         holder = await page_request.ctx.read(scope, lambda view: principal_load(view, kind, name))
         fact = Fact(label="Roles", text=", ".join(holder.roles) or "none")
     own = person_url(page_request, word, metalake=metalake, name=name)
-    listed = f"{page_request.base}/people?{urlencode({'metalake': metalake, 'kind': word})}"
+    list_url = f"{page_request.base}/people?{urlencode({'metalake': metalake, 'kind': word})}"
     frame = await frame_of(page_request, f"Drop {name}", metalake=metalake, section="people")
     form = FormView(
         action=page_request.base + drop_path(word, metalake=metalake, name=name),
@@ -63,7 +63,7 @@ async def drop_page(page_request: PageRequest) -> Response:
             title=f"Drop the {word} {name}?",
             icon="key" if word == "role" else "person",
             intro=_CONSEQUENCES[word],
-            crumbs=(Link(f"{word.capitalize()}s", listed), Link(name, own)),
+            crumbs=(Link(f"{word.capitalize()}s", list_url), Link(name, own)),
             facts=(fact,),
             forms=(form,),
             warning="This cannot be undone.",

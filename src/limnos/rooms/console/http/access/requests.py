@@ -75,8 +75,8 @@ async def ask(page_request: PageRequest) -> Response:
         page_request.ctx, question=question_of(address), preset=preset, reason=fields.get("reason", "")
     )
     path = display.render((address.catalog, *address.levels))
-    done = f"You asked for {preset} on {path}. Who may grant it sees your request on their first page."
-    return redirect(f"{page_request.base}/?{urlencode({'metalake': address.metalake, 'done': done})}")
+    notice = f"You asked for {preset} on {path}. Who may grant it sees your request on their first page."
+    return redirect(f"{page_request.base}/?{urlencode({'metalake': address.metalake, 'done': notice})}")
 
 
 async def requests_page(page_request: PageRequest) -> Response:
@@ -85,10 +85,10 @@ async def requests_page(page_request: PageRequest) -> Response:
     """
     frame = await frame_of(page_request, "Requests for access", section="requests")
     after = parse_request_cursor(page_request.request.query("after"))
-    listed = await access_requests_list(page_request.ctx, frame.metalake, after=after)
+    request_page = await access_requests_list(page_request.ctx, frame.metalake, after=after)
     following = ""
-    if listed.following is not None:
-        query = {"metalake": frame.metalake, "after": request_cursor_text(listed.following)}
+    if request_page.following is not None:
+        query = {"metalake": frame.metalake, "after": request_cursor_text(request_page.following)}
         following = f"{page_request.base}/requests?{urlencode(query)}"
     columns = (
         SheetColumn(text="User"),
@@ -113,7 +113,7 @@ async def requests_page(page_request: PageRequest) -> Response:
             Sheet(
                 title="",
                 columns=columns,
-                rows=tuple(_row(page_request, frame.metalake, request=each) for each in listed.requests),
+                rows=tuple(_row(page_request, frame.metalake, request=each) for each in request_page.requests),
                 note="No user asks for access to an object on which you may grant it.",
                 following=following,
             ),
@@ -213,8 +213,8 @@ async def withdraw(page_request: PageRequest) -> Response:
     """Withdraw the caller's request for an object, and redirect to the list."""
     address = parse_address(page_request.request.params)
     await access_request_withdraw(page_request.ctx, question=question_of(address))
-    done = f"Your request for {display.render((address.catalog, *address.levels))} is withdrawn"
-    return redirect(f"{page_request.base}/requests?{urlencode({'metalake': address.metalake, 'done': done})}")
+    notice = f"Your request for {display.render((address.catalog, *address.levels))} is withdrawn"
+    return redirect(f"{page_request.base}/requests?{urlencode({'metalake': address.metalake, 'done': notice})}")
 
 
 async def decline(page_request: PageRequest) -> Response:
@@ -235,8 +235,8 @@ async def decline(page_request: PageRequest) -> Response:
     page_request.retry = with_values(form, fields)
     note = fields.get("note", "")
     existed = await access_request_decline(page_request.ctx, question=question_of(address), user=user, note=note)
-    done = f"The request of {user} is declined" if existed else f"{user} has no such request any more"
-    return redirect(f"{page_request.base}/requests?{urlencode({'metalake': address.metalake, 'done': done})}")
+    notice = f"The request of {user} is declined" if existed else f"{user} has no such request any more"
+    return redirect(f"{page_request.base}/requests?{urlencode({'metalake': address.metalake, 'done': notice})}")
 
 
 ROUTES = (

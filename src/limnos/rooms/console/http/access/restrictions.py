@@ -195,11 +195,11 @@ def _fields_of(view: RestrictionView) -> dict[str, str]:
         ),
     }
     for number, mask in enumerate(terms.masks):
-        fields |= {_numbered("column", number): mask.column, _numbered("mask", number): mask.action}
+        fields |= {_input_name("column", number): mask.column, _input_name("mask", number): mask.action}
     return fields
 
 
-def _numbered(name: str, number: int) -> str:
+def _input_name(name: str, number: int) -> str:
     """Return the name of an input of one mask: `column`, `column2`, `column3`."""
     return name if number == 0 else f"{name}{number + 1}"
 
@@ -225,15 +225,15 @@ def _form(
     rows = max(_MASK_ROWS, min(_MASK_ROWS_MAX, 2 + sum(1 for name in values if name.startswith("column"))))
     inputs = [FormInput(name="name", label="Name", value=values.get("name", ""), is_required=True)]
     for number in range(rows):
-        name, words = _numbered("column", number), f"Column to mask{f' ({number + 1})' if number else ''}"
-        own, mask = values.get(name, ""), values.get(_numbered("mask", number), "")
-        known = (*columns, *((own,) if own and own not in columns else ()))
-        chosen = (Choice("", "none"), *(Choice(each, each, each == own) for each in known)) if columns else ()
+        name, words = _input_name("column", number), f"Column to mask{f' ({number + 1})' if number else ''}"
+        own, mask = values.get(name, ""), values.get(_input_name("mask", number), "")
+        column_names = (*columns, *((own,) if own and own not in columns else ()))
+        chosen = (Choice("", "none"), *(Choice(each, each, each == own) for each in column_names)) if columns else ()
         inputs.append(FormInput(name=name, label=words, value=own, choices=chosen, begins_row=True))
         choices = tuple(Choice(each, each.replace("-", " "), each == mask) for each in _MASKS)
         inputs.append(
             FormInput(
-                name=_numbered("mask", number),
+                name=_input_name("mask", number),
                 label=f"Mask{f' ({number + 1})' if number else ''}",
                 value="",
                 choices=choices,
@@ -268,11 +268,11 @@ async def change(page_request: PageRequest) -> Response:
         raise BadRequest("Give the restriction a name")
     if fields["change"] == "remove":
         existed = await restriction_remove(page_request.ctx, on, name=name)
-        done = f"The restriction {name} is removed" if existed else f"There was no restriction {name} on this object"
+        notice = f"The restriction {name} is removed" if existed else f"There was no restriction {name} on this object"
     else:
         await restriction_set(page_request.ctx, on, name=name, request=_request_of(fields))
-        done = f"The restriction {name} is set"
-    return redirect(f"{restrictions_url(page_request, address)}?{urlencode({'done': done})}")
+        notice = f"The restriction {name} is set"
+    return redirect(f"{restrictions_url(page_request, address)}?{urlencode({'done': notice})}")
 
 
 def _request_of(fields: dict[str, str]) -> RestrictionRequest:
@@ -283,11 +283,11 @@ def _request_of(fields: dict[str, str]) -> RestrictionRequest:
     to = RestrictionPrincipals(**{f"{kind}s": (name,)}) if kind else RestrictionPrincipals()
     masks: dict[str, str] = {}
     for number in range(_MASK_ROWS_MAX):
-        column = fields.get(_numbered("column", number), "")
+        column = fields.get(_input_name("column", number), "")
         if column in masks:
             raise BadRequest(f"The column {column} has two masks: choose one")
         if column:
-            masks[column] = fields.get(_numbered("mask", number), "")
+            masks[column] = fields.get(_input_name("mask", number), "")
     return RestrictionRequest(_filter_of(fields.get("filter", "")), masks, to, _exceptions_of(fields.get("unless", "")))
 
 

@@ -114,8 +114,8 @@ async def end(page_request: PageRequest) -> Response:
     metalake, user = fields.get("metalake", ""), fields.get("user", "")
     number = number_field(fields.get("id"), what="A secret's id")
     was_valid = await secret_end(page_request.ctx, user=user, secret_id=number)
-    done = f"Secret {number} {'has ended' if was_valid else 'was no longer valid'}"
-    return redirect(f"{_address(page_request, metalake, user=user)}?{urlencode({'done': done})}")
+    notice = f"Secret {number} {'has ended' if was_valid else 'was no longer valid'}"
+    return redirect(f"{_address(page_request, metalake, user=user)}?{urlencode({'done': notice})}")
 
 
 ROUTES = (

@@ -142,8 +142,8 @@ async def revoke(page_request: PageRequest) -> Response:
     """Revoke a token, and redirect to the list."""
     fields = await page_request.form()
     was_valid = await token_revoke(page_request.ctx, token_id=number_field(fields.get("id"), what="A token's id"))
-    done = "The+token+is+revoked" if was_valid else "The+token+was+no+longer+valid"
-    return redirect(f"{page_request.base}/tokens?done={done}")
+    notice = "The+token+is+revoked" if was_valid else "The+token+was+no+longer+valid"
+    return redirect(f"{page_request.base}/tokens?done={notice}")
 
 
 ROUTES = (

@@ -335,10 +335,10 @@ async def attach(page_request: PageRequest, *, kind: Kind) -> Response:
         await pairs_associate(ctx, on, adds=(pair,) if adds else (), removes=(pair,) if removes else ())
     else:
         await attachments_associate(ctx, on, kind=Kind.TAG, adds=adds, removes=removes)
-    done = f"{text} {'has' if change == 'attach' else 'no longer has'} the {kind.word} {name}"
+    notice = f"{text} {'has' if change == 'attach' else 'no longer has'} the {kind.word} {name}"
     if fields.get("next"):
-        return redirect(f"{page_request.site.path_below(fields['next'])}?{urlencode({'done': done})}")
-    return _back(page_request, kind, metalake=metalake, name=name, done=done)
+        return redirect(f"{page_request.site.path_below(fields['next'])}?{urlencode({'done': notice})}")
+    return _back(page_request, kind, metalake=metalake, name=name, done=notice)
 
 
 def _target_of(page_request: PageRequest, metalake: str, *, word: str, path: tuple[str, ...]) -> AttachmentTarget:
@@ -372,8 +372,8 @@ async def enable(page_request: PageRequest) -> Response:
     if not metalake or not name or enabled not in ("yes", "no"):
         raise BadRequest("Name the policy")
     await policy_alter(page_request.ctx, metalake=metalake, name=name, edits=PropertyEdits(), enabled=enabled == "yes")
-    done = f"The policy is {'enabled' if enabled == 'yes' else 'disabled'}"
-    return _back(page_request, Kind.POLICY, metalake=metalake, name=name, done=done)
+    notice = f"The policy is {'enabled' if enabled == 'yes' else 'disabled'}"
+    return _back(page_request, Kind.POLICY, metalake=metalake, name=name, done=notice)
 
 
 def _back(page_request: PageRequest, kind: Kind, *, metalake: str, name: str, done: str) -> Response:

@@ -122,8 +122,8 @@ def content_inputs(example: PolicyExample, *, content: Mapping[str, object] | No
 
     `content` are the present values. A content with further fields is shown as JSON, so that no field is lost.
     """
-    known = {each.name for each in example.fields}
-    if not example.fields or not (content or {}).keys() <= known:
+    field_names = {each.name for each in example.fields}
+    if not example.fields or not (content or {}).keys() <= field_names:
         text = example.content if content is None else msgspec.json.encode(content).decode()
         return (FormInput(name=CONTENT, label="Content as JSON", value=text, rows=3),)
     return tuple(_input(each, (content or {}).get(each.name)) for each in example.fields)
@@ -132,8 +132,8 @@ def content_inputs(example: PolicyExample, *, content: Mapping[str, object] | No
 def _input(field: PolicyField, value: object) -> FormInput:
     name = PREFIX + field.name
     if field.kind == "flag":
-        chosen = "" if value is None else "yes" if value else "no"
-        choices = tuple(Choice(word, text, word == chosen) for word, text in _YES_NO.items())
+        choice = "" if value is None else "yes" if value else "no"
+        choices = tuple(Choice(word, text, word == choice) for word, text in _YES_NO.items())
         return FormInput(name=name, label=field.label, choices=choices)
     text = ", ".join(map(str, value)) if isinstance(value, list) else "" if value is None else str(value)
     return FormInput(name=name, label=field.label, value=text, is_required=field.is_required)

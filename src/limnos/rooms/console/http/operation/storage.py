@@ -76,19 +76,21 @@ async def check(page_request: PageRequest) -> Response:
     """Check a catalog's storage, and show each step, with its remedy if it failed."""
     fields = await page_request.form()
     metalake, catalog = fields.get("metalake", ""), fields.get("catalog", "")
-    done = await storage_check(page_request.ctx, RequestScope(metalake, catalog))
+    storage_report = await storage_check(page_request.ctx, RequestScope(metalake, catalog))
     frame = await frame_of(page_request, f"Storage of {catalog}", metalake=metalake, section="operations")
     columns = (SheetColumn(text="Step"), SheetColumn(text="Outcome"), SheetColumn(text="Result"))
     page = SheetPage(
         frame=frame,
         title=f"Storage of {catalog}",
-        chips=(Chip("passed", "ok", "check") if done.passed else Chip("failed", "bad", "cross"),),
+        chips=(Chip("passed", "ok", "check") if storage_report.passed else Chip("failed", "bad", "cross"),),
         tabs=operation_tabs(page_request, metalake, current="storage"),
-        facts=(Fact(label="Location", text=done.location, is_code=True),),
+        facts=(Fact(label="Location", text=storage_report.location, is_code=True),),
         blocks=tuple(
-            CodeBlock(f"Policy statement for {each.name}", each.statement) for each in done.steps if each.statement
+            CodeBlock(f"Policy statement for {each.name}", each.statement)
+            for each in storage_report.steps
+            if each.statement
         ),
-        sheets=(Sheet(title="", columns=columns, rows=tuple(_row(each) for each in done.steps)),),
+        sheets=(Sheet(title="", columns=columns, rows=tuple(_row(each) for each in storage_report.steps)),),
         forms=(_form(page_request, frame, catalog=catalog),),
     )
     return sheet_response(page_request, page)

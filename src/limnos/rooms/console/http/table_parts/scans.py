@@ -71,7 +71,7 @@ async def _reports(page_request: PageRequest, address: ObjectAddress, *, kind: s
     )
     lines = []
     for each in rows:
-        report = _decoded(each.body)
+        report = _decode_report(each.body)
         lines.append(
             (
                 SheetCell(at_ms=each.at),
@@ -95,7 +95,7 @@ async def _reports(page_request: PageRequest, address: ObjectAddress, *, kind: s
     )
 
 
-def _decoded(body: bytes) -> _Report:
+def _decode_report(body: bytes) -> _Report:
     """Decode a report. If its structure is unknown, the result is empty."""
     try:
         return msgspec.json.decode(body, type=_Report)

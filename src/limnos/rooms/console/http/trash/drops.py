@@ -127,8 +127,8 @@ async def drop(page_request: PageRequest) -> Response:
     parent = address.parent
     path = display.render((address.catalog, *address.levels))
     is_kept = address.kind is not Kind.CATALOG and _keep_ms(page_request)
-    done = f"{path} is dropped" + ("; it can be restored from the trash" if is_kept else "")
-    return redirect(f"{page_request.base}{'/' if parent is None else parent.path}?{urlencode({'done': done})}")
+    notice = f"{path} is dropped" + ("; it can be restored from the trash" if is_kept else "")
+    return redirect(f"{page_request.base}{'/' if parent is None else parent.path}?{urlencode({'done': notice})}")
 
 
 def _address_of(page_request: PageRequest) -> ObjectAddress:

@@ -63,18 +63,20 @@ async def trash_page(page_request: PageRequest) -> Response:
         for name in ("", *(node.name for node in nodes))
     )
     if catalog:
-        lines, more = await _dropped(page_request, frame.metalake, catalog=catalog)
+        lines, more = await _list_dropped(page_request, frame.metalake, catalog=catalog)
         view = TrashPage(frame=frame, catalog=catalog, catalogs=links, lines=lines, more=more, unread=0)
     else:
         names = [node.name for node in nodes]
-        lines, more = await _dropped_anywhere(page_request, frame.metalake, catalogs=names[:CATALOGS_MAX])
+        lines, more = await _list_dropped_of_all(page_request, frame.metalake, catalogs=names[:CATALOGS_MAX])
         view = TrashPage(
             frame=frame, catalog="", catalogs=links, lines=lines, more=more, unread=max(0, len(names) - CATALOGS_MAX)
         )
     return html_response(page_request.request, render("trash.html", view))
 
 
-async def _dropped(page_request: PageRequest, metalake: str, *, catalog: str) -> tuple[tuple[TrashLine, ...], bool]:
+async def _list_dropped(
+    page_request: PageRequest, metalake: str, *, catalog: str
+) -> tuple[tuple[TrashLine, ...], bool]:
     """Return the newest dropped objects of a catalog, and whether there are more."""
     page = await trash_list(page_request.ctx, RequestScope(metalake, catalog), below=(), before=NEWEST, limit=SHOWN)
     lines = tuple(
@@ -93,7 +95,7 @@ async def _dropped(page_request: PageRequest, metalake: str, *, catalog: str) ->
     return lines, page.following is not None
 
 
-async def _dropped_anywhere(
+async def _list_dropped_of_all(
     page_request: PageRequest, metalake: str, *, catalogs: list[str]
 ) -> tuple[tuple[TrashLine, ...], bool]:
     """Return the newest dropped objects of several catalogs. A catalog that is disabled, was dropped concurrently,
@@ -103,7 +105,7 @@ async def _dropped_anywhere(
     more = False
     for catalog in catalogs:
         try:
-            entries, has_more = await _dropped(page_request, metalake, catalog=catalog)
+            entries, has_more = await _list_dropped(page_request, metalake, catalog=catalog)
         except (NotFound, NotInUse, PermissionDenied):
             continue
         lines += entries
@@ -124,11 +126,11 @@ async def restore(page_request: PageRequest) -> Response:
     if not (text.isascii() and text.isdigit() and len(text) <= 18) or not metalake or not catalog:
         raise BadRequest("This is not a dropped object of the list")
     restored = await trash_restore(page_request.ctx, RequestScope(metalake, catalog), dropped_id=int(text))
-    done = urlencode({"done": f"{display.render((catalog, *restored.path))} is back"})
+    notice = urlencode({"done": f"{display.render((catalog, *restored.path))} is back"})
     if restored.kind.word not in KINDS:
-        return redirect(f"{_address(page_request, metalake, catalog=catalog)}&{done}")
+        return redirect(f"{_address(page_request, metalake, catalog=catalog)}&{notice}")
     address = ObjectAddress(restored.kind, metalake, catalog, restored.path)
-    return redirect(f"{page_request.base}{address.path}?{done}")
+    return redirect(f"{page_request.base}{address.path}?{notice}")
 
 
 ROUTES = (

@@ -52,8 +52,8 @@ async def create(page_request: PageRequest) -> Response:
     except NAME_ERRORS as error:
         page = await _page(page_request, parent, fields=fields, is_allowed=is_allowed)
         return refused_form_response(page_request, page, error=error)
-    done = f"{display.render((target.catalog, *target.levels))} is created"
-    return redirect(f"{page_request.base}{target.path}?{urlencode({'done': done})}")
+    notice = f"{display.render((target.catalog, *target.levels))} is created"
+    return redirect(f"{page_request.base}{target.path}?{urlencode({'done': notice})}")
 
 
 def _parent_of(page_request: PageRequest) -> ObjectAddress:

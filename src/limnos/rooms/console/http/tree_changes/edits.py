@@ -129,11 +129,11 @@ async def edit(page_request: PageRequest) -> Response:
     if change == "comment":
         page_request.retry = _comment_form(page_request, address, comment=value)
         await _EDITS[address.kind](ctx, address, PropertyEdits(comment=value or None, clears_comment=not value))
-        done = "The description is saved"
+        notice = "The description is saved"
     elif change == "describe" and address.kind is Kind.TABLE:
         field_id = number_field(fields.get("field"), what="The column's field id")
         await column_describe(ctx, address.scope, path=address.levels, field_id=field_id, text=value)
-        done = f"The description of {name or 'the column'} is saved"
+        notice = f"The description of {name or 'the column'} is saved"
     elif change in ("set", "remove"):
         page_request.retry = with_values(_property_form(page_request, address), fields)
         if not name:
@@ -142,10 +142,10 @@ async def edit(page_request: PageRequest) -> Response:
             raise BadRequest(f"The property {name} decides where the fileset's files are, and cannot be changed")
         edits = PropertyEdits(sets={name: value}) if change == "set" else PropertyEdits(removes=(name,))
         await _EDITS[address.kind](ctx, address, edits)
-        done = f"The property {name} is {'set' if change == 'set' else 'removed'}"
+        notice = f"The property {name} is {'set' if change == 'set' else 'removed'}"
     else:
         raise BadRequest("This form makes no change that the console knows: open the object's page again")
-    return redirect(f"{page_request.base}{edit_path(address)}?{urlencode({'done': done})}")
+    return redirect(f"{page_request.base}{edit_path(address)}?{urlencode({'done': notice})}")
 
 
 def _address_of(page_request: PageRequest) -> ObjectAddress:

@@ -84,7 +84,7 @@ async def rename(page_request: PageRequest) -> Response:
     address = _address_of(page_request)
     details = await page_request.ctx.read(address.scope, lambda view: _read(view, address))
     name = (await page_request.form()).get("name", "").strip()
-    target = _renamed(address, name)
+    target = _new_address(address, name)
     try:
         if not name:
             raise BadRequest("Give the new name")
@@ -92,11 +92,11 @@ async def rename(page_request: PageRequest) -> Response:
     except NAME_ERRORS as error:
         page = await _page(page_request, address, details=details, name=name)
         return refused_form_response(page_request, page, error=error)
-    done = f"{_path_of(address)} is now {_path_of(target)}"
-    return redirect(f"{page_request.base}{target.path}?{urlencode({'done': done})}")
+    notice = f"{_path_of(address)} is now {_path_of(target)}"
+    return redirect(f"{page_request.base}{target.path}?{urlencode({'done': notice})}")
 
 
-def _renamed(address: ObjectAddress, name: str) -> ObjectAddress:
+def _new_address(address: ObjectAddress, name: str) -> ObjectAddress:
     parent = address.parent
     return catalog_address(address.metalake, name) if parent is None else parent.child(address.kind, name)
 

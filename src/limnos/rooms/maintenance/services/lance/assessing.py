@@ -80,7 +80,9 @@ class LanceAssessment:
             at = LancePosition(epoch=epoch, positions=positions, after=0, whole_at_ms=now_ms, policies=policies)
         if at.after is not None:
             return msgspec.structs.replace(at, after=await self._page(at.after))
-        positions = {each.zone: await self._changed(each, after=at.positions.get(each.zone, 0)) for each in catalogs}
+        positions = {
+            each.zone: await self._assess_changed(each, after=at.positions.get(each.zone, 0)) for each in catalogs
+        }
         return msgspec.structs.replace(at, positions=positions)
 
     async def _page(self, after: int) -> int | None:
@@ -95,7 +97,7 @@ class LanceAssessment:
                 after = head.node_id
         return after
 
-    async def _changed(self, clock: CatalogClock, *, after: int) -> int:
+    async def _assess_changed(self, clock: CatalogClock, *, after: int) -> int:
         """Assess a catalog's tables that changed after a revision. Returns the last revision that was assessed."""
         look_up = self.services.gate.look_up
         while after < clock.revision and self.tables < TABLES_PER_ROUND:

@@ -88,8 +88,11 @@ async def change_table(request: ActingRequest, *, kind: str, table_id: int, plan
     plan = await clean_up_plan(ctx, state, node_id=table_id, policies=policies)
     if not plan.removed:
         return f"removed no versions; {len(state.versions)} stay"
-    done = await LANCE_MAINTENANCE.of(ctx.services).versions_clean_up(ctx, scope, levels=levels, versions=plan.removed)
-    return f"removed {len(done.removed)} versions and {done.removed_bytes} bytes; {done.after} versions stay"
+    change_result = await LANCE_MAINTENANCE.of(ctx.services).versions_clean_up(
+        ctx, scope, levels=levels, versions=plan.removed
+    )
+    removed, size = len(change_result.removed), change_result.removed_bytes
+    return f"removed {removed} versions and {size} bytes; {change_result.after} versions stay"
 
 
 async def clean_up_plan(

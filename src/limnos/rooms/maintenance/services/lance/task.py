@@ -19,7 +19,7 @@ from limnos.rooms.maintenance.services.lance.operations import LANCE_KINDS, lanc
 from limnos.rooms.maintenance.services.operations import OperationPayload
 from limnos.rooms.maintenance.services.policies import EffectivePolicy, PolicyIndex, policies_load
 from limnos.rooms.maintenance.services.rewriting.planning import (
-    asking_policy,
+    find_requesting_policy,
     limits_of,
     metalake_of,
     rests_until,
@@ -79,7 +79,9 @@ class LanceRound:
 
     async def _maintain(self, row: FindingRow, policies: PolicyIndex) -> None:
         effective = policies.effective(await self._chains.chain_of(row.node_id))
-        policy = effective.get(SNAPSHOT_EXPIRATION) if row.kind == EXPIRE else asking_policy(effective, row.kind)
+        policy = (
+            effective.get(SNAPSHOT_EXPIRATION) if row.kind == EXPIRE else find_requesting_policy(effective, row.kind)
+        )
         if policy is None or not policy.is_enabled or not await self._is_due(row, policy):
             return
         user = await responsible_user(self.services, row.node_id, policy=policy)
@@ -125,8 +127,8 @@ class LanceRound:
         if row.kind == EXPIRE:
             last = await look_up(lambda: last_operations([row.node_id], kind=EXPIRE))
             return not 0 <= now_ms - last.get(row.node_id, 0) < INTERVAL_MS
-        ended = await look_up(lambda: ended_operations([row.node_id]))
-        if rests_until(ended, row.node_id, kind=row.kind) > now_ms:
+        ended_rows = await look_up(lambda: ended_operations([row.node_id]))
+        if rests_until(ended_rows, row.node_id, kind=row.kind) > now_ms:
             return False
         metalake_id = metalake_of(self._chains.ancestors, row.node_id) or 0
         limits = limits_of(self.services.defaults.maintenance, policy, metalake_id=metalake_id)

@@ -109,16 +109,16 @@ class ForeignReferences:
             ServiceUnavailable: The storage does not answer.
         """
         prefixes = {node_id: f"{place_key(each)}/" for node_id, each in locations.items()}
-        named: dict[int, int] = {}
+        references_by_table: dict[int, int] = {}
         after = 0
         while ids := await services.gate.look_up(
             lambda after=after: documents_after(after, kind=int(Kind.TABLE), limit=_PAGE)  # type: ignore[misc]
         ):
             for node_id in ids:
                 for owner_id in await self._of_table(services, node_id, prefixes=prefixes):
-                    named.setdefault(owner_id, node_id)
+                    references_by_table.setdefault(owner_id, node_id)
             after = ids[-1]
-        return named
+        return references_by_table
 
     async def _of_table(self, services: NodeServices, node_id: int, *, prefixes: Mapping[int, str]) -> set[int]:
         """Return the other tables whose locations contain files that a table's metadata names."""

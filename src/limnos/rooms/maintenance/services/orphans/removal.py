@@ -148,8 +148,8 @@ class OrphanRemoval:
             if row.name in candidates and tuple(candidates[row.name]) == (row.name, row.size, row.modified_ms)
         ]
         vanished = [row for row in rows if row.name not in search.names]
-        known = {row.name for row in (*same, *vanished)}
-        others = [row.name for row in rows if row.name not in known]
+        recorded_names = {row.name for row in (*same, *vanished)}
+        others = [row.name for row in rows if row.name not in recorded_names]
         if others:
             await self.work.submit(lambda tx: tx.orphan_files.drop(self.node_id, others))
         await self._record(vanished)
@@ -192,11 +192,11 @@ class OrphanRemoval:
 
 def audit_text(context: AuditContext, row: OrphanFileRow) -> str:
     """Encode the context for the audit record of a deleted file."""
-    known = next((right for right in context.rights if right.object_id == row.node_id), None)
+    table_right = next((right for right in context.rights if right.object_id == row.node_id), None)
     right = (
         AuditedDecision(action=ACTION, object_id=row.node_id, kind="table", name="")
-        if known is None
-        else msgspec.structs.replace(known, action=ACTION)
+        if table_right is None
+        else msgspec.structs.replace(table_right, action=ACTION)
     )
     detail = f"{row.name} ({row.size} bytes): {row.reason}"
     return msgspec.json.encode(msgspec.structs.replace(context, rights=(right,), detail=detail)).decode()

@@ -348,7 +348,7 @@ def check_store(tx: Tx, row: OrphanCheckRow, *, search: TableSearch) -> bool:
         return False
     before = {each.name: each for each in files.of(row.node_id)}
     if last is not None:
-        files.waited(row.node_id, step_ms=max(0, min(tx.now_ms - last.checked_at, STEP_MAX_MS)))
+        files.add_waiting_time(row.node_id, step_ms=max(0, min(tx.now_ms - last.checked_at, STEP_MAX_MS)))
     candidates = {each.name: NewOrphan(*each) for each in search.candidates}
     files.drop(
         row.node_id,
@@ -369,9 +369,10 @@ def _new(candidates: dict[str, NewOrphan], before: dict[str, OrphanFileRow]) -> 
     """
     new = []
     for name, each in candidates.items():
-        known = before.get(name)
-        if known is None or (
-            known.state == CANDIDATE and (known.size, known.modified_ms) != (each.size, each.modified_ms)
+        former_candidate = before.get(name)
+        if former_candidate is None or (
+            former_candidate.state == CANDIDATE
+            and (former_candidate.size, former_candidate.modified_ms) != (each.size, each.modified_ms)
         ):
             new.append(each)
     return new[: max(0, CANDIDATES_MAX - len(before))]

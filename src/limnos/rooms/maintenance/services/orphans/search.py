@@ -55,7 +55,7 @@ class TableSearch(NamedTuple):
     blocked: str | None = None
 
 
-def _blocked(reason: str) -> TableSearch:
+def _blocked_search(reason: str) -> TableSearch:
     return TableSearch(
         candidates=(), names=frozenset(), referenced=0, snapshots=frozenset(), files=None, blocked=reason
     )
@@ -69,21 +69,21 @@ async def orphans_search(work: TaskContext, services: NodeServices, *, node_id: 
     look_up = services.gate.look_up
     before, heads = await look_up(lambda: _table_read(node_id))
     if before is None:
-        return _blocked("the table was dropped")
+        return _blocked_search("the table was dropped")
     files = await maintained_files(services, before)
     if files is None:
-        return _blocked("its location conflicts with that of another object")
+        return _blocked_search("its location conflicts with that of another object")
     if _PLAIN.fullmatch(before.location) is None:
-        return _blocked("its location has characters that readers encode differently")
+        return _blocked_search("its location has characters that readers encode differently")
     if any(is_dataset(head) for head in heads):
-        return _blocked("SQL++ removes the files of its datasets by itself")
+        return _blocked_search("SQL++ removes the files of its datasets by itself")
     try:
-        listed = await work.run_in_thread(files.all_entries)
-        return await _compare(work, services, files=files, before=before, listed=listed)
+        file_entries = await work.run_in_thread(files.all_entries)
+        return await _compare(work, services, files=files, before=before, listed=file_entries)
     except (StorageFailed, ServiceUnavailable):
         raise
     except LimnosError as error:
-        return _blocked(error.message)
+        return _blocked_search(error.message)
 
 
 def _table_read(node_id: int) -> Load[tuple[MetadataDocument | None, list[TableHead]]]:
@@ -106,20 +106,22 @@ async def _compare(
 ) -> TableSearch:
     document, own = await services.gate.look_up(lambda: _locations_read(before.node_id))
     if document is None or document.location != before.location:
-        return _blocked("the table was dropped or got another location")
+        return _blocked_search("the table was dropped or got another location")
     names = frozenset([each.name for each in listed])
     if newer := newer_metadata_files(names, document.metadata_location):
-        return _blocked(f"metadata file {newer[0]} is newer than the current one: another catalog may write here")
+        return _blocked_search(
+            f"metadata file {newer[0]} is newer than the current one: another catalog may write here"
+        )
     read = await referenced_files_read(services, files, document=document)
     if read.references.keeps_files:
-        return _blocked("gc.enabled is false")
+        return _blocked_search("gc.enabled is false")
     others = [f"{each.location}/" for each in own if each.location != place_key(document.location)]
     result = await work.run_in_thread(lambda beat: _search(beat, files.location, listed=listed, references=read.files))
     if result.missing:
-        return _blocked(f"{_some(result.missing)} of its metadata are missing")
-    elsewhere = [each for each in result.elsewhere if not place_key(each).startswith(tuple(others))]
-    if elsewhere:
-        return _blocked(f"{_some(elsewhere)} of its metadata are outside of its locations")
+        return _blocked_search(f"{_file_samples(result.missing)} of its metadata are missing")
+    outside_paths = [each for each in result.elsewhere if not place_key(each).startswith(tuple(others))]
+    if outside_paths:
+        return _blocked_search(f"{_file_samples(outside_paths)} of its metadata are outside of its locations")
     return TableSearch(
         candidates=result.candidates,
         names=names,
@@ -153,7 +155,7 @@ def _search(beat: Heartbeat, location: str, *, listed: Sequence[FileEntry], refe
     )
 
 
-def _some(locations: Sequence[str]) -> str:
+def _file_samples(locations: Sequence[str]) -> str:
     text = ", ".join(each[:300] for each in locations[:_NAMED])
     return f"{len(locations)} files ({text}{', …' if len(locations) > _NAMED else ''})"
 

@@ -96,8 +96,8 @@ async def _check(work: TaskContext, services: NodeServices, *, payload: Operatio
             " found"
         )
     waiting = check.candidates - (0 if result is None else result.files)
-    done = "deleted no files" if result is None else result.text
-    return f"{done}; {_waiting_text(waiting, age_ms=terms.age_ms)}"
+    summary = "deleted no files" if result is None else result.text
+    return f"{summary}; {_waiting_text(waiting, age_ms=terms.age_ms)}"
 
 
 def _waiting_text(waiting: int, *, age_ms: int) -> str:

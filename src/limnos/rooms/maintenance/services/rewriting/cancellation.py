@@ -61,7 +61,7 @@ async def rewrite_cancel(ctx: Context, scope: RequestScope, *, path: Levels, ope
         await token_revoke(ctx.services, lease)
 
 
-async def numbered_cancel(ctx: Context, metalake: str, *, operation: int) -> OperationRow:
+async def cancel_by_id(ctx: Context, metalake: str, *, operation: int) -> OperationRow:
     """Cancel an operation of a metalake by its id alone. Returns it; an ended operation is unchanged.
 
     A caller who may not maintain the table does not learn whether the operation exists, nor the name of its table.

@@ -26,7 +26,7 @@ from limnos.model.principals import TokenPurpose
 from limnos.rooms.maintenance.formats.rewrites import OVERWRITES_PER_REWRITE, WriterActivity, writer_activity
 from limnos.rooms.maintenance.formats.row_retention import RETENTION
 from limnos.rooms.maintenance.formats.table_metadata import metadata_of
-from limnos.rooms.maintenance.services.acting import ended_secret
+from limnos.rooms.maintenance.services.acting import ended_secret_reason
 from limnos.rooms.maintenance.services.assessing import AssessmentRound, effective_policies
 from limnos.rooms.maintenance.services.rewriting.kinds import RewriteOptions, action_options
 from limnos.rooms.maintenance.services.rewriting.pauses import schedule_limits, withdrawal_text
@@ -164,9 +164,9 @@ async def leases_renew(ctx: Context, metalake: str, *, holder: str, operations: 
     if own:
         with suppress(ServiceUnavailable):  # the leases are renewed; the next renewal extends the tokens
             await ctx.services.store.submit(_PERMIT, partial(_tokens_extend, token_ids=tuple(own.values())))
-    lost = tuple([each for each in operations if each not in own])
+    lost_operations = tuple([each for each in operations if each not in own])
     EXECUTOR_REQUESTS.of(ctx.services)[metalake] = monotonic()
-    return lost
+    return lost_operations
 
 
 def _tokens_extend(tx: Tx, *, token_ids: Sequence[int]) -> None:
@@ -218,7 +218,7 @@ async def _write(ctx: Context, metalake: str, *, mutation: Callable[[Tx, Permit[
 def _due(tx: Tx, permit: Permit[int], *, limit: int) -> tuple[list[WaitingRewrite], bool]:
     """Return the operations that may be leased, in the order of `fair_order`, and whether leases have expired."""
     rows = fair_order(tx.rewrites.due(permit.command, limit=limit), tx.rewrites.recent_use())
-    return rows, bool(tx.rewrites.expired())
+    return rows, bool(tx.rewrites.read_expired())
 
 
 async def lease_require(ctx: Context, metalake: str) -> None:
@@ -258,7 +258,7 @@ def _take(tx: Tx, *, row: WaitingRewrite, stored: RewriteOptions, holder: str, s
     """Lease the operation's table with a new token. Returns None if the table is leased or the operation was ended."""
     if tx.rewrites.lease_of(row.node_id) is not None:
         return None
-    refusal = ended_secret(tx, stored.root_id)
+    refusal = ended_secret_reason(tx, stored.root_id)
     if refusal is not None:
         operation_close(tx, row.operation_id, outcome=FAILED, text=refusal)
         return None
@@ -266,7 +266,7 @@ def _take(tx: Tx, *, row: WaitingRewrite, stored: RewriteOptions, holder: str, s
         user=row.user,
         name=f"maintenance {row.operation_id}",
         secret_hash=hash_secret(secret),
-        expires_at=tx.tokens.bounded(tx.now_ms + TOKEN_MS, opened_by=stored.root_id),
+        expires_at=tx.tokens.limit_expiry(tx.now_ms + TOKEN_MS, opened_by=stored.root_id),
         trust=stored.trust,
         root_id=stored.root_id,
         opened_by=stored.root_id,

@@ -18,7 +18,7 @@ from limnos.model.permits import upkeep_permit
 from limnos.rooms.maintenance.services.assessing import AssessmentRound
 from limnos.rooms.maintenance.services.policies import EffectivePolicy, policies_load
 from limnos.rooms.maintenance.services.rewriting.kinds import RewriteOptions
-from limnos.rooms.maintenance.services.rewriting.planning import asking_policy, is_off, is_set, limits_of
+from limnos.rooms.maintenance.services.rewriting.planning import find_requesting_policy, is_off, is_set, limits_of
 from limnos.rooms.maintenance.services.rewriting.scheduling import (
     REQUESTED_PRIORITY,
     OperationPause,
@@ -48,13 +48,13 @@ def schedule_limits(
     author or was attached by another user since.
     """
     settings = services.defaults.maintenance
-    policy = asking_policy(policies, row.kind)
+    policy = find_requesting_policy(policies, row.kind)
     if policy is None and (not is_set(settings, row.kind) or is_off(policies, row.kind)):
         return None
     if (None if policy is None else policy.name) != row.policy:
         return None
-    planned = msgspec.json.decode(row.options, type=RewriteOptions).policy
-    if policy is not None and (planned is None or not planned.has_authors_of(policy)):
+    policy_name = msgspec.json.decode(row.options, type=RewriteOptions).policy
+    if policy is not None and (policy_name is None or not policy_name.has_authors_of(policy)):
         return None
     return limits_of(settings, policy, metalake_id=row.metalake_id)
 

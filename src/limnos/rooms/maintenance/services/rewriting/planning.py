@@ -116,11 +116,11 @@ class RewritePlanning:
                 return 0
             ids = [row.node_id for row in rows]
             waiting = await look_up(lambda ids=ids: open_rewrites(ids))  # type: ignore[misc]
-            ended = await look_up(lambda ids=ids: ended_operations(ids))  # type: ignore[misc]
+            ended_rows = await look_up(lambda ids=ids: ended_operations(ids))  # type: ignore[misc]
             now_ms = self.services.store.time.now_ms()
             for row in rows:
                 after = row.node_id
-                if (row.node_id, kind) not in waiting and rests_until(ended, row.node_id, kind=kind) <= now_ms:
+                if (row.node_id, kind) not in waiting and rests_until(ended_rows, row.node_id, kind=kind) <= now_ms:
                     owner_id = await look_up(lambda row=row: owner_read(row.node_id)) or 0  # type: ignore[misc]
                     if counts.get(owner_id, 0) < OPEN_MAX:
                         counts[owner_id] = counts.get(owner_id, 0) + int(await self._plan_one(row))
@@ -130,7 +130,7 @@ class RewritePlanning:
         """Plan an operation if a policy or a setting enables it. Returns whether it is planned."""
         chain = await self._chains.chain_of(row.node_id)
         effective = self._policies.effective(chain)
-        policy = asking_policy(effective, row.kind)
+        policy = find_requesting_policy(effective, row.kind)
         is_asked = policy is not None or is_set(self.services.defaults.maintenance, row.kind)
         if not is_asked or (policy is None and is_off(effective, row.kind)):
             return False
@@ -171,7 +171,10 @@ def policy_refusals(policies: Mapping[str, EffectivePolicy]) -> tuple[str, ...]:
     none.
     """
     policy = policies.get(COMPACTION)
-    if policy is None or policy not in (asking_policy(policies, COMPACT), asking_policy(policies, DELETES)):
+    if policy is None or policy not in (
+        find_requesting_policy(policies, COMPACT),
+        find_requesting_policy(policies, DELETES),
+    ):
         return ()
     unknown = _unknown_options(policy)
     if not unknown:
@@ -187,7 +190,7 @@ def _unknown_options(policy: EffectivePolicy | None) -> Sequence[str]:
     return unknown_options(content_of(policy.content, CompactionContent).rewrite_options or {})
 
 
-def asking_policy(policies: Mapping[str, EffectivePolicy], kind: str) -> EffectivePolicy | None:
+def find_requesting_policy(policies: Mapping[str, EffectivePolicy], kind: str) -> EffectivePolicy | None:
     """Return the enabled policy that requests a kind of operation on a table; None if there is none.
 
     If policies of two types concern the kind, the nearer one decides, and on the same object the one of the specific
@@ -355,7 +358,7 @@ async def _requested_options(
     Raises BadRequest if the policy has options that Iceberg lacks.
     """
     policies = await effective_policies(services, document.node_id)
-    policy = asking_policy(policies, kind) if kind in POLICY_TYPES else None
+    policy = find_requesting_policy(policies, kind) if kind in POLICY_TYPES else None
     unknown = _unknown_options(policy)
     if unknown:
         names = ", ".join(sorted(REWRITE_OPTIONS))
@@ -377,12 +380,12 @@ def rewrite_add(tx: Tx, permit: Permit[RewriteRequest]) -> int:
     """
     command = permit.command
     table = tx.nodes.confirm(command.table)
-    known = tx.rewrites.open_of(table.id).get(command.kind)
+    open_operation = tx.rewrites.open_of(table.id).get(command.kind)
     options = msgspec.json.encode(command.options).decode()
-    if known is not None:
-        if not tx.rewrites.prioritize(known, user=command.user, priority=REQUESTED_PRIORITY, options=options):
-            _require_same_options(tx, known, own=command.own)
-        return known
+    if open_operation is not None:
+        if not tx.rewrites.prioritize(open_operation, user=command.user, priority=REQUESTED_PRIORITY, options=options):
+            _require_same_options(tx, open_operation, own=command.own)
+        return open_operation
     finding = tx.maintenance.finding(table.id, kind=command.kind)
     operation = tx.maintenance.begin(
         catalog_id=table.zone,

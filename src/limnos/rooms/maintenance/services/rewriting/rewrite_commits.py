@@ -117,7 +117,7 @@ async def _check_snapshot(
     paths = list(dict.fromkeys([*before, *after]))
     both = before.keys() & after.keys()
     paths.sort(key=lambda path: path in both and not before[path].has_deletes)
-    checked: list[rewrites.CheckedManifest] = []
+    checked_manifests: list[rewrites.CheckedManifest] = []
     data: list[bytes] = []
     left, is_complete = BYTES_MAX, True
     for path in paths:
@@ -131,10 +131,10 @@ async def _check_snapshot(
             is_complete = False
             break  # unchanged data manifests are read only to find duplicate files: stop at the limit
         about = after[path] if path in after else before[path]
-        checked.append(rewrites.CheckedManifest(path in before, path in after, about.sequence))
+        checked_manifests.append(rewrites.CheckedManifest(path in before, path in after, about.sequence))
         data.append(piece)
     least = min([each.least for each in after.values() if not each.has_deletes], default=0)
-    terms = msgspec.json.encode(rewrites.RewriteTerms(checked, least, deletes_rows, is_complete))
+    terms = msgspec.json.encode(rewrites.RewriteTerms(checked_manifests, least, deletes_rows, is_complete))
     (text,) = await ctx.services.offloader.do("maintenance-rewrite", terms, *data)
     return msgspec.json.decode(text, type=rewrites.RewriteFigures)
 

@@ -111,8 +111,8 @@ async def without_retained(ctx: Context, rows: Sequence[FindingRow]) -> list[Fin
     if not tables:
         return [*rows]
     since_ms = ctx.services.store.time.now_ms() - RETENTION_INTERVAL_MS
-    done = await ctx.look_up(lambda: done_since(tables, kind=RETENTION, since_ms=since_ms))
-    return [row for row in rows if row.kind != RETENTION or row.node_id not in done]
+    retained_ids = await ctx.look_up(lambda: done_since(tables, kind=RETENTION, since_ms=since_ms))
+    return [row for row in rows if row.kind != RETENTION or row.node_id not in retained_ids]
 
 
 async def retention_request(ctx: Context, scope: RequestScope, *, path: Levels) -> int:

@@ -68,14 +68,14 @@ def fair_order(rows: Sequence[WaitingRewrite], used: Sequence[RecentUse]) -> lis
         cost[each.owner_id] += each.bytes + each.operations * OPERATION_BYTES
     heap = [(cost[owner_id], owner_id, 0) for owner_id in of_owner]
     heapq.heapify(heap)
-    ordered = []
+    ordered_operations = []
     while heap:
         spent, owner_id, number = heapq.heappop(heap)
         row = of_owner[owner_id][number]
-        ordered.append(row)
+        ordered_operations.append(row)
         if number + 1 < len(of_owner[owner_id]):
             heapq.heappush(heap, (spent + (row.bytes or 0) + OPERATION_BYTES, owner_id, number + 1))
-    return [*requested, *ordered]
+    return [*requested, *ordered_operations]
 
 
 def pause_of(limits: ScheduleLimits, used: Sequence[RecentUse], *, bytes_: int, now_ms: int) -> OperationPause | None:

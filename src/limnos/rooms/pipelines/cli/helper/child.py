@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 
-from limnos.rooms.pipelines.cli.helper.protocol import Request, decoded
+from limnos.rooms.pipelines.cli.helper.protocol import Request, decode_words
 
 if TYPE_CHECKING:
     from limnos.spark.machine import MachineAddress, MachineLoan
@@ -77,7 +77,7 @@ def run_request(
         _die_with(helper, signal.SIGTERM if request.is_live else signal.SIGKILL)
         _take_over(request, files)
         machine.lend(**{name: _loan(name, files, address=addresses.get(name)) for name in ("parser", "spark")})
-        exit_code = _exit_code(decoded(request.tokens), execute)
+        exit_code = _exit_code(decode_words(request.tokens), execute)
         sys.stdout.flush()
         sys.stderr.flush()
         if request.is_live or machine.lent_machines_run():
@@ -130,8 +130,8 @@ def _take_over(request: Request, files: ChildFiles) -> None:
     if request.columns is not None:
         os.environ.setdefault("COLUMNS", str(request.columns))
         os.environ.setdefault("LINES", str(request.lines or 24))
-    sys.argv[:] = decoded(request.argv)
-    sys.path[:] = decoded(request.search_path)
+    sys.argv[:] = decode_words(request.argv)
+    sys.path[:] = decode_words(request.search_path)
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - a descriptor
     sys.stdout = _stream(1, encoding, errors=errors[0], is_terminal=request.is_terminal[0])
     sys.stderr = _stream(2, encoding, errors=errors[1], is_terminal=request.is_terminal[1])

@@ -31,7 +31,7 @@ from limnos.rooms.pipelines.cli.helper.protocol import (
     ProtocolError,
     Request,
     decode_answer,
-    encoded,
+    encode_words,
     peer_user,
     receive,
     send,
@@ -155,9 +155,9 @@ def _request(tokens: Sequence[str], *, is_live: bool) -> Request:
     os.umask(umask)
     return Request(
         fingerprint=fingerprint(),
-        tokens=encoded(tokens),
-        argv=encoded(sys.argv),
-        search_path=encoded(sys.path),
+        tokens=encode_words(tokens),
+        argv=encode_words(sys.argv),
+        search_path=encode_words(sys.path),
         environment=tuple(os.environb.items()),
         umask=umask,
         is_terminal=is_terminal,

@@ -310,9 +310,9 @@ class HelperProcess:
         self._start_next()
 
     def _drop_machine(self, name: str) -> None:
-        known = self._machines.pop(name, None)
-        if known is not None:
-            os.close(known.standard_input)
+        machine = self._machines.pop(name, None)
+        if machine is not None:
+            os.close(machine.standard_input)
 
     def _finish(self, task: _Task, kind: Kind, *, document: object = None) -> None:
         self._tell(task, kind, document=document)

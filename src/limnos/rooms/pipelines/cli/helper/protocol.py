@@ -77,12 +77,12 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     errors: bytes = b""
 
 
-def encoded(words: Iterable[str]) -> tuple[bytes, ...]:
+def encode_words(words: Iterable[str]) -> tuple[bytes, ...]:
     """Return words as the system's bytes."""
     return tuple(map(os.fsencode, words))
 
 
-def decoded(words: Iterable[bytes]) -> list[str]:
+def decode_words(words: Iterable[bytes]) -> list[str]:
     """Return the system's bytes as words."""
     return list(map(os.fsdecode, words))
 

@@ -124,9 +124,9 @@ class ExpressionBinder(ABC):
 
     def variable(self, node: tree.Variable, scope: VariableScope) -> plan.Expression:
         """Bind an identifier that no path steps follow."""
-        return self.named(node, (), scope=scope)[0]
+        return self.identifier(node, (), scope=scope)[0]
 
-    def named(
+    def identifier(
         self, node: tree.Variable, steps: tuple[tree.Step, ...], *, scope: VariableScope
     ) -> tuple[plan.Expression, tuple[tree.Step, ...]]:
         """Bind an identifier, together with the path steps that are parts of a qualified dataset name.
@@ -150,18 +150,18 @@ class ExpressionBinder(ABC):
             except SqlppError as error:
                 if error.number not in (NO_DATASET, NO_DATAVERSE) or len(scope.fields_of or ()) != 1:
                     raise
-        name, slot = scope.implied(node.name, node.at)
+        name, slot = scope.implied_variable(node.name, node.at)
         return plan.FieldOf(node.at, plan.Local(node.at, slot, name), node.name), steps
 
     def path(self, node: tree.PathExpression, scope: VariableScope) -> plan.Expression:
         """Bind a path: its base, then its field, index and slice steps."""
         if isinstance(node.base, tree.Variable):
-            base, steps = self._prefixed(node, node.base, scope=scope)
+            base, steps = self._longest_key(node, node.base, scope=scope)
         else:
             base, steps = self.expression(node.base, scope), node.steps
-        return self.stepped(base, steps, scope=scope)
+        return self.apply_steps(base, steps, scope=scope)
 
-    def _prefixed(
+    def _longest_key(
         self, node: tree.PathExpression, first: tree.Variable, *, scope: VariableScope
     ) -> tuple[plan.Expression, tuple[tree.Step, ...]]:
         """Bind the longest prefix of a path that equals a GROUP BY key; if there is none, bind the identifier.
@@ -179,9 +179,11 @@ class ExpressionBinder(ABC):
                 key = find_key(group, tree.PathExpression(node.at, first, node.steps[:count]))
                 if key is not None:
                     return plan.Local(node.at, *key), node.steps[count:]
-        return self.named(first, node.steps, scope=scope)
+        return self.identifier(first, node.steps, scope=scope)
 
-    def stepped(self, base: plan.Expression, steps: tuple[tree.Step, ...], *, scope: VariableScope) -> plan.Expression:
+    def apply_steps(
+        self, base: plan.Expression, steps: tuple[tree.Step, ...], *, scope: VariableScope
+    ) -> plan.Expression:
         """Apply the steps of a path to a bound value."""
         for step in steps:
             match step:

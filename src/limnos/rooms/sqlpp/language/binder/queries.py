@@ -268,7 +268,7 @@ class QueryBinder(WindowBinder):
         self.key_values: list[plan.Expression] = []
         for key in group_keys(node.elements):
             shape = key_outline(key.value)
-            slot = next((known for other, known, _ in keys if other == shape), None)
+            slot = next((key_shape for other, key_shape, _ in keys if other == shape), None)
             if slot is None:
                 slot = self.slots.new()
                 keys.append((shape, slot, key.variable or "$"))
@@ -329,11 +329,11 @@ class QueryBinder(WindowBinder):
         Projections without a name get generated names, numbered through the statement, outer blocks first.
         """
         return [
-            self.unnamed() if one.value is not None and not one.every and one.name is None else one.name
+            self.generate_name() if one.value is not None and not one.every and one.name is None else one.name
             for one in node.projections
         ]
 
-    def unnamed(self) -> str:
+    def generate_name(self) -> str:
         """Return the next generated name of a projection: `$1`, `$2`."""
         self.unnamed_count += 1
         return f"${self.unnamed_count}"
@@ -355,18 +355,18 @@ class QueryBinder(WindowBinder):
         projections: list[plan.Projection] = []
         for projection, argument in zip(node.projections, names, strict=True):
             own = argument or next(label for at in count(1) if (label := f"${at}") not in names)
-            for name, value in self.projected(projection, rows, name=own, group=group, scope=scope):
+            for name, value in self.projection(projection, rows, name=own, group=group, scope=scope):
                 projections.append(plan.Projection(projection.at, name, value))
         called = [projection.name for projection in projections if projection.name is not None]
         double = next((name for at, name in enumerate(called) if name in called[:at]), None)
         if double is not None:
             raise SqlppError(DUPLICATE_FIELD, f"Duplicate field name '{double}'", node.at)
-        exclude = _anchored_exclude(node, called)
+        exclude = _exclude_paths(node, called)
         return plan.Select(
             at=node.at, distinct=node.distinct, value=None, projections=tuple(projections), exclude=exclude
         )
 
-    def projected(
+    def projection(
         self,
         node: tree.Projection,
         rows: BoundRows,
@@ -421,7 +421,7 @@ class QueryBinder(WindowBinder):
         return {name: binder(name, value) for name, value in _named_values(node) if scope.find(name) is None}
 
 
-def _anchored_exclude(node: tree.Select, names: list[str]) -> tuple[tuple[str, ...], ...]:
+def _exclude_paths(node: tree.Select, names: list[str]) -> tuple[tuple[str, ...], ...]:
     """Return the paths of EXCLUDE. After `SELECT *` of a single variable, a path may omit the name of that variable."""
     is_star = len(node.projections) == 1 and node.projections[0].value is None
     if not is_star or len(names) != 1:

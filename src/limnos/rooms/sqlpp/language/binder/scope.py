@@ -99,7 +99,7 @@ class VariableScope:
         """
         return VariableScope(self, fields_of=self.fields_of if implies_fields else None, sources=True)
 
-    def implied(self, name: str, place: TextPosition) -> tuple[str, int]:
+    def implied_variable(self, name: str, place: TextPosition) -> tuple[str, int]:
         """Return the variable of which a bare identifier is a field. Raises SqlppError if there is no candidate or
         several.
         """

@@ -91,10 +91,10 @@ class WindowBinder(ExpressionBinder):
         if self.rows is None or self.windows is None:
             raise compilation("A variable of a window is only allowed in SELECT, LET, WHERE and ORDER BY", window.at)
         names = None if variable.fields is None else {field.variable: field.name for field in variable.fields}
-        bound = [(name, slot) for name, slot in self.rows if names is None or name in names]
+        bound_rows = [(name, slot) for name, slot in self.rows if names is None or name in names]
         pairs = tuple(
             (plan.Constant(window.at, name if names is None else names[name]), plan.Local(window.at, slot, name))
-            for name, slot in bound
+            for name, slot in bound_rows
         )
         collected, self.windows = self.windows, None
         try:

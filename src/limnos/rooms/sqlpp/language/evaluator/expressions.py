@@ -112,9 +112,9 @@ def _call(node: plan.FunctionCall, working: EvaluationContext) -> Callable[[Row]
     meter = working.meter
     stray = node.function.stray
     if stray is not None:
-        run = _warned(node, run, working=working)
+        run = _warn_of_ignored(node, run, working=working)
     if node.function.name in CONSTRUCTORS:
-        run = _checked(node, run, working=working)
+        run = _warn_of_invalid(node, run, working=working)
     if meter is not None:
         cost = node.function.cost
 
@@ -130,29 +130,33 @@ def _call(node: plan.FunctionCall, working: EvaluationContext) -> Callable[[Row]
     return lambda row: run(*[argument(row) for argument in arguments])
 
 
-def _warned(node: plan.FunctionCall, run: Callable[..., Value], *, working: EvaluationContext) -> Callable[..., Value]:
+def _warn_of_ignored(
+    node: plan.FunctionCall, run: Callable[..., Value], *, working: EvaluationContext
+) -> Callable[..., Value]:
     """Wrap an aggregate over an array so that it adds a warning about items that it ignores because of their type."""
     name = node.function.name.partition("_")[2]
 
-    def warned(*values: Value) -> Value:
+    def run_with_warnings(*values: Value) -> Value:
         warn_of_strays(node, items(values[0]) or (), name=name, working=working)
         return run(*values)
 
-    return warned
+    return run_with_warnings
 
 
-def _checked(node: plan.FunctionCall, run: Callable[..., Value], *, working: EvaluationContext) -> Callable[..., Value]:
+def _warn_of_invalid(
+    node: plan.FunctionCall, run: Callable[..., Value], *, working: EvaluationContext
+) -> Callable[..., Value]:
     """Wrap a type constructor so that it adds a warning about a string that is not in the type's format."""
     name = node.function.name.replace("_", "-")
 
-    def checked(*values: Value) -> Value:
+    def run_with_warning(*values: Value) -> Value:
         result = run(*values)
         if result is None and values and isinstance(values[0], str):
             words = f"Invalid format for {name} in {values[0][:WARNED_TEXT_MAX]}"
             working.budget.warn(SqlppError(INVALID_FORMAT, words, node.at))
         return result
 
-    return checked
+    return run_with_warning
 
 
 def warn_of_strays(

@@ -132,7 +132,7 @@ class JoinPartners:
             return enumerate(self.held)
         if self._index is None:
             self._keys = self._find_keys()
-            self._index = {} if self._keys is None else self._built(row, self._keys.right)
+            self._index = {} if self._keys is None else self._build_index(row, self._keys.right)
         keys = self._keys
         if keys is None:
             return enumerate(self.held)
@@ -146,7 +146,7 @@ class JoinPartners:
         self._working.budget.keep(len(bucket) + len(self._unsure))
         return sorted(bucket + self._unsure, key=_place)
 
-    def _built(self, row: Row, right: Sequence[Callable[[Row], Value]]) -> dict[bytes, list[tuple[int, Value]]]:
+    def _build_index(self, row: Row, right: Sequence[Callable[[Row], Value]]) -> dict[bytes, list[tuple[int, Value]]]:
         self._working.budget.keep(len(self.held))
         index: dict[bytes, list[tuple[int, Value]]] = {}
         for at, item in enumerate(self.held):

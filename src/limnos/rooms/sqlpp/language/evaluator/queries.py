@@ -26,7 +26,7 @@ from limnos.rooms.sqlpp.language.evaluator.joins import (
 )
 from limnos.rooms.sqlpp.language.evaluator.windows import windows_of
 from limnos.rooms.sqlpp.language.functions.costs import linear_cost
-from limnos.rooms.sqlpp.language.functions.numbers import whole
+from limnos.rooms.sqlpp.language.functions.numbers import to_integer
 from limnos.rooms.sqlpp.language.values.model import MISSING, Value, is_unknown, object_of, type_name
 from limnos.rooms.sqlpp.language.values.text import real_text
 
@@ -73,7 +73,7 @@ def _count(work: Callable[[Row], Value] | None, row: Row) -> int | None:
     if work is None:
         return None
     value = work(row)
-    number = whole(value)
+    number = to_integer(value)
     if number is None:
         if is_unknown(value):
             return 0
@@ -145,13 +145,13 @@ def ordering_of(items: tuple[plan.Order, ...], working: EvaluationContext) -> Ca
 def _ordered_output(
     results: Iterator[Value], row: Row, *, slot: int, order: Callable[[Row], Key], working: EvaluationContext
 ) -> list[Value]:
-    placed: list[tuple[Key, Value]] = []
+    keyed_values: list[tuple[Key, Value]] = []
     for value in results:
         working.budget.keep()
         row[slot] = value
-        placed.append((order(row), value))
-    placed.sort(key=lambda one: one[0])
-    return [value for _, value in placed]
+        keyed_values.append((order(row), value))
+    keyed_values.sort(key=lambda one: one[0])
+    return [value for _, value in keyed_values]
 
 
 # Blocks.
@@ -311,8 +311,10 @@ def _source_of(
     condition = None if node.condition is None else compile_expression(node.condition, working)
     keeps = node.kind in ("left", "outer unnest")
     is_apart = node.kind in ("inner", "left", "cross") or is_uncorrelated(node, around)
-    joined = None if keeps or node.kind == "right" else where
-    find_keys = cache(lambda: keys_of(node, joined, around=around, working=working))  # only a second row needs them
+    join_condition = None if keeps or node.kind == "right" else where
+    find_keys = cache(
+        lambda: keys_of(node, join_condition, around=around, working=working)
+    )  # only a second row needs them
     if node.kind == "right":
         return _right(node, source, condition=condition, find_keys=find_keys, working=working)
 
@@ -425,12 +427,12 @@ def _group_of(node: plan.Group, working: EvaluationContext) -> Callable[[Iterato
             for _, (of_set, members) in sorted(groups.items()):
                 if keys and not members:
                     continue
-                grouped = _grouped(outer, of_set, members=members)
+                grouped = _group_row(outer, of_set, members=members)
                 if node.number is not None:
                     grouped[node.number] = set_number
                 yield grouped
 
-    def _grouped(outer: Row, values: list[Value], *, members: list[Row]) -> Row:
+    def _group_row(outer: Row, values: list[Value], *, members: list[Row]) -> Row:
         new_row = outer.copy()
         for slot, value in zip(slots, values, strict=True):
             new_row[slot] = value

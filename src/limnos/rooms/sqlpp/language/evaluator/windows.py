@@ -17,7 +17,7 @@ from limnos.rooms.sqlpp.language.evaluator.context import EvaluationContext, Key
 from limnos.rooms.sqlpp.language.evaluator.expressions import aggregate_of, compile_expression, compile_expressions
 from limnos.rooms.sqlpp.language.evaluator.running import RunningAggregate
 from limnos.rooms.sqlpp.language.functions.costs import COMPARED_EACH
-from limnos.rooms.sqlpp.language.functions.numbers import number, whole
+from limnos.rooms.sqlpp.language.functions.numbers import number, to_integer
 from limnos.rooms.sqlpp.language.functions.table import AggregateFold
 from limnos.rooms.sqlpp.language.functions.times import shift_time
 from limnos.rooms.sqlpp.language.plan.queries import Frame, FrameBound
@@ -89,8 +89,8 @@ def _window_filler(
         for part in parts.values():
             places = None
             if order is not None:
-                placed = sorted(((order(row), row) for row in part), key=lambda one: one[0])
-                places, part[:] = [place for place, _ in placed], [row for _, row in placed]
+                keyed_rows = sorted(((order(row), row) for row in part), key=lambda one: one[0])
+                places, part[:] = [place for place, _ in keyed_rows], [row for _, row in keyed_rows]
             for row, value in zip(part, values(WindowPartition(part, places)), strict=True):
                 row[call.slot] = value
 
@@ -144,7 +144,7 @@ def _ntile(count: Callable[[Row], Value]) -> Callable[[WindowPartition], list[Va
         value = count(part.rows[0])
         if is_unknown(value):
             return [None] * len(part.rows)
-        tiles = whole(value)
+        tiles = to_integer(value)
         if tiles is None or tiles < 1:
             raise SqlppError(TYPE_MISMATCH, "Type mismatch: ntile needs a whole number of at least 1")
         size, rest = divmod(len(part.rows), tiles)
@@ -160,7 +160,7 @@ def _neighbor_values(
     def values(part: WindowPartition) -> list[Value]:
         elements: list[Value] = []
         for at, row in enumerate(part.rows):
-            by = 1 if len(arguments) < 2 else whole(arguments[1](row))
+            by = 1 if len(arguments) < 2 else to_integer(arguments[1](row))
             if by is None or by < 0:
                 raise compilation("lag and lead need a whole number of rows")
             at_distance = _at_distance(part, arguments[0], at=at, side=side, by=by, ignore=call.ignore_nulls)
@@ -210,7 +210,7 @@ def _select_row(call: plan.WindowCall, arguments: list[Callable[[Row], Value]]) 
             elements = [one for one in rows if not is_unknown(value_of(one))]
         at = {"first_value": 0, "last_value": -1}.get(name)
         if at is None:
-            nth = whole(arguments[1](row))
+            nth = to_integer(arguments[1](row))
             if nth is None:
                 raise SqlppError(TYPE_MISMATCH, "Type mismatch: nth_value takes a whole number")
             if nth < 1:
@@ -287,7 +287,7 @@ def _without(part: WindowPartition, frame: Frame | None, *, at: int, begin: int,
 def _edges_of(
     frame: Frame, call: plan.WindowCall, *, working: EvaluationContext
 ) -> Callable[[WindowPartition, int], tuple[int, int]]:
-    start, end = _bound(frame.start, working), _bound(frame.end, working)
+    start, end = _compile_bound(frame.start, working), _compile_bound(frame.end, working)
     if frame.mode == "range" and any(bound.value is not None for bound in (frame.start, frame.end)):
         return _range_edges(frame, call, working=working)
 
@@ -314,7 +314,7 @@ def _edges_of(
     return edges
 
 
-def _bound(bound: FrameBound, working: EvaluationContext) -> Callable[[Row, tuple[int, int]], int]:
+def _compile_bound(bound: FrameBound, working: EvaluationContext) -> Callable[[Row, tuple[int, int]], int]:
     """Compile a frame bound to a function that returns an index.
 
     Its arguments are a row, and a pair: the row's index, and the index of an unbounded frame on this side.
@@ -327,7 +327,7 @@ def _bound(bound: FrameBound, working: EvaluationContext) -> Callable[[Row, tupl
             return at
         if work is None:
             return limit
-        by = whole(work(row))
+        by = to_integer(work(row))
         if by is None or by < 0:
             raise compilation("A frame's bound must be a non-negative whole number of rows")
         return at - by if bound.side == "preceding" else at + by
@@ -395,11 +395,11 @@ class _OrderedValues:
         self._descending = descending
         self._working = working
         self._first = sum(1 for _ in takewhile(is_unknown, values))
-        known = list(dropwhile(is_unknown, values))
-        while known and is_unknown(known[-1]):
-            known.pop()
-        self._last = self._first + len(known)
-        keys = [working.key(value) for value in known]
+        known_values = list(dropwhile(is_unknown, values))
+        while known_values and is_unknown(known_values[-1]):
+            known_values.pop()
+        self._last = self._first + len(known_values)
+        keys = [working.key(value) for value in known_values]
         self._keys = keys[::-1] if descending else keys
 
     def begin_at(self, low: Value) -> int:

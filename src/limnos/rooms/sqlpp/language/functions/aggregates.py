@@ -19,7 +19,7 @@ from limnos.rooms.sqlpp.language.functions.costs import compare_cost, linear_cos
 from limnos.rooms.sqlpp.language.functions.numbers import number
 from limnos.rooms.sqlpp.language.functions.table import AggregateFold, Function, aggregate, scalar
 from limnos.rooms.sqlpp.language.values import comparison
-from limnos.rooms.sqlpp.language.values.arithmetic import add, promoted
+from limnos.rooms.sqlpp.language.values.arithmetic import add, promote
 from limnos.rooms.sqlpp.language.values.model import MISSING, Value, is_unknown, type_name
 
 INCOMPATIBLE, UNSUPPORTED = 3, 4
@@ -43,15 +43,15 @@ def total(values: list[Value]) -> Value:
 
 
 def _add_number(total: Value, value: Value) -> Value:
-    known = number(value)
-    if known is None:
+    addend = number(value)
+    if addend is None:
         return total
-    return add(total, int(known) if isinstance(known, int) else float(known), function="agg-sum")
+    return add(total, int(addend) if isinstance(addend, int) else float(addend), function="agg-sum")
 
 
 def _remove_number(total: Value, value: Value) -> Value:
-    known = number(value)
-    return total if known is None else add(total, -int(known), function="agg-sum")
+    subtrahend = number(value)
+    return total if subtrahend is None else add(total, -int(subtrahend), function="agg-sum")
 
 
 def strict_total(values: list[Value]) -> Value:
@@ -99,7 +99,7 @@ def greatest(values: list[Value]) -> Value:
 def _extreme(values: list[Value], *, better: Callable[[Value, Value], Value]) -> Value:
     if not values:
         return None
-    best = _ordered(values[0])
+    best = _orderable(values[0])
     for value in values[1:]:
         if best is None:
             return None
@@ -107,7 +107,7 @@ def _extreme(values: list[Value], *, better: Callable[[Value, Value], Value]) ->
     return best
 
 
-def _ordered(value: Value) -> Value:
+def _orderable(value: Value) -> Value:
     return value if comparison.has_order(value) else None
 
 
@@ -117,7 +117,7 @@ def _lesser(best: Value, value: Value) -> Value:
     A number has the wider type of both.
     """
     less = comparison.less(value, best)
-    return None if not isinstance(less, bool) else promoted(value, best) if less else promoted(best, value)
+    return None if not isinstance(less, bool) else promote(value, best) if less else promote(best, value)
 
 
 def _greater(best: Value, value: Value) -> Value:
@@ -126,14 +126,14 @@ def _greater(best: Value, value: Value) -> Value:
     A number has the wider type of both.
     """
     less = comparison.less(best, value)
-    return None if not isinstance(less, bool) else promoted(value, best) if less else promoted(best, value)
+    return None if not isinstance(less, bool) else promote(value, best) if less else promote(best, value)
 
 
 def _numbers(values: list[Value]) -> list[float] | None:
     """Return the values as doubles; None if there are no values, or if one is not a number."""
     results = [number(value) for value in values]
-    known = [float(value) for value in results if value is not None]
-    return known if known and len(known) == len(results) else None
+    floats = [float(value) for value in results if value is not None]
+    return floats if floats and len(floats) == len(results) else None
 
 
 def _moments(values: list[Value], *, function: str) -> tuple[int, list[float]] | None:
@@ -228,7 +228,7 @@ def median(values: list[Value]) -> Value:
     return None if numbers is None else statistics.median(numbers)
 
 
-def gathered(values: list[Value]) -> Value:
+def collect_array(values: list[Value]) -> Value:
     """Implement `array_agg`: an array of all values."""
     return tuple(values)
 
@@ -254,8 +254,8 @@ _STRICT: dict[str, Callable[[list[Value]], Value]] = {"sum": strict_total, "avg"
 _WARNED = frozenset({"sum", "avg"})
 _FOLDS: dict[str, AggregateFold] = {
     "sum": AggregateFold(lambda value: _add_number(0, value), _add_number, without=_remove_number),
-    "min": AggregateFold(_ordered, _lesser),
-    "max": AggregateFold(_ordered, _greater),
+    "min": AggregateFold(_orderable, _lesser),
+    "max": AggregateFold(_orderable, _greater),
     "count": AggregateFold(
         lambda _: 1, lambda count, _: add(count, 1), without=lambda count, _: add(count, -1), empty=0
     ),
@@ -300,7 +300,7 @@ def _put(name: str, work: Callable[[list[Value]], Value], *, more: tuple[str, ..
 for _name, (_work, _more) in _WORKS.items():
     _put(_name, _work, more=_more)
 
-aggregate("array_agg", "arrayagg", cost=linear_cost)(gathered)
+aggregate("array_agg", "arrayagg", cost=linear_cost)(collect_array)
 scalar("array_array_agg", "array_arrayagg", "strict_array_agg", "strict_arrayagg", least=1, cost=linear_cost)(
     lambda value: None if (current := items(value)) is None else tuple(current)
 )

@@ -13,7 +13,7 @@ import hashlib
 
 from limnos.rooms.sqlpp.language.functions.collections import items
 from limnos.rooms.sqlpp.language.functions.costs import character_cost, product_cost
-from limnos.rooms.sqlpp.language.functions.numbers import whole
+from limnos.rooms.sqlpp.language.functions.numbers import to_integer
 from limnos.rooms.sqlpp.language.functions.table import scalar
 from limnos.rooms.sqlpp.language.values.model import MISSING, Value
 
@@ -53,7 +53,7 @@ def sub_binary(value: Value, first: Value, *length: Value) -> Value:
 
     A range beyond the binary is cut to it.
     """
-    start, count = whole(first), whole(length[0]) if length else None
+    start, count = to_integer(first), to_integer(length[0]) if length else None
     if not isinstance(value, bytes) or start is None or (length and count is None):
         return None
     stop = len(value) if count is None else start + max(count, 0)
@@ -111,7 +111,7 @@ def find_binary(value: Value, part: Value, *first: Value) -> Value:
     """Return the 0-based offset of the first occurrence of a binary in another, from a start offset; -1 if there is
     none.
     """
-    start = whole(first[0]) if first else 0
+    start = to_integer(first[0]) if first else 0
     if not isinstance(value, bytes) or not isinstance(part, bytes) or start is None:
         return None
     return value.find(part, max(start, 0))

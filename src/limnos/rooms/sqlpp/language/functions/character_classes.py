@@ -60,7 +60,7 @@ def plain_until(pattern: str, at: int) -> int | None:
     return len(pattern)
 
 
-def intersected_class(pattern: str, at: int) -> ClassText:
+def compute_intersections(pattern: str, at: int) -> ClassText:
     """Convert the class that begins at `at`, with its intersections computed.
 
     Raises UnreadableClass, also for a class of more than `CLASS_MAX` characters, because each intersection reads all
@@ -95,7 +95,7 @@ def _class(pattern: str, at: int, *, depth: int) -> tuple[Ranges, int]:
         if pattern[at] == "]" and at > began:
             break
         if pattern.startswith(_INTERSECTION, at):
-            result, parts = _both(result, _sorted(parts)), []
+            result, parts = _intersect(result, _merge_ranges(parts)), []
             at += len(_INTERSECTION)
         elif pattern[at] == "[":
             nested, at = _class(pattern, at, depth=depth + 1)
@@ -103,7 +103,7 @@ def _class(pattern: str, at: int, *, depth: int) -> tuple[Ranges, int]:
         else:
             item, at = _range(pattern, at)
             parts += item
-    result = _both(result, _sorted(parts)) if parts or result is None else result
+    result = _intersect(result, _merge_ranges(parts)) if parts or result is None else result
     return (_complement(result) if is_negated else result), at + 1
 
 
@@ -135,23 +135,23 @@ def _item(pattern: str, at: int) -> tuple[Ranges, int]:
             raise UnreadableClass("illegal code point")
         return ((number, number),), escape.end()
     if escape["name"] is not None:
-        return _signed(_NAMED.get(escape["name"]), negated=escape["sign"] == "P"), escape.end()
+        return _negate_if(_NAMED.get(escape["name"]), negated=escape["sign"] == "P"), escape.end()
     char = escape["char"]
     if char.lower() in _SHORT:
-        return _signed(_SHORT[char.lower()], negated=char.isupper()), escape.end()
+        return _negate_if(_SHORT[char.lower()], negated=char.isupper()), escape.end()
     if char.isascii() and char.isalnum() and char not in _CONTROLS:
         raise UnreadableClass(f"the escape \\{char} is not supported in a class with &&")
     number = _CONTROLS.get(char, ord(char))
     return ((number, number),), escape.end()
 
 
-def _signed(ranges: Ranges | None, *, negated: bool) -> Ranges:
+def _negate_if(ranges: Ranges | None, *, negated: bool) -> Ranges:
     if ranges is None:
         raise UnreadableClass(r"this \p{…} is not supported in a class with &&")
     return _complement(ranges) if negated else ranges
 
 
-def _sorted(parts: Iterable[tuple[int, int]]) -> Ranges:
+def _merge_ranges(parts: Iterable[tuple[int, int]]) -> Ranges:
     """Sort ranges of code points, and merge adjacent and overlapping ones."""
     result: list[tuple[int, int]] = []
     for first, last in sorted(parts):
@@ -171,31 +171,31 @@ def _complement(ranges: Ranges) -> Ranges:
     return (*result, (next_, LAST)) if next_ <= LAST else tuple(result)
 
 
-def _both(one: Ranges | None, other: Ranges) -> Ranges:
+def _intersect(one: Ranges | None, other: Ranges) -> Ranges:
     """Return the intersection of two sets of code points; `one` is None for all code points."""
     if one is None:
         return other
-    return _complement(_sorted((*_complement(one), *_complement(other))))
+    return _complement(_merge_ranges((*_complement(one), *_complement(other))))
 
 
-def _of(characters: str) -> Ranges:
-    return _sorted((ord(each), ord(each)) for each in characters)
+def _ranges_of(characters: str) -> Ranges:
+    return _merge_ranges((ord(each), ord(each)) for each in characters)
 
 
 _LETTERS, _DIGITS, _MARKS = string.ascii_letters, string.digits, string.punctuation
-_SHORT: Final = {"d": _of(_DIGITS), "w": _of(f"{_LETTERS}{_DIGITS}_"), "s": _of(" \t\n\x0b\f\r")}
+_SHORT: Final = {"d": _ranges_of(_DIGITS), "w": _ranges_of(f"{_LETTERS}{_DIGITS}_"), "s": _ranges_of(" \t\n\x0b\f\r")}
 _NAMED: Final = {
-    "Lower": _of(string.ascii_lowercase),
-    "Upper": _of(string.ascii_uppercase),
-    "Alpha": _of(_LETTERS),
-    "Digit": _of(_DIGITS),
-    "Alnum": _of(_LETTERS + _DIGITS),
-    "Punct": _of(_MARKS),
-    "Blank": _of(" \t"),
-    "Graph": _of(_LETTERS + _DIGITS + _MARKS),
-    "Print": _of(_LETTERS + _DIGITS + _MARKS + " "),
+    "Lower": _ranges_of(string.ascii_lowercase),
+    "Upper": _ranges_of(string.ascii_uppercase),
+    "Alpha": _ranges_of(_LETTERS),
+    "Digit": _ranges_of(_DIGITS),
+    "Alnum": _ranges_of(_LETTERS + _DIGITS),
+    "Punct": _ranges_of(_MARKS),
+    "Blank": _ranges_of(" \t"),
+    "Graph": _ranges_of(_LETTERS + _DIGITS + _MARKS),
+    "Print": _ranges_of(_LETTERS + _DIGITS + _MARKS + " "),
     "Cntrl": ((0, 31), (127, 127)),
-    "XDigit": _of(string.hexdigits),
-    "Space": _of(" \t\n\x0b\f\r"),
+    "XDigit": _ranges_of(string.hexdigits),
+    "Space": _ranges_of(" \t\n\x0b\f\r"),
     "ASCII": ((0, 127),),
 }

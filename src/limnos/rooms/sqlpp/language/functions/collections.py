@@ -22,7 +22,7 @@ from limnos.rooms.sqlpp.language.functions.costs import (
     repeat_cost,
     unit_cost,
 )
-from limnos.rooms.sqlpp.language.functions.numbers import number, whole
+from limnos.rooms.sqlpp.language.functions.numbers import number, to_integer
 from limnos.rooms.sqlpp.language.functions.table import ANY_NUMBER, scalar
 from limnos.rooms.sqlpp.language.values import comparison
 from limnos.rooms.sqlpp.language.values.model import MISSING, Bag, Value, is_unknown, object_of
@@ -103,11 +103,11 @@ def _check_list_types(values: Items) -> None:
 def concat(*values: Value) -> Value:
     """Concatenate collections. Raises SqlppError for arrays together with multisets."""
     elements = [items(value) for value in values]
-    known = [one for one in elements if one is not None]
-    if len(known) != len(values):
+    arrays = [one for one in elements if one is not None]
+    if len(arrays) != len(values):
         return None
     _check_list_types(values)
-    return as_collection_like(values[0], tuple(item for one in known for item in one))
+    return as_collection_like(values[0], tuple(item for one in arrays for item in one))
 
 
 @scalar("array_contains", least=2, cost=match_cost)
@@ -152,7 +152,7 @@ def sort(value: Value) -> Value:
 @scalar("array_flatten", least=2, cost=compare_cost)
 def flatten(value: Value, depth: Value) -> Value:
     """Flatten nested collections by `depth` levels; a negative depth flattens all levels."""
-    elements, levels = items(value), whole(depth)
+    elements, levels = items(value), to_integer(depth)
     if elements is None or levels is None:
         return None
     results: list[Value] = []
@@ -178,7 +178,7 @@ def first_known(value: Value) -> Value:
 def insert(value: Value, at: Value, *more: Value) -> Value:
     """Insert values before the item at a position; a negative position counts from the end."""
     unknown = _unknown(value, at, *more)
-    elements, place = items(value), whole(at)
+    elements, place = items(value), to_integer(at)
     if unknown is not True or elements is None or place is None:
         return None if unknown is True else unknown
     place += len(elements) if place < 0 else 0
@@ -215,7 +215,7 @@ def remove(value: Value, *unwanted: Value) -> Value:
 def replace(value: Value, old: Value, new: Value, limit: Value = -1) -> Value:
     """Replace items that equal a value, at most `limit` of them; -1 replaces all."""
     unknown = _unknown(value, old, new, limit)
-    elements, left = items(value), whole(limit)
+    elements, left = items(value), to_integer(limit)
     if unknown is not True or old is None or elements is None or left is None:
         return unknown if unknown is not True else None
     results: list[Value] = []
@@ -230,7 +230,7 @@ def replace(value: Value, old: Value, new: Value, limit: Value = -1) -> Value:
 def repeat(value: Value, count: Value) -> Value:
     """Return an array of `count` copies of a value."""
     unknown = _unknown(count, value)
-    times = whole(count)
+    times = to_integer(count)
     if unknown is not True or value is None or times is None or times < 0:
         return None if unknown is True else unknown
     _require_item_count(times)
@@ -260,9 +260,9 @@ def array_range(start: Value, end: Value, step: Value = 1) -> Value:
 
 
 @scalar("range", least=2, cost=range_cost)
-def whole_range(start: Value, end: Value) -> Value:
+def integer_range(start: Value, end: Value) -> Value:
     """Return the integers from `start` to `end` (inclusive)."""
-    first, last = whole(start), whole(end)
+    first, last = to_integer(start), to_integer(end)
     if first is None or last is None:
         return None
     _require_item_count(last - first + 1)
@@ -279,8 +279,8 @@ def array_slice(value: Value, start: Value, *end: Value) -> Value:
     """Return the items from `start` to `end` (exclusive); NULL if a position is out of bounds or no item is
     selected.
     """
-    elements, first = items(value), whole(start)
-    last = None if elements is None else whole(end[0]) if end else len(elements)
+    elements, first = items(value), to_integer(start)
+    last = None if elements is None else to_integer(end[0]) if end else len(elements)
     if elements is None or first is None or last is None:
         return None
     first += len(elements) if first < 0 else 0
@@ -306,8 +306,8 @@ def _sets(values: Items) -> list[dict[bytes, Value]] | None:
 @scalar("array_union", least=2, most=ANY_NUMBER, cost=compare_cost)
 def union(*values: Value) -> Value:
     """Return the distinct items of all collections."""
-    joined = concat(*values)
-    return None if joined is None else array_distinct(joined)
+    all_items = concat(*values)
+    return None if all_items is None else array_distinct(all_items)
 
 
 @scalar("array_intersect", least=2, most=ANY_NUMBER, cost=compare_cost)
@@ -366,7 +366,7 @@ def _moving(name: str, work: Callable[[list[Value], tuple[int, int]], None]) -> 
     """Register a function that moves items of an array, given two positions; negative positions count from the end."""
 
     def run(value: Value, *expected: Value) -> Value:
-        elements, places = items(value), tuple(map(whole, expected))
+        elements, places = items(value), tuple(map(to_integer, expected))
         if elements is None or isinstance(value, Bag) or None in places:
             return None
         one, other = (place + len(elements) if place < 0 else place for place in places if place is not None)
@@ -431,7 +431,7 @@ def star(value: Value) -> Value:
 @scalar("subset_collection", least=3, cost=linear_cost)
 def subset(value: Value, start: Value, count: Value) -> Value:
     """Return `count` items of an array, from the offset `start`."""
-    elements, first, number_of = items(value), whole(start), whole(count)
+    elements, first, number_of = items(value), to_integer(start), to_integer(count)
     if elements is None or first is None or number_of is None or first < 0:
         return None
     return tuple(elements[first : first + max(number_of, 0)])

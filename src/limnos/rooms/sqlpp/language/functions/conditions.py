@@ -13,7 +13,7 @@ from limnos.rooms.sqlpp.language.functions.costs import compare_cost, unit_cost
 from limnos.rooms.sqlpp.language.functions.numbers import number
 from limnos.rooms.sqlpp.language.functions.table import ANY_NUMBER, scalar
 from limnos.rooms.sqlpp.language.values import comparison
-from limnos.rooms.sqlpp.language.values.arithmetic import promoted
+from limnos.rooms.sqlpp.language.values.arithmetic import promote
 from limnos.rooms.sqlpp.language.values.model import MISSING, Value, is_unknown
 
 
@@ -52,7 +52,7 @@ _first("if_inf", _is_infinite, "ifinf", numeric=True)
 _first("if_nan_or_inf", lambda value: _is_nan(value) or _is_infinite(value), "ifnanorinf", numeric=True)
 
 
-def _when_equal(name: str, then: Value, *more: str) -> None:
+def _register_if_equal(name: str, then: Value, *more: str) -> None:
     """Register a function that returns `then` if both arguments are equal, else its first argument."""
 
     def run(value: Value, other: Value) -> Value:
@@ -61,11 +61,11 @@ def _when_equal(name: str, then: Value, *more: str) -> None:
     scalar(name, *more, least=2, strict=False, cost=compare_cost)(run)
 
 
-_when_equal("null_if", None, "nullif")
-_when_equal("missing_if", MISSING, "missingif")
-_when_equal("nan_if", math.nan, "nanif")
-_when_equal("posinf_if", math.inf, "posinfif")
-_when_equal("neginf_if", -math.inf, "neginfif")
+_register_if_equal("null_if", None, "nullif")
+_register_if_equal("missing_if", MISSING, "missingif")
+_register_if_equal("nan_if", math.nan, "nanif")
+_register_if_equal("posinf_if", math.inf, "posinfif")
+_register_if_equal("neginf_if", -math.inf, "neginfif")
 
 
 @scalar("nvl", least=2, strict=False, cost=unit_cost)
@@ -99,16 +99,16 @@ def least(*values: Value) -> Value:
 
 
 def _extreme(values: tuple[Value, ...], *, greatest: bool) -> Value:
-    known = [value for value in values if not is_unknown(value)]
-    if not known:
+    known_values = [value for value in values if not is_unknown(value)]
+    if not known_values:
         return None
-    best = known[0]
-    for value in known[1:]:
+    best = known_values[0]
+    for value in known_values[1:]:
         less = comparison.less(value, best)
         if less is not True and less is not False:
             return None
         is_better = less != greatest and comparison.equal(value, best) is not True
-        best = promoted(value, best) if is_better else promoted(best, value)
+        best = promote(value, best) if is_better else promote(best, value)
     return best
 
 

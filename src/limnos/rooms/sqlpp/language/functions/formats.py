@@ -151,16 +151,16 @@ def _format_moment(pattern: Value, days: int | None, *, of_day: int | None) -> s
     """Format a date, a time or both by a pattern; None if the pattern has parts that the value lacks."""
     if not isinstance(pattern, str):
         return None
-    known = _parts_of(days, of_day)
+    moment_parts = _parts_of(days, of_day)
     pieces = []
     for run in _runs(pattern):
         letter = "n" if run[0] == "S" else run[0]
         if letter not in _DATE_LETTERS | _TIME_LETTERS:
             pieces.append(run)
-        elif letter not in known:
+        elif letter not in moment_parts:
             return None
         else:
-            pieces.append(_piece(run, known, twelve="a" in pattern))
+            pieces.append(_piece(run, moment_parts, twelve="a" in pattern))
     return "".join(pieces)
 
 

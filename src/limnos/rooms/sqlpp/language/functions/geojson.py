@@ -80,8 +80,8 @@ def _text_of(value: Value) -> str | None:
     if name == "GeometryCollection":
         members = value.get("geometries")
         texts = [_text_of(member) for member in members] if isinstance(members, tuple) else [None]
-        known = [text for text in texts if text is not None]
-        return f"GEOMETRYCOLLECTION ({', '.join(known)})" if len(known) == len(texts) else None
+        member_texts = [text for text in texts if text is not None]
+        return f"GEOMETRYCOLLECTION ({', '.join(member_texts)})" if len(member_texts) == len(texts) else None
     coordinates = value.get("coordinates")
     if not isinstance(name, str) or name not in _DEPTHS or not isinstance(coordinates, tuple):
         return None
@@ -112,8 +112,8 @@ def _nested_text(value: Value, depth: int, *, width: int) -> str | None:
         numbers = [one for one in value if isinstance(one, (int, float)) and not isinstance(one, bool)]
         return " ".join(map(repr, map(float, numbers))) if len(numbers) == len(value) == width else None
     texts = [_nested_text(item, depth - 1, width=width) for item in value]
-    known = [text for text in texts if text is not None]
-    return f"({', '.join(known)})" if len(known) == len(texts) else None
+    member_texts = [text for text in texts if text is not None]
+    return f"({', '.join(member_texts)})" if len(member_texts) == len(texts) else None
 
 
 def write_geojson(geometry: Geometry) -> dict[str, Value]:

@@ -46,7 +46,7 @@ def _value(result: object) -> Value:
     return result.item() if hasattr(result, "item") else result  # type: ignore[return-value]
 
 
-def _computed(run: Callable[..., object], *arguments: object) -> Value:
+def _call_geos(run: Callable[..., object], *arguments: object) -> Value:
     """Call a GEOS function and convert its result; NULL if GEOS raises an error, as for rings that intersect
     themselves.
     """
@@ -65,7 +65,7 @@ def _register(name: str, run: Callable[..., object], *, geometries: int = 1, mos
 
     def call(*arguments: Value) -> Value:
         shapes = [geojson.shape_of(one) for one in arguments[:geometries] if isinstance(one, Geometry)]
-        return _computed(run, *shapes, *arguments[geometries:]) if len(shapes) == geometries else None
+        return _call_geos(run, *shapes, *arguments[geometries:]) if len(shapes) == geometries else None
 
     names = (*_names(name), also) if also else _names(name)
     scalar(*names, least=most or geometries, cost=unbounded_cost)(call)
@@ -134,10 +134,10 @@ def make_point(*coordinates: Value) -> Value:
 def make_envelope(left: Value, below: Value, right: Value, above: Value, srid: Value) -> Value:
     """Return a rectangle, given its bounds and the id of its coordinate reference system."""
     numbers = [number(one) for one in (left, below, right, above)]
-    known = [float(one) for one in numbers if one is not None and math.isfinite(one)]
-    if len(known) < len(numbers):
+    bounds = [float(one) for one in numbers if one is not None and math.isfinite(one)]
+    if len(bounds) < len(numbers):
         return None
-    return _with_srid(_box(known), srid)
+    return _with_srid(_box(bounds), srid)
 
 
 def _box(bounds: Sequence[float]) -> BaseGeometry:
@@ -261,14 +261,14 @@ def _envelope(shape: BaseGeometry) -> BaseGeometry:
     return _box(shape.bounds) if shape.envelope.geom_type == "Polygon" and not shape.is_empty else shape.envelope
 
 
-def _flipped(shape: BaseGeometry) -> BaseGeometry:
+def _flip_coordinates(shape: BaseGeometry) -> BaseGeometry:
     import shapely  # noqa: PLC0415
 
     return shapely.transform(shape, lambda rows: rows[:, [1, 0, *range(2, rows.shape[1])]], include_z=shape.has_z)
 
 
 _register("st_envelope", _envelope)
-_register("st_flip_coordinates", _flipped)
+_register("st_flip_coordinates", _flip_coordinates)
 
 
 def _points(shape: BaseGeometry) -> list[BaseGeometry]:
@@ -322,7 +322,7 @@ _with_number("st_concave_hull", "concave_hull")
 _with_number("st_simplify_preserve_topology", "simplify")
 
 
-def _simplified(shape: BaseGeometry, tolerance: Value) -> object:
+def _simplify(shape: BaseGeometry, tolerance: Value) -> object:
     size = number(tolerance)
     return None if size is None else shape.simplify(float(size), preserve_topology=False)
 
@@ -340,7 +340,7 @@ def _is_matrix(pattern: Value) -> bool:
     return isinstance(pattern, str) and _MATRIX.fullmatch(pattern) is not None
 
 
-_register("st_simplify", _simplified, most=2)
+_register("st_simplify", _simplify, most=2)
 _register("st_distance_sphere", _distance_sphere, geometries=2)
 _register(
     "st_relate",
@@ -381,7 +381,7 @@ def _collection(name: str, parts: list[BaseGeometry]) -> BaseGeometry:
     return collection
 
 
-def _collected(shape: BaseGeometry, kind: Value) -> BaseGeometry | None:
+def _extract_kind(shape: BaseGeometry, kind: Value) -> BaseGeometry | None:
     """Return the members of a collection of one kind as a multi-geometry: points (1), lines (2) or polygons (3)."""
     name = _COLLECTED.get(kind) if isinstance(kind, int) else None
     members = [part for part in _parts(shape) if part.geom_type == name]
@@ -398,7 +398,7 @@ def _line_of(shape: BaseGeometry) -> BaseGeometry | None:
 
 _register("st_is_valid_reason", _valid_reason)
 _register("st_multi", _multi)
-_register("st_collection_extract", _collected, most=2)
+_register("st_collection_extract", _extract_kind, most=2)
 _register("st_line_from_multipoint", _line_of)
 
 

@@ -61,15 +61,15 @@ def _geometry(shape: Plane) -> BaseGeometry:
     """Convert a shape to a GEOS geometry; a circle to its center."""
     from shapely import geometry  # noqa: PLC0415 - takes a second, and few servers compute with shapes
 
-    known = shape.coordinates
-    pairs = list(zip(known[::2], known[1::2], strict=False))
+    coordinates = shape.coordinates
+    pairs = list(zip(coordinates[::2], coordinates[1::2], strict=False))
     match shape:
         case Point():
-            return geometry.Point(known)
+            return geometry.Point(coordinates)
         case Circle():
-            return geometry.Point(known[:2])
+            return geometry.Point(coordinates[:2])
         case Line():
             return geometry.LineString(pairs)
         case Rectangle():
-            return geometry.box(*known)
+            return geometry.box(*coordinates)
     return geometry.Polygon(pairs)

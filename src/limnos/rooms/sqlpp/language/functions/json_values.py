@@ -20,7 +20,7 @@ def parse_json(text: Value) -> Value:
     if not isinstance(text, str):
         return None
     try:
-        return _value(json.loads(text, object_pairs_hook=object_of, parse_constant=_refuse, parse_int=_whole))
+        return _value(json.loads(text, object_pairs_hook=object_of, parse_constant=_refuse, parse_int=_parse_integer))
     except (ValueError, RecursionError):
         return None
 
@@ -34,7 +34,7 @@ def _value(parsed: object) -> Value:
     return parsed if isinstance(parsed, (bool, int, float, str)) else None
 
 
-def _whole(digits: str) -> int | float:
+def _parse_integer(digits: str) -> int | float:
     number = int(digits)
     return number if -(1 << 63) <= number < 1 << 63 else float(number)
 

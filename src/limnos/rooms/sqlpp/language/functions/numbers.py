@@ -29,7 +29,7 @@ def number(value: Value) -> int | float | None:
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
-def whole(value: Value) -> int | None:
+def to_integer(value: Value) -> int | None:
     """Return the value as an integer, also for a double with an integral value; None for another value."""
     result = number(value)
     if isinstance(result, float):
@@ -77,31 +77,31 @@ def floor(value: Value) -> Value:
     return _round_value(value, math.floor)
 
 
-def half_up(value: float) -> float:
+def round_half_up(value: float) -> float:
     """Round to the nearest integer, halves away from zero."""
     return math.copysign(math.floor(abs(value) + 0.5), value)
 
 
 @scalar("round_half_up", least=2, cost=linear_cost)
-def rounded_half_up(value: Value, digits: Value) -> Value:
+def round_digits_half_up(value: Value, digits: Value) -> Value:
     """Implement `round_half_up`: round to a number of decimal digits, halves away from zero."""
     return _to_decimal(value, digits, rounding=decimal.ROUND_HALF_UP)
 
 
 @scalar("round", least=1, most=2, cost=linear_cost)
-def rounded(value: Value, digits: Value = 0) -> Value:
+def round_digits(value: Value, digits: Value = 0) -> Value:
     """Implement `round`: round to a number of decimal digits, halves away from zero."""
-    return _to_digits(value, digits, how=half_up)
+    return _to_digits(value, digits, how=round_half_up)
 
 
 @scalar("trunc", "truncate", least=1, most=2, cost=linear_cost)
-def truncated(value: Value, digits: Value = 0) -> Value:
+def truncate(value: Value, digits: Value = 0) -> Value:
     """Truncate to a number of decimal digits."""
     return _to_decimal(value, digits, rounding=decimal.ROUND_DOWN)
 
 
 @scalar("round_half_to_even", least=1, most=2, cost=linear_cost)
-def half_to_even(value: Value, digits: Value = 0) -> Value:
+def round_half_to_even(value: Value, digits: Value = 0) -> Value:
     """Round to a number of decimal digits, halves to the even neighbor."""
     return _to_decimal(value, digits, rounding=decimal.ROUND_HALF_EVEN)
 
@@ -111,7 +111,7 @@ def _to_decimal(value: Value, digits: Value, *, rounding: str) -> Value:
 
     `round` multiplies floats by a power of ten instead.
     """
-    result, places = number(value), whole(digits)
+    result, places = number(value), to_integer(digits)
     if result is None or places is None:
         return None
     if isinstance(result, int) or not result or not math.isfinite(result) or abs(places) > _DIGITS_MAX:
@@ -125,7 +125,7 @@ def _to_digits(value: Value, digits: Value, *, how: Callable[[float], float]) ->
 
     An integer becomes a bigint, the nearest if the result does not fit; a zero has no sign.
     """
-    result, places = number(value), whole(digits)
+    result, places = number(value), to_integer(digits)
     if result is None or places is None or not math.isfinite(result) or abs(places) > _DIGITS_MAX:
         return None if result is None or places is None else result
     if isinstance(result, int) and places >= 0:
@@ -142,7 +142,7 @@ def _to_digits(value: Value, digits: Value, *, how: Callable[[float], float]) ->
     return type(result)(back + 0.0)
 
 
-def _of_double(name: str, work: Callable[[float], float]) -> None:
+def _register_double(name: str, work: Callable[[float], float]) -> None:
     """Register a function from double to double. A domain error gives NaN."""
 
     def run(value: Value) -> Value:
@@ -181,7 +181,7 @@ for _name, _work in {
     "degrees": math.degrees,
     "radians": math.radians,
 }.items():
-    _of_double(_name, _work)
+    _register_double(_name, _work)
 
 
 @scalar("atan2", least=2, cost=linear_cost)
@@ -192,7 +192,7 @@ def atan2(y: Value, x: Value) -> Value:
 
 
 @scalar("power", least=2, cost=linear_cost)
-def raised(base: Value, exponent: Value) -> Value:
+def raise_to_power(base: Value, exponent: Value) -> Value:
     """Return the power `base ^ exponent`. Raises SqlppError as the operator."""
     return power(base, exponent)
 
@@ -219,7 +219,7 @@ def chance(seed: Value = None) -> Value:
 
 
 def _bits(value: Value) -> int | None:
-    result = whole(value)
+    result = to_integer(value)
     return result if result is not None and -(1 << 63) <= result < 1 << 63 else None
 
 
@@ -265,7 +265,7 @@ def bit_shift(value: Value, count: Value, *rotate: Value) -> Value:
     """Shift bits left by `count`, or right if it is negative; with `rotate`, bits that are shifted out enter at the
     other end.
     """
-    result, by = _bits(value), whole(count)
+    result, by = _bits(value), to_integer(count)
     if result is None or by is None or not all(isinstance(one, bool) for one in rotate):
         return None
     if rotate and rotate[0]:
@@ -282,13 +282,13 @@ def bit_test(value: Value, positions: Value, *every: Value) -> Value:
     """Return whether any of the bits at 1-based positions is set; with `every`, whether all are set."""
     bits = _bits(value)
     listed = positions if isinstance(positions, tuple) else (positions,)
-    places = [whole(place) for place in listed]
+    places = [to_integer(place) for place in listed]
     if bits is None or not all(isinstance(one, bool) for one in every):
         return None
-    known = [place for place in places if place is not None and 1 <= place <= 64]
-    if len(known) != len(places):
+    valid_places = [place for place in places if place is not None and 1 <= place <= 64]
+    if len(valid_places) != len(places):
         return None
-    set_ = [bool(bits >> (place - 1) & 1) for place in known]
+    set_ = [bool(bits >> (place - 1) & 1) for place in valid_places]
     return all(set_) if every and every[0] else any(set_)
 
 
@@ -296,7 +296,7 @@ def _change_bits(value: Value, positions: Value, *, sets: bool) -> Value:
     """Set or clear the bits at 1-based positions."""
     bits = _bits(value)
     listed = positions if isinstance(positions, tuple) else (positions,)
-    places = [whole(place) for place in listed]
+    places = [to_integer(place) for place in listed]
     if bits is None or not all(place is not None and 1 <= place <= 64 for place in places):
         return None
     mask = 0
@@ -320,11 +320,11 @@ def bit_clear(value: Value, positions: Value) -> Value:
 @scalar("from_base", least=2, cost=linear_cost)
 def from_base(text: Value, base: Value) -> Value:
     """Parse a string as an integer in a base from 2 to 36; NULL if it is malformed or not a bigint."""
-    known = whole(base)
-    if not isinstance(text, str) or known is None or not 2 <= known <= 36 or not text.isalnum() or len(text) > 64:
+    radix = to_integer(base)
+    if not isinstance(text, str) or radix is None or not 2 <= radix <= 36 or not text.isalnum() or len(text) > 64:
         return None
     try:
-        number = int(text, known)
+        number = int(text, radix)
     except ValueError:
         return None
     return number if number < 1 << 63 else None

@@ -13,7 +13,7 @@ import msgspec
 
 from limnos.rooms.sqlpp.language.functions.collections import items
 from limnos.rooms.sqlpp.language.functions.costs import compare_cost, linear_cost
-from limnos.rooms.sqlpp.language.functions.numbers import whole
+from limnos.rooms.sqlpp.language.functions.numbers import to_integer
 from limnos.rooms.sqlpp.language.functions.table import ANY_NUMBER, scalar
 from limnos.rooms.sqlpp.language.values.model import MISSING, Value, object_of, type_name
 
@@ -52,7 +52,7 @@ def add(value: Value, name: Value, added: Value, first: Value = None) -> Value:
     """
     if not isinstance(value, dict) or not isinstance(name, str):
         return _unknown(value, name)
-    return _ordered(value if name in value or added is MISSING else {**value, name: added}, first)
+    return _move_first(value if name in value or added is MISSING else {**value, name: added}, first)
 
 
 @scalar("object_put", least=3, strict=False, cost=linear_cost)
@@ -64,11 +64,11 @@ def put(value: Value, name: Value, added: Value, first: Value = None) -> Value:
     if not isinstance(value, dict) or not isinstance(name, str):
         return _unknown(value, name)
     if added is MISSING:
-        return _ordered({key: item for key, item in value.items() if key != name}, first)
-    return _ordered({**value, name: added}, first)
+        return _move_first({key: item for key, item in value.items() if key != name}, first)
+    return _move_first({**value, name: added}, first)
 
 
-def _ordered(value: dict[str, Value], first: Value) -> Value:
+def _move_first(value: dict[str, Value], first: Value) -> Value:
     """Return an object whose fields with the names in the array `first` come first, in the array's order."""
     if type(first) is not tuple:
         return value
@@ -209,7 +209,7 @@ def construct(*parts: Value) -> Value:
 @scalar("field_access_by_index", least=2, cost=linear_cost)
 def field_by_index(value: Value, at: Value) -> Value:
     """Return the value of a field by its 0-based position; MISSING beyond the last field."""
-    place = whole(at)
+    place = to_integer(at)
     if not isinstance(value, dict) or place is None or place < 0:
         return None
     return tuple(value.values())[place] if place < len(value) else MISSING
@@ -251,28 +251,28 @@ def fields(value: Value, declared: Value = None) -> Value:
     """
     if not isinstance(value, dict):
         return None
-    return _fields(value, _declared(declared) if isinstance(declared, str) else None)
+    return _fields(value, _decode_type(declared) if isinstance(declared, str) else None)
 
 
 @lru_cache(256)
-def _declared(text: str) -> object:
+def _decode_type(text: str) -> object:
     return msgspec.json.decode(text)
 
 
 def _fields(value: dict[str, Value], declared: object) -> tuple[Value, ...]:
     is_typed = isinstance(declared, dict) and "fields" in declared
-    known = declared["fields"] if isinstance(declared, dict) and is_typed else {}
+    declared_fields = declared["fields"] if isinstance(declared, dict) and is_typed else {}
     results: list[Value] = []
-    for name in dict.fromkeys((*known, *value)):
-        is_open = declared == "open" or (is_typed and name not in known)
-        type_ = "open" if is_open else known.get(name)
+    for name in dict.fromkeys((*declared_fields, *value)):
+        is_open = declared == "open" or (is_typed and name not in declared_fields)
+        type_ = "open" if is_open else declared_fields.get(name)
         item = value.get(name)
-        parts = _typed(item, type_)
+        parts = _describe_type(item, type_)
         results.append({"field-name": name, "field-type": parts.pop("field-type"), "is-open": is_open, **parts})
     return tuple(results)
 
 
-def _typed(value: Value, declared: object) -> dict[str, Value]:
+def _describe_type(value: Value, declared: object) -> dict[str, Value]:
     """Describe the type of a value, with nested fields or items; for NULL and an absent value, the declared type."""
     word = declared["type"] if value is None and isinstance(declared, dict) else type_name(value)
     typed: dict[str, Value] = {"field-type": word}
@@ -280,5 +280,5 @@ def _typed(value: Value, declared: object) -> dict[str, Value]:
         typed["nested"] = _fields(value, declared)
     elif (elements := items(value)) is not None:
         item = declared.get("item") if isinstance(declared, dict) else declared
-        typed["list"] = tuple(_typed(each, item) for each in elements)
+        typed["list"] = tuple(_describe_type(each, item) for each in elements)
     return typed

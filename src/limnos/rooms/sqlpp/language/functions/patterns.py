@@ -14,9 +14,9 @@ from functools import lru_cache, partial
 from typing import Final, Protocol, cast
 
 from limnos.rooms.sqlpp.language.errors import SqlppError, compilation, shorten, visible
-from limnos.rooms.sqlpp.language.functions.character_classes import UnreadableClass, intersected_class, plain_until
+from limnos.rooms.sqlpp.language.functions.character_classes import UnreadableClass, compute_intersections, plain_until
 from limnos.rooms.sqlpp.language.functions.costs import unbounded_cost
-from limnos.rooms.sqlpp.language.functions.numbers import whole
+from limnos.rooms.sqlpp.language.functions.numbers import to_integer
 from limnos.rooms.sqlpp.language.functions.strings import require_length
 from limnos.rooms.sqlpp.language.functions.table import scalar
 from limnos.rooms.sqlpp.language.values.model import Value
@@ -73,7 +73,7 @@ def compile_pattern(pattern: str, flags: str) -> _Pattern:
     if not set(flags) <= FLAGS:
         raise compilation(f"Invalid flags '{visible(shorten(flags))}': they must be letters of imsx")
     try:
-        text = translated_pattern(pattern, has_comments="x" in flags)
+        text = translate_pattern(pattern, has_comments="x" in flags)
     except UnreadableClass as error:
         text = f"Invalid pattern {visible(shorten(pattern))}: {visible(shorten(str(error)))}"
         raise SqlppError(INVALID_PATTERN, text) from None
@@ -94,7 +94,7 @@ def compile_pattern(pattern: str, flags: str) -> _Pattern:
 INVALID_PATTERN: Final = 1113
 
 
-def translated_pattern(pattern: str, *, has_comments: bool) -> str:
+def translate_pattern(pattern: str, *, has_comments: bool) -> str:
     r"""Convert Java's character classes in a pattern (`\p{XDigit}`, `[a-z&&[^bc]]`) to RE2's syntax.
 
     With `has_comments`, white space and comments from `#` to the end of the line are removed, except within brackets.
@@ -120,7 +120,7 @@ def translated_pattern(pattern: str, *, has_comments: bool) -> str:
         if char == "[" and not inside and at >= plain:
             end = plain_until(pattern, at)
             if end is None:
-                computed = intersected_class(pattern, at)
+                computed = compute_intersections(pattern, at)
                 parts.append(computed.text)
                 at = computed.end
                 continue
@@ -208,7 +208,7 @@ def replace(text: Value, pattern: Value, *rest: Value) -> Value:
     new, more = rest[0], rest[1] if len(rest) > 1 else ""
     if not (isinstance(text, str) and isinstance(pattern, str) and isinstance(new, str)):
         return None
-    most = whole(more)
+    most = to_integer(more)
     if most is None and not isinstance(more, str):
         return None
     result = compile_pattern(pattern, more if isinstance(more, str) else "")

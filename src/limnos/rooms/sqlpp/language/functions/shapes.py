@@ -124,8 +124,8 @@ def create_circle(center: Value, radius: Value) -> Value:
 def create_polygon(value: Value) -> Value:
     """Return a polygon of at least three corners, from a flat array of their x and y."""
     numbers = [number(one) for one in items(value) or ()]
-    known = [float(one) for one in numbers if one is not None]
-    return Polygon(tuple(known)) if len(known) == len(numbers) >= 6 and len(known) % 2 == 0 else None
+    coordinates = [float(one) for one in numbers if one is not None]
+    return Polygon(tuple(coordinates)) if len(coordinates) == len(numbers) >= 6 and len(coordinates) % 2 == 0 else None
 
 
 def _register_coordinate(name: str, at: int) -> None:
@@ -143,8 +143,8 @@ def get_points(value: Value) -> Value:
     """
     if not isinstance(value, (Point, Line, Rectangle, Circle, Polygon)):
         return None
-    known = value.coordinates[:2] if isinstance(value, Circle) else value.coordinates
-    return tuple(Point(pair) for pair in zip(known[::2], known[1::2], strict=True))
+    coordinates = value.coordinates[:2] if isinstance(value, Circle) else value.coordinates
+    return tuple(Point(pair) for pair in zip(coordinates[::2], coordinates[1::2], strict=True))
 
 
 @scalar("get_center", least=1, cost=unit_cost)

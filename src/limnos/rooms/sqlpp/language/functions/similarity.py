@@ -16,7 +16,7 @@ from typing import Final, cast
 from limnos.rooms.sqlpp.language.errors import compilation
 from limnos.rooms.sqlpp.language.functions.collections import Items, items
 from limnos.rooms.sqlpp.language.functions.costs import linear_cost, match_cost, unit_cost
-from limnos.rooms.sqlpp.language.functions.numbers import number, whole
+from limnos.rooms.sqlpp.language.functions.numbers import number, to_integer
 from limnos.rooms.sqlpp.language.functions.table import scalar
 from limnos.rooms.sqlpp.language.values.model import Float, Integer, Value
 from limnos.rooms.sqlpp.language.values.order import key
@@ -83,7 +83,7 @@ def edit_distance(left: Value, right: Value) -> Value:
 @scalar("edit_distance_check", least=3, cost=match_cost)
 def edit_distance_check(left: Value, right: Value, most: Value) -> Value:
     """Return whether the edit distance is at most `most`, and the distance (the largest integer if it is larger)."""
-    limit, distance = whole(most), _distance(left, right)
+    limit, distance = to_integer(most), _distance(left, right)
     if limit is None or distance is None:
         return None
     return (True, distance) if distance <= limit else (False, _FAR)
@@ -94,7 +94,7 @@ def edit_distance_contains(text: Value, pattern: Value, most: Value) -> Value:
     """Return whether a part of a string or array is within the edit distance `most` of a pattern, and the smallest
     distance (the largest integer if it is larger).
     """
-    limit, one, other = whole(most), _parts(text), _parts(pattern)
+    limit, one, other = to_integer(most), _parts(text), _parts(pattern)
     if limit is None or one is None or other is None or isinstance(text, str) != isinstance(pattern, str):
         return None
     distance = _fewest_edits(one, other, is_part=True)
@@ -106,7 +106,7 @@ def is_filterable_list(value: Value, most: Value) -> Value:
     """Return whether lists within the edit distance `most` must share an item, so that an index on items can filter
     them.
     """
-    elements, limit = items(value), whole(most)
+    elements, limit = items(value), to_integer(most)
     return None if elements is None or limit is None else len(elements) > limit
 
 
@@ -117,7 +117,7 @@ def is_filterable_string(value: Value, most: Value, gram: Value, padded: Value) 
 
     `gram` is the length of the n-grams; `padded` is whether they extend beyond the ends of the string.
     """
-    limit, size = whole(most), whole(gram)
+    limit, size = to_integer(most), to_integer(gram)
     if not isinstance(value, str) or limit is None or size is None or not isinstance(padded, bool):
         return None
     grams = len(value) + (size - 1 if padded else 1 - size)
@@ -179,7 +179,7 @@ def similarity_jaccard_check(left: Value, right: Value, least: Value) -> Value:
 @scalar("prefix_len_jaccard", least=2, cost=unit_cost)
 def prefix_length(length: Value, least: Value) -> Value:
     """Return the length of the prefix of a sorted list that must share an item with each list of similarity `least`."""
-    count, limit = whole(length), number(least)
+    count, limit = to_integer(length), number(least)
     if count is None or limit is None or not math.isfinite(shared := Float(Float(limit) * count)):
         return None
     return Integer(count - math.ceil(shared) + 1)
@@ -190,7 +190,7 @@ def _prefix_jaccard(arguments: Sequence[Value]) -> tuple[float, float] | None:
     minimum), and the minimum similarity.
     """
     length, left, other_length, right, _, least = arguments
-    one, other, sizes, limit = items(left), items(right), (whole(length), whole(other_length)), number(least)
+    one, other, sizes, limit = items(left), items(right), (to_integer(length), to_integer(other_length)), number(least)
     if one is None or other is None or sizes[0] is None or sizes[1] is None or limit is None:
         return None
     shared = _shared(one, other)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from limnos.rooms.sqlpp.language.errors import compilation
 from limnos.rooms.sqlpp.language.functions.collections import items
 from limnos.rooms.sqlpp.language.functions.costs import Cost, character_cost, linear_cost, product_cost, repeat_cost
-from limnos.rooms.sqlpp.language.functions.numbers import whole
+from limnos.rooms.sqlpp.language.functions.numbers import to_integer
 from limnos.rooms.sqlpp.language.functions.table import ANY_NUMBER, scalar
 from limnos.rooms.sqlpp.language.values import text
 from limnos.rooms.sqlpp.language.values.model import MISSING, Value
@@ -28,33 +28,37 @@ def require_length(length: int) -> None:
         raise compilation(f"A function would return a string longer than {LENGTH_MAX} characters")
 
 
-def _of_string(name: str, work: Callable[[str], Value], *more: str) -> None:
+def _register_string(name: str, work: Callable[[str], Value], *more: str) -> None:
     scalar(name, *more, least=1, cost=character_cost)(lambda value: work(value) if isinstance(value, str) else None)
 
 
-_of_string("length", len, "string_length", "char_length", "character_length")
-_of_string("lower", str.lower, "lowercase")
-_of_string("upper", str.upper, "uppercase")
-_of_string("reverse", lambda value: value[::-1])
-_of_string("string_to_codepoint", lambda value: tuple(ord(char) for char in value))
+_register_string("length", len, "string_length", "char_length", "character_length")
+_register_string("lower", str.lower, "lowercase")
+_register_string("upper", str.upper, "uppercase")
+_register_string("reverse", lambda value: value[::-1])
+_register_string("string_to_codepoint", lambda value: tuple(ord(char) for char in value))
 
 
-def _of_two(name: str, work: Callable[[str, str], Value], *more: str, cost: Cost = character_cost) -> None:
+def _register_two_strings(
+    name: str, work: Callable[[str, str], Value], *more: str, cost: Cost = character_cost
+) -> None:
     def run(value: Value, other: Value) -> Value:
         return work(value, other) if isinstance(value, str) and isinstance(other, str) else None
 
     scalar(name, *more, least=2, cost=cost)(run)
 
 
-_of_two("contains", lambda value, other: other in value)
-_of_two("starts_with", str.startswith)
-_of_two("ends_with", str.endswith)
-_of_two("position", str.find, "pos", "position0", "pos0")
-_of_two("position1", lambda value, other: value.find(other) + 1 or -1, "pos1")
-_of_two("substring_before", lambda value, other: value.partition(other)[0] if other and other in value else "")
-_of_two("substring_after", lambda value, other: value.partition(other)[2] if other else value)
-_of_two("split", lambda value, other: tuple(value.split(other)) if other else tuple(value))
-_of_two("like", text.like, cost=product_cost)
+_register_two_strings("contains", lambda value, other: other in value)
+_register_two_strings("starts_with", str.startswith)
+_register_two_strings("ends_with", str.endswith)
+_register_two_strings("position", str.find, "pos", "position0", "pos0")
+_register_two_strings("position1", lambda value, other: value.find(other) + 1 or -1, "pos1")
+_register_two_strings(
+    "substring_before", lambda value, other: value.partition(other)[0] if other and other in value else ""
+)
+_register_two_strings("substring_after", lambda value, other: value.partition(other)[2] if other else value)
+_register_two_strings("split", lambda value, other: tuple(value.split(other)) if other else tuple(value))
+_register_two_strings("like", text.like, cost=product_cost)
 
 
 @scalar("initcap", "title", least=1, cost=character_cost)
@@ -88,7 +92,7 @@ def _part(value: Value, offset: Value, *, length: tuple[Value, ...], first: int)
 
     `first` is the offset of the first character: 0 or 1.
     """
-    start, count = whole(offset), whole(length[0]) if length else LENGTH_MAX
+    start, count = to_integer(offset), to_integer(length[0]) if length else LENGTH_MAX
     if not isinstance(value, str) or start is None or count is None or count < 0:
         return None
     if first == 1 and start > 0:
@@ -113,7 +117,7 @@ def substr1(value: Value, offset: Value, *length: Value) -> Value:
 @scalar("repeat", least=2, cost=repeat_cost(1))
 def repeat(value: Value, count: Value) -> Value:
     """Return the string repeated `count` times."""
-    times = whole(count)
+    times = to_integer(count)
     if not isinstance(value, str) or times is None or times < 0:
         return None
     require_length(len(value) * times)
@@ -123,7 +127,7 @@ def repeat(value: Value, count: Value) -> Value:
 def _register_pad(name: str, join: Callable[[str, str], str]) -> None:
     def run(value: Value, *more: Value) -> Value:
         length, fill = more
-        size = whole(length)
+        size = to_integer(length)
         if not isinstance(value, str) or not isinstance(fill, str) or size is None or size < 0:
             return None
         require_length(size)
@@ -140,7 +144,7 @@ _register_pad("rpad", lambda value, fill: value + fill)
 @scalar("replace", least=3, most=4, cost=product_cost)
 def replace(value: Value, old: Value, new: Value, limit: Value = -1) -> Value:
     """Replace every occurrence of `old`, or the first `limit`."""
-    times = whole(limit)
+    times = to_integer(limit)
     if not (isinstance(value, str) and isinstance(old, str) and isinstance(new, str)) or times is None:
         return None
     count = value.count(old) if times < 0 else min(times, value.count(old))
@@ -186,9 +190,11 @@ def from_codepoints(values: Value) -> Value:
     """Build a string from an array of code points."""
     if not isinstance(values, tuple):
         return None
-    points = [whole(value) for value in values]
-    known = [point for point in points if point is not None and 0 <= point < 0x110000 and not 0xD800 <= point < 0xE000]
-    return "".join(map(chr, known)) if len(known) == len(points) else None
+    points = [to_integer(value) for value in values]
+    valid_points = [
+        point for point in points if point is not None and 0 <= point < 0x110000 and not 0xD800 <= point < 0xE000
+    ]
+    return "".join(map(chr, valid_points)) if len(valid_points) == len(points) else None
 
 
-_of_two("string_equal", str.__eq__)
+_register_two_strings("string_equal", str.__eq__)

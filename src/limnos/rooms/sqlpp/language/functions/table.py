@@ -165,16 +165,16 @@ def aggregate(
 def window(name: str, *, least: int, most: int) -> None:
     """Register a window function's name and its smallest and largest count of arguments."""
     FUNCTIONS[name] = Function(
-        name=name, least=least, most=most, run=_never, kind="window", family="windows", cost=linear_cost
+        name=name, least=least, most=most, run=_refuse_call, kind="window", family="windows", cost=linear_cost
     )
 
 
-def _never(*_: Value) -> Value:
+def _refuse_call(*_: Value) -> Value:
     raise TypeError("a window function has no value outside of a window")
 
 
 def _strict(run: Callable[..., Value]) -> Callable[..., Value]:
-    def guarded(*arguments: Value) -> Value:
+    def run_if_known(*arguments: Value) -> Value:
         result: Value = True
         for argument in arguments:
             if argument is MISSING:
@@ -183,4 +183,4 @@ def _strict(run: Callable[..., Value]) -> Callable[..., Value]:
                 result = None
         return None if result is None else run(*arguments)
 
-    return guarded
+    return run_if_known

@@ -14,7 +14,7 @@ from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from limnos.rooms.sqlpp.language.functions.costs import character_cost, unbounded_cost, unit_cost
-from limnos.rooms.sqlpp.language.functions.numbers import whole
+from limnos.rooms.sqlpp.language.functions.numbers import to_integer
 from limnos.rooms.sqlpp.language.functions.table import scalar
 from limnos.rooms.sqlpp.language.functions.times import DAY_MS, datetime_of_unix_ms, time_text
 from limnos.rooms.sqlpp.language.values.model import DateTime, DayTimeDuration, Duration, Time, Value, YearMonthDuration
@@ -74,7 +74,7 @@ def _shift_ms(ms: int, zone: Value, *, is_local: bool) -> int | None:
 
 def _register_from_unix(name: str, unit_ms: int) -> None:
     def run(count: Value, zone: Value = "+00:00") -> Value:
-        moment = datetime_of_unix_ms(whole(count), unit_ms)
+        moment = datetime_of_unix_ms(to_integer(count), unit_ms)
         shift = None if moment is None else _shift_ms(moment.ms, zone, is_local=False)
         return None if moment is None or shift is None else DateTime(moment.ms + shift)
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 
 from limnos.rooms.sqlpp.language.functions.costs import character_cost
-from limnos.rooms.sqlpp.language.functions.numbers import whole
+from limnos.rooms.sqlpp.language.functions.numbers import to_integer
 from limnos.rooms.sqlpp.language.functions.table import scalar
 from limnos.rooms.sqlpp.language.values.model import (
     Date,
@@ -187,10 +187,10 @@ def _between(value: Value, other: Value) -> Value:
 def _move_date(value: Value, months: int, *, ms: int) -> Value:
     match value:
         case Date(days):
-            moved = _by_months(days, months)
+            moved = _add_months(days, months)
             return None if moved is None else Date((moved * DAY_MS + ms) // DAY_MS)
         case DateTime(at):
-            moved = _by_months(at // DAY_MS, months)
+            moved = _add_months(at // DAY_MS, months)
             return None if moved is None else DateTime(moved * DAY_MS + at % DAY_MS + ms)
         case Time(at):
             return None if months else Time((at + ms) % DAY_MS)
@@ -201,7 +201,7 @@ def _move_date(value: Value, months: int, *, ms: int) -> Value:
     return None
 
 
-def _by_months(days: int, months: int) -> int | None:
+def _add_months(days: int, months: int) -> int | None:
     """Add months to a date, given in days; the day is cut to the last day of the resulting month. None beyond the
     calendar.
     """
@@ -265,7 +265,7 @@ def _day(value: Value) -> int | None:
     return value.days if isinstance(value, Date) else value.ms // DAY_MS if isinstance(value, DateTime) else None
 
 
-def _of_day(name: str, work: Callable[[int], Value]) -> None:
+def _register_day(name: str, work: Callable[[int], Value]) -> None:
     def run(value: Value) -> Value:
         days = _day(value)
         return None if days is None else work(days)
@@ -297,7 +297,7 @@ def _weekday(value: Value) -> int | None:
     if isinstance(value, str):
         names = (number for number, name in enumerate(WEEKDAYS) if value.lower() in (name, name[:3]))
         return next(names, None)
-    number = whole(value)
+    number = to_integer(value)
     return None if number is None or not 1 <= number <= len(WEEKDAYS) else number - 1
 
 
@@ -308,11 +308,11 @@ def day_of_week(value: Value, start: Value = 1) -> Value:
     return None if days is None or first is None else (days + 4 - first) % 7 + 1
 
 
-_of_day("day_of_year", lambda days: days - days_of(civil(days)[0], 1, day=1) + 1)
-_of_day("quarter_of_year", lambda days: (civil(days)[1] + 2) // 3)
-_of_day("get_date_from_datetime", Date)
-_of_day("unix_time_from_date_in_days", lambda days: days)
-_of_day("unix_time_from_date_in_ms", lambda days: days * DAY_MS)
+_register_day("day_of_year", lambda days: days - days_of(civil(days)[0], 1, day=1) + 1)
+_register_day("quarter_of_year", lambda days: (civil(days)[1] + 2) // 3)
+_register_day("get_date_from_datetime", Date)
+_register_day("unix_time_from_date_in_days", lambda days: days)
+_register_day("unix_time_from_date_in_ms", lambda days: days * DAY_MS)
 
 
 @scalar("get_time_from_datetime", least=1, cost=character_cost)
@@ -330,7 +330,7 @@ def join_date_time(date: Value, time: Value) -> Value:
 @scalar("date_from_unix_time_in_days", least=1, cost=character_cost)
 def from_unix_days(value: Value) -> Value:
     """Return the date that is a number of days after 1970-01-01."""
-    time = datetime_of_unix_ms(whole(value), DAY_MS)
+    time = datetime_of_unix_ms(to_integer(value), DAY_MS)
     return None if time is None else Date(time.ms // DAY_MS)
 
 
@@ -349,21 +349,21 @@ def time_ms(value: Value) -> Value:
 @scalar("time_from_unix_time_in_ms", least=1, cost=character_cost)
 def from_time_ms(value: Value) -> Value:
     """Return the time of day at a number of milliseconds since midnight."""
-    number = whole(value)
+    number = to_integer(value)
     return None if number is None or not 0 <= number < DAY_MS else Time(number)
 
 
 @scalar("duration_from_ms", least=1, cost=character_cost)
 def from_ms(value: Value) -> Value:
     """Return a duration of a number of milliseconds; NULL beyond 64 bits."""
-    number = whole(value)
+    number = to_integer(value)
     return None if number is None or abs(number) >= 1 << 63 else Duration(0, number)
 
 
 @scalar("duration_from_months", least=1, cost=character_cost)
 def from_months(value: Value) -> Value:
     """Return a duration of a number of months; NULL beyond 32 bits."""
-    number = whole(value)
+    number = to_integer(value)
     return None if number is None or abs(number) >= 1 << 31 else Duration(number, 0)
 
 

@@ -15,7 +15,7 @@ from typing import Final
 
 from limnos.rooms.sqlpp.language.functions.collections import items
 from limnos.rooms.sqlpp.language.functions.costs import character_cost, product_cost
-from limnos.rooms.sqlpp.language.functions.numbers import whole
+from limnos.rooms.sqlpp.language.functions.numbers import to_integer
 from limnos.rooms.sqlpp.language.functions.strings import require_length
 from limnos.rooms.sqlpp.language.functions.table import scalar
 from limnos.rooms.sqlpp.language.values.model import Integer, Value
@@ -26,12 +26,12 @@ _GOLDEN_RATIO: Final = 0x9E3779B9
 _MODES: Final = {"any": any, "all": all, "disjunctive": any, "conjunctive": all}
 
 
-def _lowered(text: str) -> str:
+def _lower_characters(text: str) -> str:
     return "".join(character.lower()[:1] for character in text)
 
 
 def _words(text: str) -> tuple[str, ...]:
-    return tuple(_WORD.findall(_lowered(text)))
+    return tuple(_WORD.findall(_lower_characters(text)))
 
 
 @scalar("word_tokens", least=1, cost=character_cost)
@@ -45,7 +45,7 @@ def _grams(value: Value, length: Value, *, padded: Value) -> tuple[str, ...] | N
 
     If `padded`, also those that extend beyond the ends of the string. Raises SqlppError if they are too long in total.
     """
-    size = whole(length)
+    size = to_integer(length)
     if not isinstance(value, str) or size is None or size < 1 or not isinstance(padded, bool):
         return None
     if not padded and size > len(value):
@@ -55,7 +55,7 @@ def _grams(value: Value, length: Value, *, padded: Value) -> tuple[str, ...] | N
 
 
 def _all_grams(value: str, size: int, *, padded: bool) -> tuple[str, ...]:
-    text = _lowered(value)
+    text = _lower_characters(value)
     if padded:
         text = "#" * (size - 1) + text + "$" * (size - 1)
     return tuple(text[at : at + size] for at in range(len(text) - size + 1))
@@ -95,15 +95,15 @@ def _hashes(tokens: Iterable[str] | None, *, counts: bool) -> Value:
 
 
 def _register_hashes(prefix: str, *, counts: bool) -> None:
-    def of_words(value: Value) -> Value:
+    def hash_words(value: Value) -> Value:
         return _hashes(_words(value) if isinstance(value, str) else None, counts=counts)
 
-    def of_grams(value: Value, *options: Value) -> Value:
+    def hash_grams(value: Value, *options: Value) -> Value:
         length, padded = options
         return _hashes(_grams(value, length, padded=padded), counts=counts)
 
-    scalar(f"{prefix}_word_tokens", least=1, cost=character_cost)(of_words)
-    scalar(f"{prefix}_gram_tokens", least=3, cost=product_cost)(of_grams)
+    scalar(f"{prefix}_word_tokens", least=1, cost=character_cost)(hash_words)
+    scalar(f"{prefix}_gram_tokens", least=3, cost=product_cost)(hash_grams)
 
 
 _register_hashes("hashed", counts=False)

@@ -130,25 +130,25 @@ def json_text(value: Value) -> str:
     Raises SqlppError for a value that is nested too deeply.
     """
     try:
-        return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return json.dumps(_to_plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except RecursionError:
         raise too_deep() from None
 
 
-def _plain(value: Value) -> object:
+def _to_plain(value: Value) -> object:
     if isinstance(value, dict):
-        return {name: _plain(elements) for name, elements in value.items()}
+        return {name: _to_plain(elements) for name, elements in value.items()}
     elements = items(value)
     if elements is not None:
-        return [_plain(item) for item in elements]
+        return [_to_plain(item) for item in elements]
     if value is MISSING:
         return None
     if isinstance(value, Interval):
         return {"interval": {"start": text_of(value.start), "end": text_of(value.end)}}
     if isinstance(value, SHAPES):
-        return _plain(shapes.shape_items(value))
+        return _to_plain(shapes.shape_items(value))
     if isinstance(value, Geometry):
-        return _plain(geojson.write_geojson(value))
+        return _to_plain(geojson.write_geojson(value))
     if isinstance(value, float) and not math.isfinite(value):
         return text_of(value)
     if isinstance(value, Float):
@@ -202,14 +202,14 @@ def real_of(text: str) -> float | None:
     return float(text.replace("INF", "inf"))
 
 
-def whole_of(value: Value, kind: TypeName) -> Value:
+def convert_to_integer(value: Value, kind: TypeName) -> Value:
     """Convert a string, which may have a suffix such as `i8`, or a number to an integer type.
 
     A double is truncated, and NaN is 0. A number out of range becomes the nearest integer of the type; a string with
     such a number gives NULL.
     """
     if isinstance(value, str):
-        return _whole_of_text(value.strip(), kind)
+        return _parse_integer(value.strip(), kind)
     current = int(value) if isinstance(value, bool) else number(value)
     if current is None:
         return None
@@ -218,12 +218,12 @@ def whole_of(value: Value, kind: TypeName) -> Value:
     return _MADE[kind](int(bounded))
 
 
-def _whole_of_text(text: str, kind: TypeName) -> Value:
+def _parse_integer(text: str, kind: TypeName) -> Value:
     """Parse a string as an integer; a string with a double is parsed as a double and converted."""
     read = _WHOLE.fullmatch(text)
     if read is None:
         real = real_of(text) if _NUMERAL.fullmatch(text) else None
-        return None if real is None else whole_of(real, kind)
+        return None if real is None else convert_to_integer(real, kind)
     number, edge = int(read[1]), 1 << (WIDTHS[kind] - 1)
     is_own = int(read[2] or WIDTHS[kind]) == WIDTHS[kind]
     return _MADE[kind](number) if is_own and -edge <= number < edge else None
@@ -239,7 +239,7 @@ def _real(value: Value) -> float | None:
 
 
 def _wholes(kind: TypeName, *names: str) -> None:
-    scalar(*names, least=1, cost=character_cost)(lambda value: whole_of(value, kind))
+    scalar(*names, least=1, cost=character_cost)(lambda value: convert_to_integer(value, kind))
 
 
 _wholes("tinyint", "tinyint", "int8", "to_tinyint")
@@ -261,7 +261,11 @@ def to_number(value: Value) -> Value:
     """Convert a string or a boolean to a number; a number is returned unchanged."""
     if number(value) is not None:
         return value
-    whole = None if isinstance(value, str) and _WHOLE.fullmatch(value.strip()) is None else whole_of(value, "bigint")
+    whole = (
+        None
+        if isinstance(value, str) and _WHOLE.fullmatch(value.strip()) is None
+        else convert_to_integer(value, "bigint")
+    )
     return _real(value) if whole is None else whole
 
 

@@ -19,11 +19,11 @@ from limnos.rooms.sqlpp.language.values.model import Value
 def _vector(value: Value) -> list[float] | None:
     """Return the numbers of an array; None if it is empty or has an item that is not a number."""
     results = [number(item) for item in items(value) or ()]
-    known = [float(item) for item in results if item is not None]
-    return known if known and len(known) == len(results) else None
+    floats = [float(item) for item in results if item is not None]
+    return floats if floats and len(floats) == len(results) else None
 
 
-def _of_two(*names: str, work: Callable[[list[float], list[float]], float | None]) -> None:
+def _register_two_vectors(*names: str, work: Callable[[list[float], list[float]], float | None]) -> None:
     def run(value: Value, other: Value) -> Value:
         left, right = _vector(value), _vector(other)
         return work(left, right) if left and right and len(left) == len(right) else None
@@ -45,7 +45,7 @@ def _cosine(left: list[float], right: list[float]) -> float | None:
     return _dot(left, right) / lengths if lengths else None
 
 
-_of_two("dot_product", work=_dot)
-_of_two("cosine_similarity", work=_cosine)
-_of_two("euclidean_distance", "l2_distance", work=math.dist)
-_of_two("euclidean_squared_distance", "l2_squared_distance", work=_squared_distance)
+_register_two_vectors("dot_product", work=_dot)
+_register_two_vectors("cosine_similarity", work=_cosine)
+_register_two_vectors("euclidean_distance", "l2_distance", work=math.dist)
+_register_two_vectors("euclidean_squared_distance", "l2_squared_distance", work=_squared_distance)

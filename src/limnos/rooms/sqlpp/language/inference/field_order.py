@@ -42,25 +42,25 @@ class _FieldOrder:
 
     def rewrite(self, node: plan.PlanNode) -> plan.PlanNode:
         """Return a plan in which fields of known types come first in each object."""
-        changed = node
+        new_node = node
         match node:
             case plan.ObjectOf(pairs=pairs):
-                changed = structs.replace(node, pairs=self._ordered(pairs, _named_pair))
+                new_node = structs.replace(node, pairs=self._known_first(pairs, _split_pair))
             case plan.Group(members=members):
-                changed = structs.replace(node, members=self._ordered(members, lambda member: member))
+                new_node = structs.replace(node, members=self._known_first(members, lambda member: member))
             case plan.Select(projections=projections) if projections:
-                changed = structs.replace(node, projections=self._projections(projections))
+                new_node = structs.replace(node, projections=self._projections(projections))
         names = tuple(name for name, _ in self._types.of(node).fields)
-        return _with_fields_first(replace_children(changed, self.rewrite), names)
+        return _with_fields_first(replace_children(new_node, self.rewrite), names)
 
     def _projections(self, projections: tuple[plan.Projection, ...]) -> tuple[plan.Projection, ...]:
         """Order each run of named projections; a projection of the form `value.*` keeps its position."""
-        ordered: list[plan.Projection] = []
+        ordered_projections: list[plan.Projection] = []
         for run in _runs(projections):
-            ordered += self._ordered(run, _named)
-        return tuple(ordered)
+            ordered_projections += self._known_first(run, _split_projection)
+        return tuple(ordered_projections)
 
-    def _ordered(
+    def _known_first(
         self, fields: tuple[T, ...], split: Callable[[T], tuple[str | None, plan.Expression]]
     ) -> tuple[T, ...]:
         """Return the fields with those of known types first; unchanged if two fields have the same name."""
@@ -69,8 +69,8 @@ class _FieldOrder:
         if len(set(names)) < len(names):
             return fields
         is_known = [name is not None and self._types.of(value).is_known for name, value in parts]
-        known = [one for one, first in zip(fields, is_known, strict=True) if first]
-        return (*known, *(one for one, first in zip(fields, is_known, strict=True) if not first))
+        known_fields = [one for one, first in zip(fields, is_known, strict=True) if first]
+        return (*known_fields, *(one for one, first in zip(fields, is_known, strict=True) if not first))
 
 
 def _with_fields_first(node: plan.PlanNode, names: tuple[str, ...]) -> plan.PlanNode:
@@ -126,9 +126,9 @@ def _arm(arm: plan.Block | plan.Query, names: tuple[str, ...]) -> plan.Block | p
     select = arm.select
     match select.value:
         case None if len(_runs(select.projections)) == 1:
-            select = structs.replace(select, projections=_by_name(select.projections, _named, names=names))
+            select = structs.replace(select, projections=_by_name(select.projections, _split_projection, names=names))
         case plan.ObjectOf(pairs=pairs) as value:
-            value = structs.replace(value, pairs=_by_name(pairs, _named_pair, names=names))
+            value = structs.replace(value, pairs=_by_name(pairs, _split_pair, names=names))
             select = structs.replace(select, value=value)
         case plan.Local() as value:
             first = tuple((plan.Constant(value.at, name), plan.FieldOf(value.at, value, name)) for name in names)
@@ -144,9 +144,9 @@ def _by_name(
     return tuple(sorted(fields, key=lambda one: places.get(split(one)[0] or "", len(places))))
 
 
-def _named(projection: plan.Projection) -> tuple[str | None, plan.Expression]:
+def _split_projection(projection: plan.Projection) -> tuple[str | None, plan.Expression]:
     return projection.name, projection.value
 
 
-def _named_pair(pair: tuple[plan.Expression, plan.Expression]) -> tuple[str | None, plan.Expression]:
+def _split_pair(pair: tuple[plan.Expression, plan.Expression]) -> tuple[str | None, plan.Expression]:
     return constant_name(pair[0]), pair[1]

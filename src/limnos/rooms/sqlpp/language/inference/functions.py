@@ -145,7 +145,7 @@ def call_type(function: str, types: Sequence[StaticType]) -> StaticType:
     if unknown is not None:
         return unknown
     if rule is not None:
-        return with_unknowns(rule([type_.bare() for type_ in types]), types)
+        return with_unknowns(rule([type_.without_absence() for type_ in types]), types)
     is_null = function in _CONSTRUCTORS and [type_.kind for type_ in types] != [kind]
     return with_unknowns(StaticType(kind=kind or "any", null=is_null), types)
 
@@ -185,7 +185,7 @@ def _scalar_aggregate(function: str) -> Rule:
     return rule
 
 
-def _of_strings(kind: StaticType) -> Rule:
+def _string_rule(kind: StaticType) -> Rule:
     return lambda types: kind if all(type_.kind in ("string", "any") for type_ in types) else NULL_TYPE
 
 
@@ -193,18 +193,18 @@ def _double(types: Sequence[StaticType]) -> StaticType:
     return DOUBLE if all(type_.kind in NUMBERS or type_.kind == "any" for type_ in types) else NULL_TYPE
 
 
-def _kept_collection(types: Sequence[StaticType]) -> StaticType:
+def _same_collection_type(types: Sequence[StaticType]) -> StaticType:
     return types[0].optional() if types[0].is_collection else ANY
 
 
-def _opened_collection(types: Sequence[StaticType]) -> StaticType:
+def _any_item_collection(types: Sequence[StaticType]) -> StaticType:
     """Return an array or a multiset of any items, like the first argument; `any` if that is not a collection."""
     kinds = {"array": _ANY_ARRAY, "multiset": _ANY_BAG}
     return kinds[types[0].kind].optional() if types[0].kind in kinds else ANY
 
 
-def _opened_last(types: Sequence[StaticType]) -> StaticType:
-    return _opened_collection(types[-1:])
+def _any_item_last(types: Sequence[StaticType]) -> StaticType:
+    return _any_item_collection(types[-1:])
 
 
 def _range(types: Sequence[StaticType]) -> StaticType:
@@ -240,7 +240,7 @@ def _first_known(*, null: bool, missing: bool) -> Rule:
         for type_ in types:
             if (null and type_.kind == "null") or (missing and type_.kind == "missing"):
                 continue
-            met.append(type_.bare())
+            met.append(type_.without_absence())
             left = StaticType(kind="any", null=left.null or type_.null, missing=left.missing or type_.missing)
             if not ((null and type_.null) or (missing and type_.missing)):
                 result = common_type(met)
@@ -275,9 +275,9 @@ _KIND_OF: Final[Mapping[str, str]] = {name: kind for kind, names in _KINDS.items
 _DOUBLES: Final = "acos asin atan atan2 cos cosh degrees exp ln log radians sin sinh sqrt tan tanh"
 _AGGREGATES: Final = "avg count countn kurtosis max median min skewness stddev_pop stddev_samp sum var_pop var_samp"
 _STRICT_RULES: Final[Mapping[str, Rule]] = {
-    **{name: _of_strings(StaticType(kind=kind)) for kind, names in _OF_STRINGS.items() for name in names.split()},
-    **dict.fromkeys(("regexp_matches", "regexp_split", "split"), _of_strings(array_of(StaticType(kind="string")))),
-    "string_to_codepoint": _of_strings(array_of(StaticType(kind="bigint"))),
+    **{name: _string_rule(StaticType(kind=kind)) for kind, names in _OF_STRINGS.items() for name in names.split()},
+    **dict.fromkeys(("regexp_matches", "regexp_split", "split"), _string_rule(array_of(StaticType(kind="string")))),
+    "string_to_codepoint": _string_rule(array_of(StaticType(kind="bigint"))),
     **dict.fromkeys(_DOUBLES.split(), _double),
     "sign": lambda types: StaticType(kind="tinyint") if _double(types) is DOUBLE else NULL_TYPE,
     **dict.fromkeys(
@@ -303,16 +303,16 @@ _STRICT_RULES: Final[Mapping[str, Rule]] = {
     ),
     "get_points": lambda _: array_of(StaticType(kind="point")),
     "overlap_bins": lambda _: array_of(StaticType(kind="interval")),
-    **dict.fromkeys(("array_remove", "array_slice", "array_move", "array_swap"), _kept_collection),
+    **dict.fromkeys(("array_remove", "array_slice", "array_move", "array_swap"), _same_collection_type),
     **dict.fromkeys(
         ("array_reverse", "array_sort", "array_distinct"), lambda types: types[0] if types[0].is_collection else ANY
     ),
     **dict.fromkeys(
         ("array_union", "array_intersect", "array_concat", "array_symdiff", "array_symdiffn", "array_flatten"),
-        _opened_collection,
+        _any_item_collection,
     ),
     "array_except": lambda types: types[0] if types[0].is_collection or types[0].kind == "any" else NULL_TYPE,
-    "array_put": _opened_collection,
+    "array_put": _any_item_collection,
     "array_repeat": lambda types: array_of(types[0]).optional(missing=False),
     "array_ifnull": lambda types: type_of_items(types[0]).optional(missing=False),
     "array_range": _range,
@@ -333,8 +333,8 @@ _OWN_RULES: Final[Mapping[str, Rule]] = {
     "round": rounded_number,
     "range": lambda _: array_of(StaticType(kind="bigint")),
     "power": power_type,
-    **dict.fromkeys(("array_append", "array_insert", "array_replace"), _opened_collection),
-    "array_prepend": _opened_last,
+    **dict.fromkeys(("array_append", "array_insert", "array_replace"), _any_item_collection),
+    "array_prepend": _any_item_last,
     "if_missing": _first_known(null=False, missing=True),
     "if_null": _first_known(null=True, missing=False),
     **dict.fromkeys(("if_missing_or_null", "nvl"), _first_known(null=True, missing=True)),

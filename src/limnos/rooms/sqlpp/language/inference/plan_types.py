@@ -74,8 +74,8 @@ class PlanTypes:
 
     def variable(self, slot: int) -> StaticType:
         """Return the type of a variable; `any` if it is unknown."""
-        known = self._slots.get(slot)
-        return ANY if known is None else known()
+        slot_type = self._slots.get(slot)
+        return ANY if slot_type is None else slot_type()
 
     def dataset(self, node: plan.Scan) -> StaticType:
         """Return the type of a dataset as a collection of its objects."""

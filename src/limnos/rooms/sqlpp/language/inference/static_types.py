@@ -51,7 +51,7 @@ class StaticType(Struct, frozen=True, kw_only=True):
         """Whether the values are arrays or multisets."""
         return self.item is not None
 
-    def bare(self) -> StaticType:
+    def without_absence(self) -> StaticType:
         """Return the type of the values that are neither NULL nor MISSING."""
         return structs.replace(self, null=False, missing=False) if self.is_optional else self
 
@@ -63,7 +63,7 @@ class StaticType(Struct, frozen=True, kw_only=True):
 
     def field(self, name: str) -> StaticType:
         """Return the type of an object's field; `any` if it is unknown."""
-        return next((type_ for known, type_ in self.fields if known == name), ANY)
+        return next((type_ for field_name, type_ in self.fields if field_name == name), ANY)
 
 
 ANY: Final = StaticType(kind="any")
@@ -139,7 +139,7 @@ def common_type(types: Iterable[StaticType]) -> StaticType:
 
 def _common(left: StaticType, right: StaticType) -> StaticType:
     is_optional = left.is_optional or right.is_optional
-    left, right = left.bare(), right.bare()
+    left, right = left.without_absence(), right.without_absence()
     if left == right:
         return left.optional() if is_optional else left
     for one, other in ((left, right), (right, left)):

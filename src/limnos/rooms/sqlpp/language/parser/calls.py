@@ -39,7 +39,7 @@ class CallParser(ExpressionParser):
             distinct = self.accept("DISTINCT")
             star = self.star(names[-1])
             if not star or self.accept(","):
-                arguments = self.listed(self.expression)
+                arguments = self.comma_separated(self.expression)
         self.expect(")")
         expression = self.call_filter()
         window = self.window() if self.kind in ("OVER", "FROM", IDENTIFIER) else None
@@ -106,7 +106,7 @@ class CallParser(ExpressionParser):
         partition: tuple[Expression, ...] = ()
         if self.accept_soft("PARTITION"):
             self.expect("BY")
-            partition = self.listed(self.expression)
+            partition = self.comma_separated(self.expression)
         order = self.order_by()
         frame = self.frame() if order and self.kind == IDENTIFIER else None
         self.expect(")")
@@ -121,7 +121,7 @@ class CallParser(ExpressionParser):
         name = self.identifier()
         if not self.accept("("):
             return GroupVariable(at, name, None)
-        fields = self.listed(self.named_field)
+        fields = self.comma_separated(self.named_field)
         self.expect(")")
         return GroupVariable(at, name, fields)
 
@@ -137,7 +137,7 @@ class CallParser(ExpressionParser):
         if not self.accept("ORDER"):
             return ()
         self.expect("BY")
-        return self.listed(self.order_item)
+        return self.comma_separated(self.order_item)
 
     def order_item(self) -> OrderItem:
         """Parse an expression of ORDER BY, its direction, and the position of NULL and MISSING."""
@@ -156,14 +156,14 @@ class CallParser(ExpressionParser):
         mode = _MODES[self.expect_soft("RANGE", "ROWS", "GROUPS")]
         end = None
         if self.accept("BETWEEN"):
-            start = self.bound()
+            start = self.frame_edge()
             self.expect("AND")
-            end = self.bound()
+            end = self.frame_edge()
         else:
-            start = self.bound()
+            start = self.frame_edge()
         return Frame(at=at, mode=mode, start=start, end=end, exclude=self.exclusion())
 
-    def bound(self) -> FrameEdge:
+    def frame_edge(self) -> FrameEdge:
         """Parse a bound of a frame: `UNBOUNDED PRECEDING`, `CURRENT ROW`, `2 FOLLOWING`."""
         at = self.at
         if self.accept_soft("CURRENT"):

@@ -161,7 +161,7 @@ class TokenCursor:
             raise syntax(f'Could not parse numeric literal "{text}"', token.place)
         return int(digits)
 
-    def listed(self, item: Callable[[], T]) -> tuple[T, ...]:
+    def comma_separated(self, item: Callable[[], T]) -> tuple[T, ...]:
         """Parse one or more items separated by commas; `item` parses one."""
         items = [item()]
         while self.kind == ",":

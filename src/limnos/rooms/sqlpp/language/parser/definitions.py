@@ -120,7 +120,7 @@ class DefinitionParser(TypeParser):
         """Parse `KEY (path, …)`."""
         self.expect("KEY")
         self.expect("(")
-        paths = self.listed(self.path)
+        paths = self.comma_separated(self.path)
         self.expect(")")
         return paths
 
@@ -139,7 +139,7 @@ class DefinitionParser(TypeParser):
     def options(self) -> tuple[tree.Option, ...]:
         """Parse an adapter's options: `(("name"="value"), …)`."""
         self.expect("(")
-        options = () if self.kind == ")" else self.listed(self.option)
+        options = () if self.kind == ")" else self.comma_separated(self.option)
         self.expect(")")
         return options
 
@@ -156,7 +156,7 @@ class DefinitionParser(TypeParser):
         """Parse an optional `HINTS (name=value, …)`."""
         if not self.accept("HINTS") or not self.accept("("):
             return ()
-        options = self.listed(self.hint_option)
+        options = self.comma_separated(self.hint_option)
         self.expect(")")
         return options
 

@@ -67,7 +67,7 @@ class _OpenOperator:
         self.operands = operands
         self.negated = False
 
-    def closed(self, operand: tree.Expression) -> tree.Expression:
+    def to_expression(self, operand: tree.Expression) -> tree.Expression:
         """Return the node of the operation, given its last operand."""
         operands = [*self.operands, operand]
         if self.level == NOT:
@@ -120,7 +120,7 @@ class ExpressionParser(TokenCursor, ABC):
         while True:
             if self.kind == "NOT" and first is None and (not stack or stack[-1].level < NOT):
                 stack.append(_OpenOperator(NOT, self.advance().place, "not", []))
-            left = _LeftOperand(self.operand() if first is None else self.stepped(first, at=first.at), PRIMARY)
+            left = _LeftOperand(self.operand() if first is None else self.path_steps(first, at=first.at), PRIMARY)
             first = None
             if self.kind == "IS" and self.tests():
                 self.close(stack, left, above=IS)
@@ -139,7 +139,7 @@ class ExpressionParser(TokenCursor, ABC):
             if stack[-1].waits_for_and:
                 raise self.error()
             left.level = stack[-1].level
-            left.node = stack.pop().closed(left.node)
+            left.node = stack.pop().to_expression(left.node)
 
     def operator(self, stack: list[_OpenOperator], left: _LeftOperand) -> bool:
         """Consume an infix operator: push it onto the stack, or add it to the entry that it continues (a chain, BETWEEN
@@ -225,13 +225,13 @@ class ExpressionParser(TokenCursor, ABC):
             raise self.error()
         value = read(self)
         if self.kind in (".", "["):
-            value = self.stepped(value, at=at)
+            value = self.path_steps(value, at=at)
         for sign in reversed(signs):
             value = tree.UnaryOperation(sign.place, _SIGNS[sign.kind], value)
         self.bare = -1 if signs else began
         return value
 
-    def stepped(self, base: tree.Expression, *, at: TextPosition) -> tree.Expression:
+    def path_steps(self, base: tree.Expression, *, at: TextPosition) -> tree.Expression:
         """Parse the field, index and slice steps after a value. A dot that no name follows is not consumed."""
         steps: list[tree.Step] = []
         while True:
@@ -317,13 +317,13 @@ class ExpressionParser(TokenCursor, ABC):
             inner = self.expression()
             if self.kind == ",":
                 self.advance()
-                inner = tree.Array(at, (inner, *self.listed(self.expression)))
+                inner = tree.Array(at, (inner, *self.comma_separated(self.expression)))
         self.expect(")")
         return inner
 
     def items(self, end: str) -> tuple[tree.Expression, ...]:
         """Parse zero or more expressions up to the closing bracket `end`."""
-        items = () if self.kind == end else self.listed(self.expression)
+        items = () if self.kind == end else self.comma_separated(self.expression)
         self.expect(end)
         return items
 
@@ -338,7 +338,7 @@ class ExpressionParser(TokenCursor, ABC):
     def object(self) -> tree.Object:
         """Parse an object constructor: `{…}`."""
         at = self.expect("{").place
-        pairs = () if self.kind == "}" else self.listed(self.pair)
+        pairs = () if self.kind == "}" else self.comma_separated(self.pair)
         self.expect("}")
         return tree.Object(at, pairs)
 
@@ -378,7 +378,7 @@ class ExpressionParser(TokenCursor, ABC):
         if kind == "some" and self.accept("AND"):
             self.expect("EVERY")
             kind = "some and every"
-        bindings = self.listed(self.binding)
+        bindings = self.comma_separated(self.binding)
         self.expect("SATISFIES")
         condition = self.expression()
         self.accept("END")

@@ -40,7 +40,7 @@ class FunctionParser(StorageParser):
             raise syntax("Unexpected IF NOT EXISTS", self.before)
         returns = self.type() if self.accept_returns() else None
         if self.accept("AS"):
-            identifiers = self.listed(self.string)
+            identifiers = self.comma_separated(self.string)
             self.expect("AT")
             library = self.name()
             return tree.CreateExternalFunction(
@@ -89,7 +89,7 @@ class FunctionParser(StorageParser):
             self.expect(".")
             parameters = None
         elif self.kind != ")":
-            parameters = self.listed(self.function_parameter)
+            parameters = self.comma_separated(self.function_parameter)
         self.expect(")")
         return parameters
 

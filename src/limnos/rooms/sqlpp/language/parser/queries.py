@@ -95,7 +95,7 @@ class QueryParser(CallParser):
             return None, (), None
         at = self.advance().place
         self.expect("BY")
-        elements = self.listed(self.grouping)
+        elements = self.comma_separated(self.grouping)
         variable = None
         if self.accept("GROUP"):
             self.expect("AS")
@@ -106,8 +106,8 @@ class QueryParser(CallParser):
         """Parse an optional LET or WITH."""
         if self.kind in ("LET", "LETTING"):
             self.advance()
-            return self.listed(self.let)
-        return self.listed(self.with_) if self.accept("WITH") else ()
+            return self.comma_separated(self.let)
+        return self.comma_separated(self.with_) if self.accept("WITH") else ()
 
     def let(self) -> tree.Let:
         """Parse `name = value`."""
@@ -140,8 +140,8 @@ class QueryParser(CallParser):
                 projections=(tree.Projection(at, None, None, every=False),),
                 exclude=(),
             )
-        projections = self.listed(self.projection)
-        exclude = self.listed(self.path) if self.accept_soft("EXCLUDE") else ()
+        projections = self.comma_separated(self.projection)
+        exclude = self.comma_separated(self.path) if self.accept_soft("EXCLUDE") else ()
         return tree.Select(at=at, distinct=distinct, value=None, projections=projections, exclude=exclude)
 
     def projection(self) -> tree.Projection:
@@ -160,7 +160,7 @@ class QueryParser(CallParser):
 
     def terms(self) -> tuple[tree.Term, ...]:
         """Parse an optional FROM; empty if it is absent."""
-        return self.listed(self.term) if self.accept("FROM") else ()
+        return self.comma_separated(self.term) if self.accept("FROM") else ()
 
     def term(self) -> tree.Term:
         """Parse one term of FROM, with its joins and unnests."""
@@ -192,11 +192,11 @@ class QueryParser(CallParser):
         at, kind = self.at, self.kind
         if kind in ("INNER", "JOIN", *_UNNEST):
             self.accept("INNER")
-            return self.joined("inner")
+            return self.join_or_unnest("inner")
         if kind == "LEFT":
             self.advance()
             self.accept("OUTER")
-            return self.joined("left")
+            return self.join_or_unnest("left")
         if kind == "RIGHT":
             self.advance()
             self.accept("OUTER")
@@ -208,7 +208,7 @@ class QueryParser(CallParser):
             return tree.Join(at=at, kind="cross", source=source, variable=variable, position=position, condition=None)
         return None
 
-    def joined(self, kind: Literal["inner", "left"]) -> tree.Join | tree.Unnest:
+    def join_or_unnest(self, kind: Literal["inner", "left"]) -> tree.Join | tree.Unnest:
         """Parse a join or an unnest of this kind, after the words that state the kind."""
         if self.kind not in _UNNEST:
             return self.join(kind)
@@ -234,14 +234,14 @@ class QueryParser(CallParser):
         if word in ("ROLLUP", "CUBE") and self.peek().kind == "(":
             self.advance()
             self.advance()
-            sets = self.listed(self.group_set)
+            sets = self.comma_separated(self.group_set)
             self.expect(")")
             return tree.Rollup(at, word == "CUBE", sets)
         if word == "GROUPING" and self.peek().soft == "SETS" and self.peek(2).kind == "(":
             self.enter()
             for _ in range(3):
                 self.advance()
-            elements = self.listed(self.grouping)
+            elements = self.comma_separated(self.grouping)
             self.expect(")")
             self.leave()
             return tree.GroupingSets(at, elements)

@@ -167,7 +167,7 @@ class StatementParser(UpdateParser):
             return CopyFrom(at=at, target=target, adapter=adapter, options=self.options(), type=type_)
         began = self.expect("PATH").place
         self.expect("(")
-        paths = ",".join(self.listed(self.string))
+        paths = ",".join(self.comma_separated(self.string))
         self.expect(")")
         return CopyFrom(
             at=at,
@@ -186,7 +186,7 @@ class StatementParser(UpdateParser):
         adapter = self.identifier()
         self.expect("PATH")
         self.expect("(")
-        path = self.listed(self.expression)
+        path = self.comma_separated(self.expression)
         self.expect(")")
         partition, order = self.copy_order() if self.accept("OVER") else ((), ())
         type_: TypeExpression | None = None
@@ -228,7 +228,7 @@ class StatementParser(UpdateParser):
         partition: tuple[GroupKey, ...] = ()
         if self.accept_soft("PARTITION"):
             self.expect("BY")
-            partition = self.listed(self.group_key)
+            partition = self.comma_separated(self.group_key)
         order = self.order_by()
         if not partition and not order:
             raise syntax("OVER-clause cannot be empty", self.token.place)

@@ -94,8 +94,8 @@ class StorageParser(DefinitionParser):
         self.expect("PRIMARY")
         self.expect("KEY")
         if not self.accept("("):
-            return self.listed(self.key_field)
-        keys = self.listed(self.typed_key_field)
+            return self.comma_separated(self.key_field)
+        keys = self.comma_separated(self.typed_key_field)
         self.expect(")")
         return keys
 
@@ -143,7 +143,7 @@ class StorageParser(DefinitionParser):
         self.expect("ON")
         dataset = self.name()
         self.expect("(")
-        fields = self.listed(self.index_element)
+        fields = self.comma_separated(self.index_element)
         self.expect(")")
         kind, gram = self.index_kind() if self.accept("TYPE") else ("btree", None)
         enforced = self.accept("ENFORCED")
@@ -195,7 +195,7 @@ class StorageParser(DefinitionParser):
         while self.accept("UNNEST"):
             arrays.append(self.path())
         if self.accept("SELECT"):
-            return tree.UnnestField(at, tuple(arrays), self.listed(self.item_field))
+            return tree.UnnestField(at, tuple(arrays), self.comma_separated(self.item_field))
         kind = self.type() if self.accept(":") else None
         return tree.UnnestField(at, tuple(arrays), (tree.IndexField(at, (), kind, optional=False),))
 

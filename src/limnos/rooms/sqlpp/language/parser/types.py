@@ -41,7 +41,7 @@ class TypeParser(QueryParser):
         if self.kind in ("OPEN", "CLOSED"):
             self.advance()
         self.expect("{")
-        fields = () if self.kind == "}" else self.listed(self.field_type)
+        fields = () if self.kind == "}" else self.comma_separated(self.field_type)
         self.expect("}")
         return RecordType(at, open_, fields)
 
@@ -62,7 +62,7 @@ class TypeParser(QueryParser):
             name = self.type_name()
             self.expect(")")
             return name
-        fields = self.listed(self.inline_field)
+        fields = self.comma_separated(self.inline_field)
         self.expect(")")
         if self.kind in ("OPEN", "CLOSED"):
             open_ = self.advance().kind == "OPEN"

@@ -63,7 +63,7 @@ class UpdateParser(FunctionParser):
         if self.accept("INSERT"):
             self.expect("INTO")
             path = self._path(variable)
-            position = self._signed() if self.accept("AT") else None
+            position = self._signed_integer() if self.accept("AT") else None
             return ArrayInsert(at, path, position, self.expression())
         if self.accept("DELETE"):
             self.expect("FROM")
@@ -78,7 +78,7 @@ class UpdateParser(FunctionParser):
             at=at, path=path, variable=item, position=number, steps=self._steps(item), where=self.optional("WHERE")
         )
 
-    def _signed(self) -> int:
+    def _signed_integer(self) -> int:
         """Parse an integer with an optional sign."""
         sign = -1 if self.accept("-") else 1
         return sign * self.integer()

@@ -48,14 +48,18 @@ def replace_children(
         if isinstance(content, PlanNode):
             fields[name] = change(content)
         elif type(content) is tuple and content:
-            fields[name] = _replaced(content, change)
+            fields[name] = _replace_items(content, change)
     return structs.replace(node, **fields)
 
 
-def _replaced(items: tuple[object, ...], change: Callable[[PlanNode], PlanNode]) -> tuple[object, ...]:
+def _replace_items(items: tuple[object, ...], change: Callable[[PlanNode], PlanNode]) -> tuple[object, ...]:
     return tuple(
         [
-            change(item) if isinstance(item, PlanNode) else _replaced(item, change) if type(item) is tuple else item
+            change(item)
+            if isinstance(item, PlanNode)
+            else _replace_items(item, change)
+            if type(item) is tuple
+            else item
             for item in items
         ]
     )

@@ -253,7 +253,7 @@ def _frame(node: tree.Frame) -> Iterator[Piece]:
 
 
 @prints(tree.FrameEdge)
-def _bound(node: tree.FrameEdge) -> Iterator[Piece]:
+def _frame_edge(node: tree.FrameEdge) -> Iterator[Piece]:
     if node.side == "current row":
         yield "CURRENT ROW"
         return

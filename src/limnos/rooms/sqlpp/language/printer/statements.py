@@ -14,7 +14,7 @@ from limnos.rooms.sqlpp.language.printer.base import Piece, dotted_name, list_pi
 from limnos.rooms.sqlpp.language.printer.expressions import order_by_pieces
 
 
-def _unless(exists: bool, /) -> str:  # noqa: FBT001 - the flag is the only argument
+def _if_not_exists(exists: bool, /) -> str:  # noqa: FBT001 - the flag is the only argument
     return "IF NOT EXISTS " if exists else ""
 
 
@@ -89,12 +89,12 @@ def _explain(node: tree.Explain) -> Iterator[Piece]:
 
 @prints(tree.CreateDataverse)
 def _dataverse(node: tree.CreateDataverse) -> Iterator[Piece]:
-    yield f"CREATE DATAVERSE {_unless(node.if_not_exists)}{dotted_name(node.name)}"
+    yield f"CREATE DATAVERSE {_if_not_exists(node.if_not_exists)}{dotted_name(node.name)}"
 
 
 @prints(tree.CreateType)
 def _type(node: tree.CreateType) -> Iterator[Piece]:
-    yield f"CREATE TYPE {_unless(node.if_not_exists)}{dotted_name(node.name)} AS "
+    yield f"CREATE TYPE {_if_not_exists(node.if_not_exists)}{dotted_name(node.name)} AS "
     yield node.type
 
 
@@ -125,7 +125,7 @@ def _key_field(node: tree.KeyField) -> Iterator[Piece]:
 
 @prints(tree.CreateDataset)
 def _dataset(node: tree.CreateDataset) -> Iterator[Piece]:
-    yield f"CREATE DATASET {_unless(node.if_not_exists)}{dotted_name(node.name)}"
+    yield f"CREATE DATASET {_if_not_exists(node.if_not_exists)}{dotted_name(node.name)}"
     if node.type is not None:
         yield " "
         yield from _inline(node.type)
@@ -148,7 +148,7 @@ def _dataset(node: tree.CreateDataset) -> Iterator[Piece]:
 
 @prints(tree.CreateExternalDataset)
 def _external_dataset(node: tree.CreateExternalDataset) -> Iterator[Piece]:
-    yield f"CREATE EXTERNAL DATASET {_unless(node.if_not_exists)}{dotted_name(node.name)} "
+    yield f"CREATE EXTERNAL DATASET {_if_not_exists(node.if_not_exists)}{dotted_name(node.name)} "
     yield from _inline(node.type)
     yield from _adapter(node.adapter, node.options)
     yield from _hints(node.hints)
@@ -172,7 +172,7 @@ def _index_field(node: tree.IndexField) -> Iterator[Piece]:
 
 @prints(tree.CreateIndex)
 def _index(node: tree.CreateIndex) -> Iterator[Piece]:
-    yield f"CREATE INDEX {_unless(node.if_not_exists)}{identifier(node.name)} ON {dotted_name(node.dataset)} ("
+    yield f"CREATE INDEX {_if_not_exists(node.if_not_exists)}{identifier(node.name)} ON {dotted_name(node.dataset)} ("
     yield from list_pieces(node.fields)
     yield f") TYPE {node.kind.upper()}"
     yield "" if node.gram is None else f" ({node.gram})"
@@ -198,17 +198,17 @@ def _unnest_field(node: tree.UnnestField) -> Iterator[Piece]:
 @prints(tree.CreatePrimaryIndex)
 def _primary_index(node: tree.CreatePrimaryIndex) -> Iterator[Piece]:
     name = "" if node.name is None else f"{identifier(node.name)} "
-    yield f"CREATE PRIMARY INDEX {_unless(node.if_not_exists)}{name}ON {dotted_name(node.dataset)}"
+    yield f"CREATE PRIMARY INDEX {_if_not_exists(node.if_not_exists)}{name}ON {dotted_name(node.dataset)}"
 
 
 @prints(tree.CreateSynonym)
 def _synonym(node: tree.CreateSynonym) -> Iterator[Piece]:
-    yield f"CREATE SYNONYM {_unless(node.if_not_exists)}{dotted_name(node.name)} FOR {dotted_name(node.target)}"
+    yield f"CREATE SYNONYM {_if_not_exists(node.if_not_exists)}{dotted_name(node.name)} FOR {dotted_name(node.target)}"
 
 
 def _create(kind: str, node: tree.CreateView | tree.CreateFunction | tree.CreateExternalFunction) -> str:
     replace = "OR REPLACE " if node.or_replace else ""
-    return f"CREATE {replace}{kind} {_unless(node.if_not_exists)}{dotted_name(node.name)}"
+    return f"CREATE {replace}{kind} {_if_not_exists(node.if_not_exists)}{dotted_name(node.name)}"
 
 
 @prints(tree.CreateView)
@@ -281,18 +281,18 @@ def _declare(node: tree.DeclareFunction) -> Iterator[Piece]:
     yield from _body(node.body)
 
 
-def _if(exists: bool, /) -> str:  # noqa: FBT001 - the flag is the only argument
+def _if_exists(exists: bool, /) -> str:  # noqa: FBT001 - the flag is the only argument
     return "IF EXISTS " if exists else ""
 
 
 @prints(tree.Drop)
 def _drop(node: tree.Drop) -> Iterator[Piece]:
-    yield f"DROP {node.kind.upper()} {_if(node.if_exists)}{dotted_name(node.name)}"
+    yield f"DROP {node.kind.upper()} {_if_exists(node.if_exists)}{dotted_name(node.name)}"
 
 
 @prints(tree.DropIndex)
 def _drop_index(node: tree.DropIndex) -> Iterator[Piece]:
-    yield f"DROP INDEX {_if(node.if_exists)}{dotted_name(node.dataset)}.{identifier(node.name)}"
+    yield f"DROP INDEX {_if_exists(node.if_exists)}{dotted_name(node.dataset)}.{identifier(node.name)}"
 
 
 @prints(tree.DropFunction)
@@ -301,7 +301,7 @@ def _drop_function(node: tree.DropFunction) -> Iterator[Piece]:
     library = "" if node.library is None else f"{path([*dataverse, node.library])}#"
     name = f"{library}{identifier(last)}" if library else dotted_name(node.name)
     arity = "(...)" if node.arity == tree.VARIADIC else f"@{node.arity}"
-    yield f"DROP FUNCTION {_if(node.if_exists)}{name}{arity}"
+    yield f"DROP FUNCTION {_if_exists(node.if_exists)}{name}{arity}"
 
 
 @prints(tree.Insert)

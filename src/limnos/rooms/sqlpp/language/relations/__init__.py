@@ -41,7 +41,7 @@ def translate_query(query: plan.Query, types: DatasetTypes, *, fields: frozenset
         carrier = BlockTranslator(TranslationState(types))
         carrier.evaluator_conditions = []
         rows = query_of(query, carrier)
-        shape = rows.shape if fields is None else _only(rows.shape, fields)
+        shape = rows.shape if fields is None else _reduce_shape(rows.shape, fields)
         layout = layout_of(shape, rows.evaluator_conditions, limit=rows.limit, offset=rows.offset)
         terms = columns_in(*(term for term, _ in layout.columns))
         if not is_closed(rows.relation) or not terms <= outputs(rows.relation):
@@ -53,7 +53,7 @@ def translate_query(query: plan.Query, types: DatasetTypes, *, fields: frozenset
     return RelationalQuery(rows.relation, layout)
 
 
-def _only(shape: Shape, fields: frozenset[str]) -> Shape:
+def _reduce_shape(shape: Shape, fields: frozenset[str]) -> Shape:
     """Return a shape with only the used fields; unchanged if one of them is not a column."""
     if not isinstance(shape, RecordShape) or shape.declared is None or not fields <= {name for name, _ in shape.fields}:
         return shape

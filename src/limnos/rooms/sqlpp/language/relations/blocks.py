@@ -90,8 +90,8 @@ def _arm(arm: plan.Block | plan.Query, order: tuple[plan.Order, ...], *, carrier
     inner = carrier.inner()
     if isinstance(arm, plan.Query):
         return query_of(arm, inner)
-    plain = arm.group is None and not arm.windows and not arm.select.distinct
-    inner.evaluator_conditions = [] if carrier.evaluator_conditions is not None and plain else None
+    is_plain = arm.group is None and not arm.windows and not arm.select.distinct
+    inner.evaluator_conditions = [] if carrier.evaluator_conditions is not None and is_plain else None
     block = block_of(arm, order, carrier=inner)
     if inner.outer_conditions:
         raise UntranslatableExpression("a condition about an outer query")
@@ -102,10 +102,10 @@ def _count(node: plan.Expression | None) -> int | None:
     """Return the constant of LIMIT or OFFSET; None without the clause. Raises UntranslatableExpression for others."""
     if node is None:
         return None
-    known = fold_constant(node) if not isinstance(node, plan.Constant) else node
-    if known is None or type(known.value) is not int or not 0 <= known.value < _COUNT_MAX:
+    constant = fold_constant(node) if not isinstance(node, plan.Constant) else node
+    if constant is None or type(constant.value) is not int or not 0 <= constant.value < _COUNT_MAX:
         raise UntranslatableExpression("LIMIT or OFFSET that is not a small integer constant")
-    return known.value
+    return constant.value
 
 
 def _order_rows(rows: QueryRows, order: tuple[plan.Order, ...], *, slot: int, carrier: BlockTranslator) -> QueryRows:

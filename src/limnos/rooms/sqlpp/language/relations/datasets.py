@@ -52,8 +52,10 @@ def _record(record: RecordType, terms: dict[str, Term], *, is_present: TruthTerm
     for field in columns(record):
         own = _is_empty_missing(record, field.name, opened=opened) if field.optional else True
         absent = own if is_present is True else any_of(all_of(not_of(is_present), missing), all_of(is_present, own))
-        known = is_present is True and not field.optional
-        fields.append((field.name, shape_of(terms[field.name], field.type, record=record, missing=absent, known=known)))
+        is_known = is_present is True and not field.optional
+        fields.append(
+            (field.name, shape_of(terms[field.name], field.type, record=record, missing=absent, known=is_known))
+        )
     return RecordShape(fields=tuple(fields), is_present=is_present, missing=missing, declared=record, open=opened)
 
 

@@ -27,18 +27,20 @@ def defer_to_evaluator(
     """Return the shape of a deferred expression. Re-raises `reason` if the evaluator cannot compute it from a row."""
     aggregates = [one for one in _walk(node) if id(one) in carrier.aggregates]
     places = {id(one): at for at, one in enumerate(aggregates, 1 + max(_slots(node), default=0))}
-    changed = _put(node, places)
-    if not isinstance(changed, plan.Expression):
+    new_node = _put(node, places)
+    if not isinstance(new_node, plan.Expression):
         raise TypeError("an expression stays one")
-    own, known = _slots_filled_by(changed), carrier.known
-    entries = {slot: names for slot, names in _uses(changed).items() if slot not in own and slot not in places.values()}
+    own, known = _slots_filled_by(new_node), carrier.known
+    entries = {
+        slot: names for slot, names in _uses(new_node).items() if slot not in own and slot not in places.values()
+    }
     exists = entries.keys() <= known.shapes.keys() and known.later.keys().isdisjoint(entries)
-    if not exists or any(isinstance(one, plan.Scan) for one in _walk(changed)):
+    if not exists or any(isinstance(one, plan.Scan) for one in _walk(new_node)):
         raise reason
     inputs = (_prune_shape(known.shapes[slot], names) for slot, names in entries.items())
     results = (carrier.aggregates[number] for number in places)
     return FinishedShape(
-        inputs=(*inputs, *results), expression=changed, slots=(*entries, *places.values()), reason=str(reason)
+        inputs=(*inputs, *results), expression=new_node, slots=(*entries, *places.values()), reason=str(reason)
     )
 
 

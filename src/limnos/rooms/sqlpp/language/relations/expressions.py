@@ -63,9 +63,9 @@ _NEVER_FOLDED = (
 def shape(node: plan.Expression, carrier: BlockTranslator) -> Shape:
     """Translate an expression to a shape. Raises UntranslatableExpression."""
     if not isinstance(node, plan.Constant):
-        known = fold_constant(node)
-        if known is not None:
-            return shape(known, carrier)
+        constant = fold_constant(node)
+        if constant is not None:
+            return shape(constant, carrier)
     handler = HANDLERS.get(type(node))
     if handler is None:
         raise UntranslatableExpression(f"{type(node).__name__}")
@@ -291,7 +291,7 @@ def _case(node: plan.CaseOf, carrier: BlockTranslator) -> Shape:
     for when, then in reversed(node.branches):
         result = shape(when, carrier)
         term = operators.is_true(result if subject is None else operators.compare_shapes(subject, result, by="="))
-        cell_shape = operators.chosen(
+        cell_shape = operators.choose_cell(
             call("coalesce", term, FALSE), then=operators.cell(shape(then, carrier)), otherwise=cell_shape
         )
     return cell_shape
@@ -362,9 +362,9 @@ def _quantified(node: plan.Quantified, carrier: BlockTranslator) -> Shape:
     if node.kind == "some":
         term = call("coalesce", call("exists", items.term, LambdaTerm(number, met)), FALSE)
         return CellShape(term, "boolean", known=True)
-    failed = call("coalesce", call("exists", items.term, LambdaTerm(number, call("not", met))), FALSE)
+    fails_somewhere = call("coalesce", call("exists", items.term, LambdaTerm(number, call("not", met))), FALSE)
     some = any_of(
         call("<", LiteralTerm(0, "bigint"), call("coalesce", call("size", items.term), LiteralTerm(0, "bigint")))
     )
-    term = call("not", failed)
+    term = call("not", fails_somewhere)
     return CellShape(term if node.kind == "every" else call("and", term, term_of(some)), "boolean", known=True)

@@ -14,7 +14,7 @@ from limnos.rooms.sqlpp.language.relations.operators import (
     ORDERED,
     WHOLE,
     cell,
-    chosen,
+    choose_cell,
     compare_shapes,
     like,
     merged_type,
@@ -68,19 +68,19 @@ def _strict(term: Term, type_: ScalarName, *operands: CellShape) -> CellShape:
     return CellShape(term, type_, any_of(*map(missing_of, operands)), all(one.known for one in operands))
 
 
-def _of_string(name: str, type_: ScalarName) -> None:
+def _translate_string(name: str, type_: ScalarName) -> None:
     @translates_function(name)
     def make(value: Shape) -> Shape:
         one = of_type(value, "string")
         return _strict(call(name, one.term), type_, one)
 
 
-_of_string("length", "bigint")
-_of_string("lower", "string")
-_of_string("upper", "string")
+_translate_string("length", "bigint")
+_translate_string("lower", "string")
+_translate_string("upper", "string")
 
 
-def _of_two_strings(name: str, type_: ScalarName) -> None:
+def _translate_two_strings(name: str, type_: ScalarName) -> None:
     @translates_function(name)
     def make(value: Shape, other: Shape) -> Shape:
         one, two = of_type(value, "string"), of_type(other, "string")
@@ -88,8 +88,8 @@ def _of_two_strings(name: str, type_: ScalarName) -> None:
 
 
 for _name in ("contains", "starts_with", "ends_with"):
-    _of_two_strings(_name, "boolean")
-_of_two_strings("position", "bigint")
+    _translate_two_strings(_name, "boolean")
+_translate_two_strings("position", "bigint")
 
 
 @translates_function("concat")
@@ -146,14 +146,14 @@ def substr1(value: Shape, offset: Shape, *length: Shape) -> Shape:
 # Time.
 
 
-def _of_time(name: str, *types: str) -> None:
+def _translate_time(name: str, *types: str) -> None:
     @translates_function(name)
     def make(value: Shape) -> Shape:
         one = of_type(value, *types)
         return _strict(call(name, one.term, word=one.type), "bigint", one)
 
 
-def _of_day(name: str) -> None:
+def _translate_day(name: str) -> None:
     @translates_function(name)
     def make(value: Shape) -> Shape:
         one = of_type(value, "date", "datetime", "string")
@@ -164,11 +164,11 @@ def _of_day(name: str) -> None:
 
 
 for _name in ("get_year", "get_month", "get_day"):
-    _of_day(_name)
+    _translate_day(_name)
 for _name in ("get_hour", "get_minute", "get_second"):
-    _of_time(_name, "datetime")
-_of_time("unix_time_from_date_in_days", "date")
-_of_time("unix_time_from_datetime_in_ms", "datetime")
+    _translate_time(_name, "datetime")
+_translate_time("unix_time_from_date_in_days", "date")
+_translate_time("unix_time_from_datetime_in_ms", "datetime")
 
 
 # Numbers.
@@ -232,7 +232,7 @@ def _first(name: str, passed: Callable[[Shape], TruthTerm]) -> None:
         cells = [cell(value) for value in values]
         shape = null()
         for one in reversed(cells):
-            shape = chosen(passed(one), then=shape, otherwise=one)
+            shape = choose_cell(passed(one), then=shape, otherwise=one)
         return shape
 
 
@@ -244,14 +244,14 @@ _first("if_missing_or_null", unknown_of)
 @translates_function("nvl")
 def nvl(value: Shape, other: Shape) -> Shape:
     """Translate `nvl`: the second value if the first is NULL or MISSING, else the first."""
-    return chosen(unknown_of(value), then=cell(other), otherwise=cell(value))
+    return choose_cell(unknown_of(value), then=cell(other), otherwise=cell(value))
 
 
 @translates_function("nvl2")
 def nvl2(value: Shape, *others: Shape) -> Shape:
     """Translate `nvl2`: the second value if the first is neither NULL nor MISSING, else the third."""
-    known, unknown = others
-    return chosen(unknown_of(value), then=cell(unknown), otherwise=cell(known))
+    known_case, unknown = others
+    return choose_cell(unknown_of(value), then=cell(unknown), otherwise=cell(known_case))
 
 
 @translates_function("null_if")

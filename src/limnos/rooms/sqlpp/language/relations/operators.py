@@ -51,8 +51,8 @@ def null(type_: ScalarName = "boolean", *, missing: TruthTerm = False) -> CellSh
 
 def truth(term: Term, *operands: Shape) -> CellShape:
     """Return a boolean cell that is MISSING if an operand is MISSING, and NULL if its term is otherwise null."""
-    known = all(unknown_of(one) is False for one in operands)
-    return CellShape(term, "boolean", any_of(*map(missing_of, operands)), known)
+    is_known = all(unknown_of(one) is False for one in operands)
+    return CellShape(term, "boolean", any_of(*map(missing_of, operands)), is_known)
 
 
 def cell(shape: Shape) -> CellShape:
@@ -187,15 +187,15 @@ def arithmetic(left: Shape, right: Shape, *, by: str) -> CellShape:
     if wider == "float":
         raise UntranslatableExpression("arithmetic of type float")
     terms = [as_type(each, wider) for each in (one, other)]
-    known = one.known and other.known
+    is_known = one.known and other.known
     if by in ("+", "-", "*"):
-        return CellShape(call(by, *terms), wider, missing, known)
+        return CellShape(call(by, *terms), wider, missing, is_known)
     name = {"/": "/", "div": "div" if wider in WHOLE else "/", "mod": "mod"}.get(by)
     if name is None:
         raise UntranslatableExpression(f"the operator {by}")
     zero = _literal(0, wider)
     if isinstance(terms[1], LiteralTerm) and terms[1].value:
-        return CellShape(call(name, *terms, word=wider), wider, missing, known)
+        return CellShape(call(name, *terms, word=wider), wider, missing, is_known)
     guarded_term = call("if", call("=", terms[1], zero), LiteralTerm(None, wider), call(name, *terms, word=wider))
     return CellShape(guarded_term, wider, missing, known=False)
 
@@ -288,7 +288,7 @@ def typed_term(one: CellShape, type_: ScalarName) -> Term:
     return LiteralTerm(None, type_) if one.type == "null" else one.term
 
 
-def chosen(flag: TruthTerm, *, then: CellShape, otherwise: CellShape) -> CellShape:
+def choose_cell(flag: TruthTerm, *, then: CellShape, otherwise: CellShape) -> CellShape:
     """Return a cell that is `then` if the flag is true, else `otherwise`."""
     if isinstance(flag, bool):
         return then if flag else otherwise

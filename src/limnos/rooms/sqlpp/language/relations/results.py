@@ -95,14 +95,14 @@ class _LayoutBuilder:
             type_ = BagType(shape.item) if shape.bag else ArrayType(shape.item)
             return self._read(shape.term, type_, missing=shape.missing)
         if isinstance(shape, FinishedShape):
-            return self._finished(shape)
+            return self._finished_maker(shape)
         if isinstance(shape, FixedShape):
             makers = [self.maker(item) for item in shape.items]
             kind = Bag if shape.bag else tuple
             return lambda row: kind([make(row) for make in makers])
         return self._record(shape)
 
-    def _finished(self, shape: FinishedShape) -> RowMaker:
+    def _finished_maker(self, shape: FinishedShape) -> RowMaker:
         """Return the function that computes a deferred expression from a row."""
         self.finished.append(shape.reason)
         makers, work = [self.maker(one) for one in shape.inputs], function_of(shape)
@@ -131,7 +131,7 @@ class _LayoutBuilder:
     def _record(self, record: RecordShape) -> RowMaker:
         existing = None if record.is_present is True else self._flag(record.is_present)
         unknown = self._unknown(record.missing) if existing is not None else None
-        make = self._fields(record) if record.declared is None else self._declared(record)
+        make = self._fields(record) if record.declared is None else self._object_maker(record)
         if existing is None or unknown is None:
             return make
         return lambda row: make(row) if existing(row) else unknown(row)
@@ -151,7 +151,7 @@ class _LayoutBuilder:
 
         return make
 
-    def _declared(self, record: RecordShape) -> RowMaker:
+    def _object_maker(self, record: RecordShape) -> RowMaker:
         """Return the function that builds a dataset's object from a row.
 
         The open part contains undeclared fields, and declared fields that are NULL.

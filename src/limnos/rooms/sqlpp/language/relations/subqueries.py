@@ -111,11 +111,11 @@ def _take_membership(node: plan.Operate, carrier: BlockTranslator, *, negated: b
         )
         return True
     # NOT IN is true if there are no items, or if the value and every item are known and different.
-    _join_partners(query, carrier, negated=True, join_condition=lambda item, _: _not_surely_other(item, value))
+    _join_partners(query, carrier, negated=True, join_condition=lambda item, _: _may_be_equal(item, value))
     return True
 
 
-def _not_surely_other(item: Shape, value: CellShape) -> Term:
+def _may_be_equal(item: Shape, value: CellShape) -> Term:
     """Return the condition for whether an item equals a value, or may equal it because one of them is NULL or
     MISSING.
     """
@@ -174,8 +174,8 @@ def _results(query: plan.Query, inner: BlockTranslator) -> Shape:
     UntranslatableExpression.
     """
     block = query.arms[0]
-    plain = len(query.arms) == 1 and isinstance(block, plan.Block) and query.limit is None and query.offset is None
-    if not plain or not isinstance(block, plan.Block) or block.group is not None or block.windows:
+    is_plain = len(query.arms) == 1 and isinstance(block, plan.Block) and query.limit is None and query.offset is None
+    if not is_plain or not isinstance(block, plan.Block) or block.group is not None or block.windows:
         rows = query_of(query, inner)
         inner.rows = rows.relation
         return rows.shape

@@ -59,8 +59,8 @@ def _call(node: plan.WindowCall, carrier: BlockTranslator) -> tuple[WindowColumn
         raise UntranslatableExpression(f"the window function {name}")
     arguments, type_ = _measure_window(node, carrier)
     rows = None if node.frame is None else _rows(node.frame)
-    known = name == "count"
-    cell = CellShape(ColumnTerm(number), type_, known=known)  # type: ignore[arg-type]
+    is_known = name == "count"
+    cell = CellShape(ColumnTerm(number), type_, known=is_known)  # type: ignore[arg-type]
     return WindowColumn(
         id=number, function=name, arguments=arguments, partition=partition, order=order, rows=rows
     ), cell
@@ -92,8 +92,8 @@ def _rows(frame: Frame) -> tuple[int | None, int | None] | None:
     """
     if frame.exclude != "no others":
         raise UntranslatableExpression("EXCLUDE in a window")
-    plain = frame.start.value is None and frame.end.value is None
-    if frame.mode == "range" and plain and (frame.start.side, frame.end.side) == ("preceding", "current row"):
+    is_unbounded = frame.start.value is None and frame.end.value is None
+    if frame.mode == "range" and is_unbounded and (frame.start.side, frame.end.side) == ("preceding", "current row"):
         return None
     if frame.mode != "rows":
         raise UntranslatableExpression("a window's frame by value or by groups")
@@ -105,7 +105,7 @@ def _edge(bound: FrameBound) -> int | None:
         return 0
     if bound.value is None:
         return None
-    known = bound.value if isinstance(bound.value, plan.Constant) else fold_constant(bound.value)
-    if known is None or type(known.value) is not int or not 0 <= known.value < _DISTANCE_MAX:
+    constant = bound.value if isinstance(bound.value, plan.Constant) else fold_constant(bound.value)
+    if constant is None or type(constant.value) is not int or not 0 <= constant.value < _DISTANCE_MAX:
         raise UntranslatableExpression("a window's frame whose bound is not constant")
-    return -known.value if bound.side == "preceding" else known.value
+    return -constant.value if bound.side == "preceding" else constant.value

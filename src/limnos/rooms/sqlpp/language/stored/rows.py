@@ -18,7 +18,7 @@ from functools import partial
 from typing import TypeAlias, TypeVar
 
 from limnos.rooms.sqlpp.language.errors import SqlppError, compilation
-from limnos.rooms.sqlpp.language.functions.types import real_of, whole_of
+from limnos.rooms.sqlpp.language.functions.types import convert_to_integer, real_of
 from limnos.rooms.sqlpp.language.stored import open_part, time_texts
 from limnos.rooms.sqlpp.language.stored.schema import OPEN, columns, has_open
 from limnos.rooms.sqlpp.language.stored.types import (
@@ -125,17 +125,17 @@ def _record_shape(type_: RecordType, *, lenient: bool, called: str) -> Callable[
         field.name: (_shape(field.type, lenient=lenient, called=f" (field {field.name})"), field.optional)
         for field in type_.fields
     }
-    needed = [(field.name, type_label(field.type)) for field in type_.fields if not field.optional]
+    required_fields = [(field.name, type_label(field.type)) for field in type_.fields if not field.optional]
 
     def make(value: Value) -> Value:
         if not isinstance(value, dict):
             raise _mismatch("object", value, called=called)
-        for name, label in needed:
+        for name, label in required_fields:
             if value.get(name) is None and lenient:
                 raise SqlppError(NULL_FIELD, f"Closed field {name} has null value")
             if value.get(name, MISSING) is None:
                 raise SqlppError(NOT_PROMOTED, f"Field type null cannot be promoted to type {label}")
-        for name, label in needed:
+        for name, label in required_fields:
             if value.get(name, MISSING) is MISSING:
                 raise SqlppError(MISMATCH, f"Type mismatch: missing a required field {name}: {label}")
         fields: dict[str, Value] = {name: MISSING for name in shapes if name in value}  # in the order of the type
@@ -176,7 +176,7 @@ def _cast(value: Value, name: ScalarName, *, lenient: bool) -> Value:
     if kind == name:
         return value
     if name in _WHOLE:
-        return _whole(value, name, lenient=lenient)
+        return _convert_integer(value, name, lenient=lenient)
     if name in ("double", "float") and isinstance(value, (int, float)) and not isinstance(value, bool):
         return Float(value) if name == "float" else float(value)
     if not lenient or not isinstance(value, str):
@@ -185,9 +185,9 @@ def _cast(value: Value, name: ScalarName, *, lenient: bool) -> Value:
     return MISSING if from_text is None else from_text
 
 
-def _whole(value: Value, name: ScalarName, *, lenient: bool) -> Value:
+def _convert_integer(value: Value, name: ScalarName, *, lenient: bool) -> Value:
     if lenient and isinstance(value, str):
-        result = whole_of(value, name)
+        result = convert_to_integer(value, name)
         return MISSING if result is None else result
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return MISSING

@@ -84,7 +84,7 @@ def negate(value: Value) -> Value:
     return _typed_result("numeric-unary-minus", TinyInt(0), value, whole=int.__sub__, real=float.__sub__)
 
 
-def promoted(value: Value, other: Value) -> Value:
+def promote(value: Value, other: Value) -> Value:
     """Return a number in the wider type of two numbers; other values are returned unchanged."""
     if type(value) is type(other):
         return value

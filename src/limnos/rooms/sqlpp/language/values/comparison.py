@@ -135,8 +135,8 @@ def either(left: Value, right: Value) -> Truth:
         return True
     if left is False and right is False:
         return False
-    known = [value for value in (left, right) if value is not False]
-    return MISSING if all(value is MISSING for value in known) else None
+    undecided_values = [value for value in (left, right) if value is not False]
+    return MISSING if all(value is MISSING for value in undecided_values) else None
 
 
 def includes(items: Value, value: Value) -> Truth:

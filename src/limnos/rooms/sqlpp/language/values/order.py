@@ -58,7 +58,7 @@ class _OpenValue:
         self.mark = b""
         self.parts: list[bytes] = []
 
-    def closed(self) -> bytes:
+    def close(self) -> bytes:
         """Return the complete sort key, with the terminator after the last part."""
         parts = sorted(self.parts) if self.rank == _MULTISET else self.parts
         return bytes((self.rank,)) + b"".join(parts) + _END
@@ -87,7 +87,7 @@ def key(value: Value) -> bytes:
             if following is not None:
                 top.mark, value = following
                 break
-            done = stack.pop().closed()
+            done = stack.pop().close()
         else:
             return done or b""
 
@@ -124,17 +124,17 @@ def _flat(value: Value) -> bytes:
 def _temporal(value: Value) -> bytes:
     """Return the sort key of a date, time or duration. Raises TypeError for another value."""
     if isinstance(value, DateTime):
-        return bytes((_DATETIME,)) + _whole(value.ms)
+        return bytes((_DATETIME,)) + _integer_key(value.ms)
     if isinstance(value, Date):
-        return bytes((_DATE,)) + _whole(value.days)
+        return bytes((_DATE,)) + _integer_key(value.days)
     if isinstance(value, Time):
-        return bytes((_TIME,)) + _whole(value.ms)
+        return bytes((_TIME,)) + _integer_key(value.ms)
     if isinstance(value, Duration):
-        return bytes((_DURATION,)) + _whole(value.months) + _whole(value.ms)
+        return bytes((_DURATION,)) + _integer_key(value.months) + _integer_key(value.ms)
     if isinstance(value, YearMonthDuration):
-        return bytes((_YEAR_MONTH,)) + _whole(value.months)
+        return bytes((_YEAR_MONTH,)) + _integer_key(value.months)
     if isinstance(value, DayTimeDuration):
-        return bytes((_DAY_TIME,)) + _whole(value.ms)
+        return bytes((_DAY_TIME,)) + _integer_key(value.ms)
     if isinstance(value, Interval):
         return bytes((_INTERVAL,)) + _temporal(value.start) + _temporal(value.end)
     if isinstance(value, SHAPES):
@@ -145,7 +145,7 @@ def _temporal(value: Value) -> bytes:
     raise TypeError(f"{type_name(value)} has no order")
 
 
-def _whole(value: int) -> bytes:
+def _integer_key(value: int) -> bytes:
     return (value + _SIGN).to_bytes(8, "big")
 
 
@@ -165,9 +165,9 @@ def _number(value: float) -> bytes:
         return _NAN + _rest(0)
     nearest = float(value) + 0.0  # -0.0 + 0.0 is 0.0
     (bits,) = struct.unpack(">Q", struct.pack(">d", nearest))
-    ordered = bits ^ (_SIGN if not bits & _SIGN else (1 << 64) - 1)
+    ordered_bits = bits ^ (_SIGN if not bits & _SIGN else (1 << 64) - 1)
     rest = int(value) - int(nearest) if isinstance(value, int) else 0
-    return int(ordered).to_bytes(8, "big") + _rest(rest)
+    return int(ordered_bits).to_bytes(8, "big") + _rest(rest)
 
 
 def _rest(value: int) -> bytes:

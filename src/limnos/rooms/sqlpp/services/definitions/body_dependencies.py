@@ -18,7 +18,7 @@ from limnos.names import canonical
 from limnos.names.path import Levels
 from limnos.rooms.sqlpp.language import bind, tree
 from limnos.rooms.sqlpp.language.binder import BoundDataset, BoundSynonym, BoundView, NameResolver, UserFunction
-from limnos.rooms.sqlpp.language.binding import ResolvedNames, parsed_facts
+from limnos.rooms.sqlpp.language.binding import ResolvedNames, parse_facts
 from limnos.rooms.sqlpp.services.requests.names import NODES_SHORT, bind_with_names, function_find, source_find
 from limnos.rooms.sqlpp.services.requests.node_limits import PARSING_SLOTS
 from limnos.rooms.sqlpp.services.requests.session import StatementSession
@@ -117,15 +117,15 @@ async def needs_of(
         bind(body, surface, dataverse=dataverse, moment=session.moment, nodes_max=nodes_max)
         return BodyDependencies(tuple(surface.sources), tuple(surface.functions), tuple(surface.synonyms))
 
-    def whole(known: ResolvedNames) -> BodyDependencies:
-        known.facts.update(parsed_facts(known.facts))
+    def parse_and_run(known: ResolvedNames) -> BodyDependencies:
+        known.facts.update(parse_facts(known.facts))
         return run(known, None)
 
-    async def elsewhere(known: ResolvedNames) -> BodyDependencies:
+    async def run_in_thread(known: ResolvedNames) -> BodyDependencies:
         async with PARSING_SLOTS.of(ctx.services):
-            return await asyncio.to_thread(whole, known)
+            return await asyncio.to_thread(parse_and_run, known)
 
-    return await bind_with_names(ctx, run, elsewhere=elsewhere)
+    return await bind_with_names(ctx, run, elsewhere=run_in_thread)
 
 
 def ids_of(request_view: RequestView, needs: BodyDependencies) -> tuple[int, ...]:

@@ -61,9 +61,9 @@ def check_settings(settings: tree.Object | None) -> None:
         raise SqlppError(UNKNOWN_FIELD, f"Field(s) [{', '.join(unknown)}] unsupported in the with clause", settings.at)
     for name, value in pairs.items():
         _check(value, KNOWN[name], path=name)
-        needed = _NEEDED.get(name)
-        if needed is not None and isinstance(value, tree.Object) and needed not in _pairs(value):
-            text = f"Field '{name}.{needed}' in the with clause cannot be null or missing"
+        needed_setting = _NEEDED.get(name)
+        if needed_setting is not None and isinstance(value, tree.Object) and needed_setting not in _pairs(value):
+            text = f"Field '{name}.{needed_setting}' in the with clause cannot be null or missing"
             raise SqlppError(NEEDED, text, value.at)
     _check_scheme(pairs.get("storage-block-compression"))
 

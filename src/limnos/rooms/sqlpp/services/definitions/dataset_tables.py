@@ -152,7 +152,9 @@ async def dataset_make(
             now, table_path, document=document, statement=statement, dataset=again, drop_after_ms=drop_after_ms
         )
 
-    async with ctx.services.files.written(document.metadata_location, data, draft.place.catalog.properties, first=True):
+    async with ctx.services.files.written_file(
+        document.metadata_location, data, draft.place.catalog.properties, first=True
+    ):
         await ctx.write(
             scope,
             decide,
@@ -230,7 +232,7 @@ def dataset_rename(tx: Tx, permit: Permit[TableMove]) -> None:
     table_reparent(tx, permit)
     for task_id, text, _ in tx.tasks.of_kind(DROP_UNFINISHED):
         if msgspec.json.decode(text, type=UnfinishedDataset).table_id == permit.command.table.id:
-            tx.tasks.done(task_id)
+            tx.tasks.delete_finished(task_id)
 
 
 async def unfinished_drop_run(work: TaskContext, payload: UnfinishedDataset) -> str | None:

@@ -90,7 +90,7 @@ async def dataset_create(
     """
     ctx = session.ctx
     check_object(statement.name)
-    path, at = session.whole(statement.name), statement.name.at
+    path, at = session.qualify(statement.name), statement.name.at
     check_not_builtin(path[:-1], Kind.TABLE, at=at)
     check_settings(statement.settings)
     _refuse_unserved(statement)
@@ -170,7 +170,7 @@ async def external_create(session: StatementSession, statement: tree.CreateExter
     PermissionDenied.
     """
     ctx = session.ctx
-    path = session.whole(statement.name)
+    path = session.qualify(statement.name)
     check_file_source(ctx, statement.adapter, options=statement.options, at=statement.at)
     await default_dataverse_make(ctx, path[:-1])
 
@@ -203,7 +203,7 @@ async def dataset_drop(session: StatementSession, statement: tree.Drop) -> None:
     ServiceUnavailable.
     """
     ctx = session.ctx
-    path = session.whole(statement.name)
+    path = session.qualify(statement.name)
     if path[:-1] == METADATA:
         raise invalid_operation("Cannot drop a dataset belonging to the dataverse: Metadata", statement.name.at)
     kinds = (Kind.TABLE, Kind.EXTERNAL_DATASET)
@@ -219,7 +219,7 @@ async def index_create(session: StatementSession, statement: tree.CreateIndex | 
     Raises SqlppError, PermissionDenied.
     """
     ctx = session.ctx
-    path = session.whole(statement.dataset)
+    path = session.qualify(statement.dataset)
     name = index_name(statement, path[-1])
     check_name(name, statement.at)
     if isinstance(statement, tree.CreateIndex):
@@ -233,8 +233,8 @@ async def index_create(session: StatementSession, statement: tree.CreateIndex | 
         if isinstance(statement, tree.CreateIndex):
             check_fields(type_of(record.object_type), statement)
             check_enforced(declarations_of(node, tree.CreateIndex), statement)
-        changed = record_with(record, (*record.statements, render(whole)))
-        return permit.about(DatasetAlter(node, changed))
+        new_record = record_with(record, (*record.statements, render(whole)))
+        return permit.about(DatasetAlter(node, new_record))
 
     try:
         await ctx.write(scope_of(ctx), decide, dataset_alter)
@@ -247,7 +247,7 @@ async def index_drop(session: StatementSession, statement: tree.DropIndex) -> No
     """Execute DROP INDEX. Raises SqlppError for a missing index, PermissionDenied."""
     ctx = session.ctx
     check_object(statement.dataset)
-    path = session.whole(statement.dataset)
+    path = session.qualify(statement.dataset)
 
     def decide(request_view: RequestView) -> Permit[DatasetAlter]:
         node, record, permit = alter_decide(request_view, path, at=statement.dataset.at)

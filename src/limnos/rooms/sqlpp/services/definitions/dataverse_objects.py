@@ -219,10 +219,10 @@ async def object_drop(
 async def object_missing_error(ctx: Context, word: str, *, path: Levels, at: TextPosition | None) -> SqlppError:
     """Return the error for a missing object, or for its dataverse if that is missing."""
 
-    def there(request_view: RequestView) -> bool:
+    def dataverse_exists(request_view: RequestView) -> bool:
         return is_builtin(path[:-1]) or dataverse_find(request_view, path[:-1]) is not None
 
-    if not await ctx.read(scope_of(ctx), there):
+    if not await ctx.read(scope_of(ctx), dataverse_exists):
         return no_dataverse(path[:-1], at)
     return unknown_object(word, path, at=at)
 
@@ -276,8 +276,8 @@ def _user_arity(node: Node, error: ObjectInUse) -> int:
     """Return the arity of the function that depends on an object."""
     texts = cast("SqlppObjectRecord", node.record).dependencies
     declared = declarations_of(node, tree.CreateFunction)
-    needed = msgspec.json.encode(error.use.used[1]).decode()
-    at = next((at for at, text in enumerate(texts) if needed in text), 0)
+    quoted_name = msgspec.json.encode(error.use.used[1]).decode()
+    at = next((at for at, text in enumerate(texts) if quoted_name in text), 0)
     return arity_of(declared[at])
 
 

@@ -102,7 +102,7 @@ async def function_create(session: StatementSession, statement: tree.CreateFunct
     """
     ctx = session.ctx
     check_object(statement.name)
-    path = session.whole(statement.name)
+    path = session.qualify(statement.name)
     check_not_builtin(path[:-1], Kind.FUNCTION, at=statement.name.at)
     await default_dataverse_make(ctx, path[:-1])
     needs = await _needs(session, statement, path=path)
@@ -205,7 +205,7 @@ def _create_of(
 async def function_drop(session: StatementSession, statement: tree.DropFunction) -> None:
     """Execute DROP FUNCTION for a name and an arity. Raises SqlppError for a missing function, PermissionDenied."""
     ctx = session.ctx
-    path, at = session.whole(statement.name), statement.name.at
+    path, at = session.qualify(statement.name), statement.name.at
     if statement.library is not None:
         raise SqlppError(1117, f"Cannot find library with name {display_name((statement.library,))}", at)
     try:

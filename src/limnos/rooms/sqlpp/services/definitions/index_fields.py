@@ -23,17 +23,19 @@ def check_fields(type_: tree.RecordType, statement: tree.CreateIndex) -> None:
         if isinstance(field, tree.UnnestField):
             _check_array(type_, field)
             continue
-        declared_type = _field(type_, field.path[:1], at=field) if len(field.path) == 1 else _nested(type_, field)
+        declared_type = _field(type_, field.path[:1], at=field) if len(field.path) == 1 else _nested_type(type_, field)
         typed.add(field.type is not None or declared_type is not None)
-        known = [_scalar(each) for each in (declared_type, field.type)]
-        if statement.cast is None and None not in known and known[0] != known[1]:
-            text = f"Type mismatch: expected value of type {known[0]}, but got the value of type {known[1]}"
+        scalar_types = [_scalar(each) for each in (declared_type, field.type)]
+        if statement.cast is None and None not in scalar_types and scalar_types[0] != scalar_types[1]:
+            text = (
+                f"Type mismatch: expected value of type {scalar_types[0]}, but got the value of type {scalar_types[1]}"
+            )
             raise SqlppError(WRONG_TYPE, text, field.at)
     if len(typed) > 1:
         raise compilation("Typed keys cannot be combined with untyped keys in the index definition.", statement.at)
 
 
-def _nested(type_: tree.RecordType, field: tree.IndexField) -> tree.TypeExpression | None:
+def _nested_type(type_: tree.RecordType, field: tree.IndexField) -> tree.TypeExpression | None:
     """Return the declared type of a nested field; None if it is not declared. Raises SqlppError if a closed type lacks
     its first name.
     """

@@ -68,9 +68,14 @@ def check_enforced(others: Iterable[tree.CreateIndex], statement: tree.CreateInd
     """Check that no other enforced index declares other types for the same fields. Raises SqlppError."""
     fields = _typed_fields(statement)
     for other in others:
-        known = _typed_fields(other)
-        if other.enforced and known and [path for path, _ in known] == [path for path, _ in fields] and known != fields:
-            paths, types = (",".join(words) for words in zip(*known, strict=True))
+        typed_fields = _typed_fields(other)
+        if (
+            other.enforced
+            and typed_fields
+            and [path for path, _ in typed_fields] == [path for path, _ in fields]
+            and typed_fields != fields
+        ):
+            paths, types = (",".join(words) for words in zip(*typed_fields, strict=True))
             text = (
                 f"Cannot create index {statement.name} , enforced index {other.name} on field(s) '{paths}' is already"
                 " defined"

@@ -61,7 +61,7 @@ async def dataset_analyze(session: StatementSession, statement: tree.Analyze) ->
 
     Raises SqlppError, PermissionDenied.
     """
-    path = session.whole(statement.dataset)
+    path = session.qualify(statement.dataset)
     target = _sample_size(statement)
     warnings: list[SqlppError] = []
 
@@ -75,13 +75,13 @@ async def dataset_analyze(session: StatementSession, statement: tree.Analyze) ->
             if counts.objects == 0:
                 warnings.append(SqlppError(NO_ROWS, "Sample has zero rows", statement.at))
             number = 2 if not earlier or _option(earlier[0], "number") == "1" else 1
-            known = {
+            figures = {
                 "cardinality": counts.objects,
                 "average-size": counts.average_bytes,
                 "target": target,
                 "number": number,
             }
-            options = [tree.Option(statement.at, name, str(value)) for name, value in known.items()]
+            options = [tree.Option(statement.at, name, str(value)) for name, value in figures.items()]
             texts.append(render(msgspec.structs.replace(statement, options=(*statement.options, *options))))
         return permit.about(DatasetAlter(node, record_with(record, tuple(texts))))
 

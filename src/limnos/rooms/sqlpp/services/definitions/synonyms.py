@@ -20,7 +20,7 @@ from limnos.rooms.sqlpp.services.requests.session import StatementSession
 async def synonym_create(session: StatementSession, statement: tree.CreateSynonym) -> None:
     """Execute CREATE SYNONYM. Raises SqlppError if the name is invalid or taken, PermissionDenied."""
     ctx = session.ctx
-    path, target = session.whole(statement.name), statement.target
+    path, target = session.qualify(statement.name), statement.target
     check_object(target)
     await default_dataverse_make(ctx, path[:-1])
     if not target.dataverse:
@@ -41,7 +41,7 @@ async def synonym_drop(session: StatementSession, statement: tree.Drop) -> None:
     ProtectedObject.
     """
     ctx = session.ctx
-    path = session.whole(statement.name)
+    path = session.qualify(statement.name)
     session.warnings += await object_drop(
         ctx, (Kind.SYNONYM,), name=statement.name, path=path, quiet=statement.if_exists
     )

@@ -36,7 +36,7 @@ def typed_query(body: tree.Expression, schema: tree.ViewSchema, *, type_: tree.T
     casts = {field.name: _cast(field, formats, at=schema.at) for field in type_.fields}
     keys = {path[0] for path in schema.keys}
     needed = [casts[field.name] for field in type_.fields if not field.optional or field.name in keys]
-    pairs = ", ".join(f"{_quoted(name)}: if_missing({text}, null)" for name, text in casts.items())
+    pairs = ", ".join(f"{_quote(name)}: if_missing({text}, null)" for name, text in casts.items())
     where = f" where {' and '.join(f'{text} is known' for text in needed)}" if needed else ""
     query = cast("tree.QueryExpression", parse_body(f"from [] as `{_ROW}`{where} select value {{{pairs}}}"))
     term = msgspec.structs.replace(query.block.terms[0], source=body)
@@ -55,9 +55,9 @@ def _cast(field: tree.FieldType, formats: dict[str, str], *, at: TextPosition) -
     if kind is None:
         raise compilation(f"Field '{field.name}' of a view has a type that values cannot be cast to", at)
     pattern = formats.get(kind)
-    more = "" if pattern is None else f", {_quoted(pattern)}"
+    more = "" if pattern is None else f", {_quote(pattern)}"
     return f"{_CASTS.get(kind, kind)}({value}{more})"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return msgspec.json.encode(text).decode()

@@ -50,7 +50,7 @@ class InlinedType(NamedTuple):
 async def type_create(session: StatementSession, statement: tree.CreateType) -> None:
     """Execute CREATE TYPE. Raises SqlppError if the type is invalid or its name is taken, PermissionDenied."""
     ctx = session.ctx
-    path = session.whole(statement.name)
+    path = session.qualify(statement.name)
     dataverse = path[:-1]
     if path[-1].startswith("$"):
         raise compilation(f"Reserved type name {path[-1]}", statement.name.at)
@@ -67,7 +67,7 @@ async def type_create(session: StatementSession, statement: tree.CreateType) -> 
 async def type_drop(session: StatementSession, statement: tree.Drop) -> None:
     """Drop a type on which no object depends. Raises SqlppError, PermissionDenied, ProtectedObject."""
     ctx = session.ctx
-    path = session.whole(statement.name)
+    path = session.qualify(statement.name)
     session.warnings += await object_drop(
         ctx, (Kind.DATATYPE,), name=statement.name, path=path, quiet=statement.if_exists
     )

@@ -91,7 +91,7 @@ async def view_create(session: StatementSession, statement: tree.CreateView) -> 
     """
     ctx = session.ctx
     check_object(statement.name)
-    path, at = session.whole(statement.name), statement.name.at
+    path, at = session.qualify(statement.name), statement.name.at
     check_not_builtin(path[:-1], Kind.VIEW, at=at)
     used: tuple[int, ...] = ()
     if statement.schema is not None:
@@ -156,7 +156,9 @@ async def _make(ctx: Context, path: Levels, *, version: Json, needs: BodyDepende
     draft = await ctx.read(scope, look)
     whole = await view_build(ctx, request, draft)
     document, data = document_of(whole, previous=None, node_id=0, place=draft.place)
-    async with ctx.services.files.written(document.metadata_location, data, draft.place.catalog.properties, first=True):
+    async with ctx.services.files.written_file(
+        document.metadata_location, data, draft.place.catalog.properties, first=True
+    ):
         await ctx.write(
             scope,
             lambda request_view: _create_of(request_view, path, document=document, needs=needs, used=used),
@@ -224,5 +226,5 @@ async def _replace(
 async def view_drop(session: StatementSession, statement: tree.Drop) -> None:
     """Drop a view on which no object depends. Raises SqlppError, PermissionDenied, ProtectedObject."""
     ctx = session.ctx
-    path = session.whole(statement.name)
+    path = session.qualify(statement.name)
     session.warnings += await object_drop(ctx, (Kind.VIEW,), name=statement.name, path=path, quiet=statement.if_exists)

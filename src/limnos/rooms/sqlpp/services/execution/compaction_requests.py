@@ -174,7 +174,7 @@ def _create_task(payload: CompactPayload, tx: Tx) -> bool:
             continue
         if not has_ended or payload.files < 2 * before.files:
             return False
-        tx.tasks.done(task_id)
+        tx.tasks.delete_finished(task_id)
     tx.tasks.create(COMPACT, msgspec.json.encode(payload).decode())
     return True
 

@@ -203,8 +203,8 @@ async def _work(session: StatementSession, statement: DataStatement, *, target: 
             files = msgspec.structs.replace(files, type=type_)
         return BoundStatement(kind="copy", source=None, files=files)
     if isinstance(statement, tree.Delete):
-        bound = await query_bind(session, _deletion_query(statement, target))
-        return BoundStatement(kind="delete", source=require_data(bound, statement.at))
+        bound_query = await query_bind(session, _deletion_query(statement, target))
+        return BoundStatement(kind="delete", source=require_data(bound_query, statement.at))
     source = (
         statement.source
         if isinstance(statement, tree.Insert)
@@ -216,7 +216,7 @@ async def _work(session: StatementSession, statement: DataStatement, *, target: 
             moves=not has_ordered_fields(session.options),
         )
     )
-    bound = await _settled_source(session, await query_bind(session, source))
+    bound_query = await _settled_source(session, await query_bind(session, source))
     returning = None
     if statement.returning is not None:
         variable = statement.variable or target.path[-1]
@@ -224,7 +224,7 @@ async def _work(session: StatementSession, statement: DataStatement, *, target: 
     kind: JobKind = "update"
     if isinstance(statement, tree.Insert):
         kind = "upsert" if statement.upsert else "insert"
-    return BoundStatement(kind=kind, source=require_data(bound, statement.at), returning=returning)
+    return BoundStatement(kind=kind, source=require_data(bound_query, statement.at), returning=returning)
 
 
 async def _settled_source(session: StatementSession, bound: ReadyQuery) -> ReadyQuery:

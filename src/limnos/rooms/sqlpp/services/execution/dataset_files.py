@@ -71,7 +71,9 @@ async def pin_datasets(ctx: Context, refs: Iterable[DatasetRef]) -> PinnedDatase
     tables = [ref for ref in refs if ref.files is None]
     if not tables:
         return PinnedDatasets(refs, CheckedSnapshots())
-    stored = await ctx.read(scope_of(ctx), lambda request_view: [_stored(request_view, ref) for ref in tables])
+    stored = await ctx.read(
+        scope_of(ctx), lambda request_view: [_find_stored_table(request_view, ref) for ref in tables]
+    )
     checked: dict[Levels, CheckedTable] = {}
     for ref, table in zip(tables, stored, strict=True):
         if ref.path not in checked:
@@ -96,13 +98,13 @@ async def pin_for_compaction(ctx: Context, ref: DatasetRef) -> PinnedCompaction:
 
     Raises as `pin_datasets`.
     """
-    (table,) = await ctx.read(scope_of(ctx), lambda request_view: [_stored(request_view, ref)])
+    (table,) = await ctx.read(scope_of(ctx), lambda request_view: [_find_stored_table(request_view, ref)])
     files, snapshots = await check_dataset_files(ctx, ref, table=table, every_snapshot=True)
     lists = tuple([each.manifest_list for each in files.snapshots or () if each.manifest_list is not None])
     return PinnedCompaction(replace(ref, pin=pin_of(files)), lists, CheckedSnapshots(snapshots))
 
 
-def _stored(request_view: RequestView, ref: DatasetRef) -> _StoredTable:
+def _find_stored_table(request_view: RequestView, ref: DatasetRef) -> _StoredTable:
     node, _ = request_view.find(ref.path[1:], Kind.TABLE)
     if node is None or node.kind is not Kind.TABLE:
         raise missing_dataset_error((*ref.dataverse, ref.name))

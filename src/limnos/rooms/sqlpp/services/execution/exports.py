@@ -72,8 +72,8 @@ async def files_export(session: StatementSession, statement: tree.CopyTo) -> Non
     ctx = session.ctx
     form = await _format(session, statement)
     fixed, computed = _split_path(statement)
-    bound = await query_bind(session, export_query(session, statement, computed=computed))
-    source = require_data(bound, statement.at)
+    bound_query = await query_bind(session, export_query(session, statement, computed=computed))
+    source = require_data(bound_query, statement.at)
     target = await _target(ctx, statement, fixed=fixed)
     if session.compiles_only:
         return
@@ -195,7 +195,7 @@ async def _target(ctx: Context, statement: tree.CopyTo, *, fixed: list[str]) -> 
             raise invalid_operation(f"The fileset {name} has no location {word}", at)
         base = record.locations[word]
         place.check(base)
-        location = _below(base, [part for text in fixed for part in text.split("/") if part])
+        location = _location_below(base, [part for text in fixed for part in text.split("/") if part])
         if is_local(location):
             if location == normalise(base):  # the staging directory beside it would be outside of the fileset
                 raise invalid_operation(
@@ -209,7 +209,7 @@ async def _target(ctx: Context, statement: tree.CopyTo, *, fixed: list[str]) -> 
     return await ctx.read(RequestScope(ctx.services.defaults.metalake, catalog), read)
 
 
-def _below(base: str, names: list[str]) -> str:
+def _location_below(base: str, names: list[str]) -> str:
     check_names(names, base)
     return normalise("/".join((base, *names)))
 
@@ -220,13 +220,13 @@ async def _local_target(ctx: Context, text: str, *, at: TextPosition) -> ExportT
     """
     defaults = ctx.services.defaults
     location = local_location(text, at)
-    roots, closed = defaults.export_roots, closed_directories(ctx)
+    roots, closed_roots = defaults.export_roots, closed_directories(ctx)
     inside = any(is_within(location, [root]) and location != normalise(root) for root in roots)
     try:
         inside = inside and leads_within(location, roots, allowed=defaults.allowed)
     except BadRequest as error:
         raise invalid_operation(error.message, at) from None
-    if not inside or is_within(location, closed):
+    if not inside or is_within(location, closed_roots):
         raise invalid_operation(
             f"{location} is not below a directory that COPY TO may write to: the server's operator can name one"
             " (setting sqlpp.export_roots)",
@@ -249,7 +249,9 @@ def export_query(
     variable = identifier(statement.variable)
     source = statement.source
     if isinstance(source, tree.DottedName):
-        query = _query(f"from {'.'.join(map(identifier, session.whole(source)))} as {variable} select value {variable}")
+        query = _query(
+            f"from {'.'.join(map(identifier, session.qualify(source)))} as {variable} select value {variable}"
+        )
     else:
         query = _query(f"from [] as {variable} select value {variable}")
         term = msgspec.structs.replace(query.block.terms[0], source=source)

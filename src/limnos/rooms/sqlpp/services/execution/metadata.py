@@ -289,7 +289,7 @@ def _position(waiting: Sequence[NamespaceListing]) -> tuple[int, str]:
 
 def _list_again(request_view: RequestView, *, before: ListingSlice, names: frozenset[str] | None) -> ListingSlice:
     """Return the same slice in a later request view; `before` itself if nothing has changed."""
-    if request_view.view.known(request_view.settled.zones) == before.revisions:
+    if request_view.view.known_revisions(request_view.settled.zones) == before.revisions:
         return before
     return _list_entries(request_view, listings=before.listings, names=names, count=before.read)
 
@@ -341,7 +341,7 @@ def _list_entries(
         entries=entries,
         waiting=waiting,
         listings=listings,
-        revisions=request_view.view.known(request_view.settled.zones),
+        revisions=request_view.view.known_revisions(request_view.settled.zones),
         read=len(some),
     )
 

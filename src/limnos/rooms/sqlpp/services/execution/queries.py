@@ -90,7 +90,7 @@ async def query_bind(
     Raises SqlppError, PermissionDenied.
     """
     binding = binding_of(session, body, variables=variables)
-    query = await _bound(session.ctx, binding, known=ResolvedNames(dict(BUILT_IN)))
+    query = await _bind(session.ctx, binding, known=ResolvedNames(dict(BUILT_IN)))
     await rows_require(session.ctx, query)
     return query
 
@@ -109,28 +109,28 @@ async def statement_bind(session: StatementSession, parsed: ParsedStatement, *, 
     session.uses_cached_plan = query is not None
     if query is not None:
         return query
-    binding, known = binding_of(session, body), ResolvedNames(dict(BUILT_IN))
-    query = await _bound(session.ctx, binding, known=known)
+    binding, resolved_names = binding_of(session, body), ResolvedNames(dict(BUILT_IN))
+    query = await _bind(session.ctx, binding, known=resolved_names)
     await rows_require(session.ctx, query)
     # A call of a function, such as current_datetime, looks its name up, so its result is never cached.
-    asked_nothing = len(known.facts) == len(BUILT_IN)
+    asked_nothing = len(resolved_names.facts) == len(BUILT_IN)
     if rests_on_text and asked_nothing and not isinstance(query.query.expression, EncodedPlan):
         query = query._replace(numbered=_numbered_here(query.query))
         prepared_statements.put(key, query)
     return query
 
 
-async def _bound(ctx: Context, binding: QueryBinding, *, known: ResolvedNames) -> ReadyQuery:
+async def _bind(ctx: Context, binding: QueryBinding, *, known: ResolvedNames) -> ReadyQuery:
     def run(known: ResolvedNames) -> BoundQuery:
         return binding.bind(known, nodes_max=NODES_SHORT)
 
-    async def elsewhere(known: ResolvedNames) -> BoundQuery:
+    async def bind_in_process(known: ResolvedNames) -> BoundQuery:
         outcome, *entries = await process_do(ctx, BIND, packed_binding(binding, known))
         if outcome == b"wanted":
             known.unresolved.update(dict.fromkeys(decode_lookups(entries[0])))
         return bound_of(entries[0], entries[1], at=binding.body.at) if outcome == b"done" else NOTHING_BOUND
 
-    query = await bind_with_names(ctx, run, elsewhere=elsewhere, known=known)
+    query = await bind_with_names(ctx, run, elsewhere=bind_in_process, known=known)
     metadata = tuple([each for each in query.reads if each[0] == METADATA or each[0][0] == RESOURCES])
     ready_query = ReadyQuery(query, metadata)
     if metadata and ready_query.reads_data:

@@ -34,11 +34,11 @@ async def without_hidden_counts(ctx: Context, nodes: Sequence[tuple[Levels, Node
     paths = {node.id: (*path, node.name) for path, node in nodes if any(map(_is_analyze, _statements(node)))}
     if not paths:
         return nodes
-    hidden = await ctx.read(scope_of(ctx), lambda request_view: _restricted(request_view, paths))
-    return [(path, _without_counts(node) if node.id in hidden else node) for path, node in nodes]
+    hidden_ids = await ctx.read(scope_of(ctx), lambda request_view: _restricted_ids(request_view, paths))
+    return [(path, _without_counts(node) if node.id in hidden_ids else node) for path, node in nodes]
 
 
-def _restricted(request_view: RequestView, paths: Mapping[int, Levels]) -> frozenset[int]:
+def _restricted_ids(request_view: RequestView, paths: Mapping[int, Levels]) -> frozenset[int]:
     def is_restricted(path: Levels) -> bool:
         node, chain = request_view.find(path, Kind.TABLE)
         return node is None or bool(request_view.bindings_of(request_view.user, chain))

@@ -37,10 +37,10 @@ async def is_carried_out(ctx: Context, locks: HeldLocks, *, table_id: int, state
 def _has(body: bytes, statement: str) -> bool:
     """Return whether the current snapshot or one of its ancestors records a statement's id."""
     metadata = iceberg_metadata.decode(body)
-    known = {one.get("snapshot-id"): one for one in iceberg_metadata.rows(metadata, "snapshots")}
+    snapshots_by_id = {one.get("snapshot-id"): one for one in iceberg_metadata.rows(metadata, "snapshots")}
     at: object = iceberg_metadata.current_snapshot_id(metadata)
-    for _ in range(len(known)):
-        snapshot = known.get(at)
+    for _ in range(len(snapshots_by_id)):
+        snapshot = snapshots_by_id.get(at)
         if snapshot is None:
             return False
         summary = snapshot.get("summary")

@@ -55,12 +55,12 @@ def update_query(
     select = f"from [] as {variable} select value 0"
     for group in _groups(statement.steps):
         for step in group:
-            changed = _changed(variable, step, moves=moves)
+            new_expression = _apply_step(variable, step, moves=moves)
             if len(step.path) == 1:
-                changed = _same_key(variable, changed, keys=keys)
-            query = _select(select, source=query, value=changed)
+                new_expression = _same_key(variable, new_expression, keys=keys)
+            query = _select(select, source=query, value=new_expression)
         if moves and len(group) > 1 and all(len(step.path) > 1 for step in group):
-            query = _select(select, source=query, value=_in_order(variable, group))
+            query = _select(select, source=query, value=_order_steps(variable, group))
     return query
 
 
@@ -75,7 +75,7 @@ def _groups(steps: tuple[tree.UpdateStep, ...]) -> list[list[tree.UpdateStep]]:
     return groups
 
 
-def _in_order(variable: str, group: list[tree.UpdateStep]) -> tree.Expression:
+def _order_steps(variable: str, group: list[tree.UpdateStep]) -> tree.Expression:
     """Return the expression for an object in which the fields that a group of steps changed are in its order."""
     paths: dict[str, Any] = {}
     for step in group:
@@ -149,7 +149,7 @@ def _same_key(variable: str, changed: tree.Expression, *, keys: tuple[tuple[str,
     return msgspec.structs.replace(call, arguments=(first, call.arguments[1]))
 
 
-def _changed(variable: str, step: tree.UpdateStep, *, moves: bool, base: str = "") -> tree.Expression:
+def _apply_step(variable: str, step: tree.UpdateStep, *, moves: bool, base: str = "") -> tree.Expression:
     """Return the expression for an object or item after a step. `base` is the text of the object that gets the new
     field.
     """
@@ -159,7 +159,7 @@ def _changed(variable: str, step: tree.UpdateStep, *, moves: bool, base: str = "
     else:
         array = ".".join((variable, *map(identifier, path)))
         value = (
-            _updated(step, array, moves=moves)
+            _update_items(step, array, moves=moves)
             if isinstance(step, tree.ArrayUpdate)
             else _ITEM_STEPS[type(step)](step, array)
         )
@@ -189,12 +189,12 @@ def _put(base: str, path: tuple[str, ...], *, value: tree.Expression, moves: boo
         value = _put(inside, tuple(rest), value=value, moves=moves)
     name = json.dumps(first)
     if moves:
-        return _concatenated(f"object_concat(object_remove({base}, {name}), {{{name}: 0}})", value)
+        return _concatenate(f"object_concat(object_remove({base}, {name}), {{{name}: 0}})", value)
     call = cast("tree.Call", parse_body(f"object_put({base}, {name}, 0)"))
     return msgspec.structs.replace(call, arguments=(*call.arguments[:2], value))
 
 
-def _concatenated(text: str, value: tree.Expression) -> tree.Expression:
+def _concatenate(text: str, value: tree.Expression) -> tree.Expression:
     """Parse a call whose second argument is an object with one field, and replace the field's value."""
     call = cast("tree.Call", parse_body(text))
     changed = cast("tree.Object", call.arguments[1])
@@ -202,7 +202,7 @@ def _concatenated(text: str, value: tree.Expression) -> tree.Expression:
     return msgspec.structs.replace(call, arguments=(call.arguments[0], msgspec.structs.replace(changed, pairs=(pair,))))
 
 
-def _inserted(step: tree.ArrayInsert, array: str) -> tree.Expression:
+def _insert_items(step: tree.ArrayInsert, array: str) -> tree.Expression:
     """Return the expression for an array with inserted items; unchanged if the position is outside of the array."""
     at = -1 if step.position is None else step.position
     old_items = f"if_missing_or_null({array}, [])"
@@ -220,27 +220,28 @@ def _inserted(step: tree.ArrayInsert, array: str) -> tree.Expression:
     return _case(parse_body(f"{place} between 0 and {length}"), whole, otherwise=parse_body(array))
 
 
-def _deleted(step: tree.ArrayDelete, array: str) -> tree.Expression:
+def _delete_items(step: tree.ArrayDelete, array: str) -> tree.Expression:
     item = identifier(step.variable or _ITEM)
     query = _query(f"from {array} as {item} at `{_POSITION}` {_let(step.position)} where false select value {item}")
     where = step.where and _from_end(step.where, step.position, array=array)
     if where is not None:
         test = cast("tree.UnaryOperation", parse_body("not if_missing_or_null(0, false)"))
-        known = msgspec.structs.replace(
+        known_condition = msgspec.structs.replace(
             cast("tree.Call", test.operand), arguments=(where, tree.Boolean(step.at, False))
         )
         query = msgspec.structs.replace(
-            query, block=msgspec.structs.replace(query.block, where=msgspec.structs.replace(test, operand=known))
+            query,
+            block=msgspec.structs.replace(query.block, where=msgspec.structs.replace(test, operand=known_condition)),
         )
     return _case(parse_body(f"is_array({array})"), query, otherwise=parse_body(array))
 
 
-def _updated(step: tree.ArrayUpdate, array: str, *, moves: bool) -> tree.Expression:
+def _update_items(step: tree.ArrayUpdate, array: str, *, moves: bool) -> tree.Expression:
     item = identifier(step.variable)
     value: tree.Expression = parse_body(item)
     for inner in step.steps:
-        changed = _changed(item, inner, moves=moves, base=f"if_missing_or_null(to_object({item}), {{}})")
-        chained = _select(f"from [] as {item} select value 0", source=tree.Array(step.at, (value,)), value=changed)
+        new_item = _apply_step(item, inner, moves=moves, base=f"if_missing_or_null(to_object({item}), {{}})")
+        chained = _select(f"from [] as {item} select value 0", source=tree.Array(step.at, (value,)), value=new_item)
         value = msgspec.structs.replace(cast("tree.PathExpression", parse_body("a[0]")), base=chained)
     if step.where is not None:
         value = _case(_from_end(step.where, step.position, array=array), value, otherwise=parse_body(item))
@@ -258,23 +259,23 @@ def _let(position: str | None) -> str:
 def _from_end(where: tree.Expression, position: str | None, *, array: str) -> tree.Expression:
     """Rewrite a condition so that negative numbers compared with the position count from the array's end."""
 
-    def counted(node: tree.Expression) -> tree.Expression:
+    def from_end(node: tree.Expression) -> tree.Expression:
         if isinstance(node, tree.UnaryOperation) and node.operator == "-" and isinstance(node.operand, tree.Integer):
             return parse_body(f"array_length({array}) - {node.operand.value}")
         if isinstance(node, tree.Array):
-            return msgspec.structs.replace(node, items=tuple(map(counted, node.items)))
+            return msgspec.structs.replace(node, items=tuple(map(from_end, node.items)))
         return node
 
     if not isinstance(where, tree.OperationChain) or position is None:
         return where
     operands = where.operands
     if any(isinstance(each, tree.Variable) and each.name == position for each in operands):
-        return msgspec.structs.replace(where, operands=tuple(map(counted, operands)))
+        return msgspec.structs.replace(where, operands=tuple(map(from_end, operands)))
     inner = tuple(_from_end(each, position, array=array) for each in operands)
     return msgspec.structs.replace(where, operands=inner)
 
 
 _ITEM_STEPS: Final[Mapping[type[tree.UpdateStep], Callable[[Any, str], tree.Expression]]] = {
-    tree.ArrayInsert: _inserted,
-    tree.ArrayDelete: _deleted,
+    tree.ArrayInsert: _insert_items,
+    tree.ArrayDelete: _delete_items,
 }

@@ -51,7 +51,7 @@ async def target_find(session: StatementSession, name: tree.DottedName, *, word:
 
     `word` is the statement's keyword for errors. Raises SqlppError, PermissionDenied.
     """
-    path = session.whole(name)
+    path = session.qualify(name)
     if path[:-1] == METADATA:
         raise invalid_operation(f"{word} operation is not permitted in dataverse {display_name(METADATA)}", name.at)
     return await session.ctx.read(scope_of(session.ctx), lambda request_view: target_of(request_view, path, at=name.at))
@@ -110,5 +110,5 @@ async def hold_dataset_lock(ctx: Context, target: WriteTarget, *, seconds: float
             LockKey(target.catalog_id, LockKind.DATASET, dataverse, target.path[-1]), LockMode.EXCLUSIVE_MODIFY
         ),
     ]
-    async with LOCKS.of(ctx.services).held(lock_requests, seconds) as locks:
+    async with LOCKS.of(ctx.services).hold(lock_requests, seconds) as locks:
         yield locks

@@ -78,5 +78,5 @@ async def _exclude_writers(
     if await LOCKS.of(session.ctx.services).are_free(requests):
         yield
         return
-    async with LOCKS.of(session.ctx.services).held(requests, session.seconds_left):
+    async with LOCKS.of(session.ctx.services).hold(requests, session.seconds_left):
         yield

@@ -175,7 +175,7 @@ class StatementLocks:
         return True
 
     @asynccontextmanager
-    async def held(self, lock_requests: Iterable[LockRequest], timeout_s: float) -> AsyncIterator[HeldLocks]:
+    async def hold(self, lock_requests: Iterable[LockRequest], timeout_s: float) -> AsyncIterator[HeldLocks]:
         """Hold locks for the body of the `with`. All are granted together, in the order of requests.
 
         A holder must not request further locks. Raises SqlppError (ASX1049), LockTimeout, LockLost or
@@ -248,7 +248,7 @@ class StatementLocks:
             if not is_had:
                 raise _lock_timeout_error(None, key, timeout_s=timeout_s)
         except BaseException:
-            await self._shielded(self.pass_on(partial(lock_reset, token=token, key=key)))
+            await self._run_shielded(self.pass_on(partial(lock_reset, token=token, key=key)))
             raise
 
     async def pass_on(self, mutation: Callable[[Tx], list[int]]) -> None:
@@ -261,7 +261,7 @@ class StatementLocks:
         If the store cannot be reached, they are released later, or when this node's lease expires.
         """
         self._claims.discard(claim)
-        await self._shielded(self._release(claim))
+        await self._run_shielded(self._release(claim))
 
     async def _release(self, claim: _LockRequest) -> None:
         def mutation(tx: Tx) -> list[int]:
@@ -274,7 +274,7 @@ class StatementLocks:
             self._untidy = True
             log.warning("locks could not be released yet", error=str(error))
 
-    async def _shielded(self, work: Coroutine[None, None, None]) -> None:
+    async def _run_shielded(self, work: Coroutine[None, None, None]) -> None:
         """Run a coroutine to its end even if the waiting caller is cancelled."""
         task = asyncio.create_task(work)
         self._releasing.add(task)

@@ -240,7 +240,7 @@ def _function(request_view: RequestView, lookup: NameLookup) -> UserFunction | U
         return None
     texts = cast("SqlppObjectRecord", node.record).statements
     function = UnparsedFunction(lookup.dataverse, lookup.name, lookup.arity, texts)
-    return function.parsed() if sum(map(len, texts)) <= TEXT_SHORT else function
+    return function.parse() if sum(map(len, texts)) <= TEXT_SHORT else function
 
 
 def function_find(request_view: RequestView, levels: Levels) -> Node | None:

@@ -77,7 +77,7 @@ class ResultWriter:
         await self._requests.store.submit(self._requests.permit, mutation)
         self._held, self._size, self._number = [], 0, number + 1
 
-    async def last(self) -> None:
+    async def flush_last(self) -> None:
         """Write the results that are still buffered. Raises as `add`."""
         if self._held:
             await self._flush()

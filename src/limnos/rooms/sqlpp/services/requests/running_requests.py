@@ -125,7 +125,7 @@ class RunningRequest:
                     (taking, self._stopped), timeout=until - loop.time(), return_when=asyncio.FIRST_COMPLETED
                 )
                 if not taking.done():
-                    raise self._ended(timeout_s, left=await _end_running(taking))
+                    raise self._request_end(timeout_s, left=await _end_running(taking))
             finally:
                 if not taking.done():
                     taking.cancel()
@@ -135,7 +135,7 @@ class RunningRequest:
             if batch:
                 yield batch
 
-    def _ended(self, timeout_s: float, *, left: str) -> RequestEnded:
+    def _request_end(self, timeout_s: float, *, left: str) -> RequestEnded:
         if self._stopped.done():
             return RequestEnded(f"ASX0041: {self._stopped.result()}{left}", late=False)
         return RequestEnded(
@@ -279,10 +279,10 @@ class RunningRequests:
             if each.is_gone():
                 each.stop("Its client has disconnected")
         await self._make_known()
-        known = [each for each in self._held.values() if each.is_known]
-        if known:
+        visible_requests = [each for each in self._held.values() if each.is_known]
+        if visible_requests:
             cancelled = {handle: bool(mark) for handle, mark in await self.gate.find(held_query(self.holder))}
-            for each in known:  # a result that was discarded on another node has no row any more
+            for each in visible_requests:  # a result that was discarded on another node has no row any more
                 if cancelled.get(each.handle, each.mode != IMMEDIATE):
                     each.stop()
 

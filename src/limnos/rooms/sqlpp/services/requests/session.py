@@ -99,7 +99,7 @@ class StatementSession:
         """The remaining time of the request, in seconds."""
         return max(0.001, self.ends_at - time.monotonic())
 
-    def whole(self, name: tree.DottedName) -> Levels:
+    def qualify(self, name: tree.DottedName) -> Levels:
         """Qualify a name with the active dataverse, unless it has a dataverse."""
         return name.parts if name.dataverse else (*self.dataverse, name.last)
 
