@@ -23,3 +23,13 @@ def test_banner_has_lancedb_only_with_the_library(tmp_path: Path, monkeypatch: p
     assert 'lancedb.connect("db://' in complete
     assert "lancedb.connect" not in lacking
     assert "server,lance" in lacking
+
+
+def test_banner_of_a_bare_start_says_what_to_create(tmp_path: Path) -> None:
+    """A start that creates no objects names the commands that create those of the lines for clients."""
+    settings = settings_of(tmp_path)
+    bare = settings.model_copy(update={"server": settings.server.model_copy(update={"bare": True})})
+    url = "http://127.0.0.1:8090"
+
+    assert "limnos create metalake\n  lake, then limnos create catalog main" in how_to_connect(bare, url)
+    assert "limnos create metalake" not in how_to_connect(settings, url)

@@ -180,7 +180,7 @@ def how_to_connect(settings: Settings, url: str) -> str:
   PyIceberg       load_catalog("{server.catalog}", type="rest", uri="{url}/iceberg", warehouse="{server.catalog}", token=...)
 {_lance_line(settings, url)}  Gravitino       GravitinoClient("{url}", "{server.metalake}", auth_data_provider=BasicAuthProvider("{server.admin}", ...))
   Command line    limnos login --local --data {server.data}
-{_shared_store_note(settings)}
+{_bare_note(settings)}{_shared_store_note(settings)}
 """
 
 
@@ -197,6 +197,16 @@ def _console_line(settings: Settings, url: str) -> str:
     if not rooms_of(settings).is_on("console"):
         return ""
     return f"  Console         {settings.server.public_url or url}/console/   (limnos console opens it signed in)\n"
+
+
+def _bare_note(settings: Settings) -> str:
+    """Return what to create before the lines above work; "" if the start creates it."""
+    if not settings.server.bare:
+        return ""
+    return f"""
+  Note: this start creates no objects (server.bare). If the lines above name what is not there: limnos create metalake
+  {settings.server.metalake}, then limnos create catalog {settings.server.catalog}; or limnos import FILE
+"""
 
 
 def _shared_store_note(settings: Settings) -> str:

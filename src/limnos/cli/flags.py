@@ -24,13 +24,13 @@ _VALUED: Final = """
     --access --action --admin --after --allow-endpoint --allow-root --allow-source --allowed-location --as --at
     --at-once --away --backfill --ca-file --cache --catalog --certificate --class --column --columns --command
     --comment --conf --config --connect --cut-over --data --database --dataverse --depth --env --except --exclude
-    --executor-wait --expires-in --file --filter --for --format --from --from-group --give-up --history --host-name
-    --id --idle --ids --impl --into --jar --job --junit --key --kind --layout --lease --limit --listen --location
-    --mask --master --metalake --missing --name --note --on --only --outcome --output --owner --param --preset --profile
-    --property --provider --reason --remove-property --replacement --repository --request --results --resume --rows
-    --rule --save --script --select --separator --since --snapshot --sqlpp --state --statement-timeout --step --storage
-    --tag --test --threads --through --timeout --to --to-group --token --token-file --type --untag --until --uri
-    --user --wait --wait-s --warehouse --what --who --workers -c -f
+    --executor-wait --expires-in --field --file --filter --for --format --from --from-group --give-up --history
+    --host-name --id --idle --ids --impl --into --jar --job --junit --key --kind --layout --lease --limit --listen
+    --location --mask --master --metalake --missing --name --note --on --only --outcome --output --owner --param
+    --preset --profile --property --provider --reason --remove-property --replacement --repository --request --results
+    --resume --rows --rule --save --script --select --separator --since --snapshot --sqlpp --state --statement-timeout
+    --step --storage --tag --test --threads --through --timeout --to --to-group --token --token-file --type --untag
+    --until --uri --user --wait --wait-s --warehouse --what --who --workers -c -f
 """
 VALUED: Final = frozenset(_VALUED.split())
 """Flags with a value."""

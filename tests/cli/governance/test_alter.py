@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from tests.cli.conftest import Run
-from tests.client.fake import FakeServer
+from tests.client.fake import FakeAnswer, FakeServer
 
 M = "/api/metalakes/lake"
 
@@ -52,6 +52,43 @@ def test_comment_of_a_view_is_its_property(fake: FakeServer, limnos: Run) -> Non
     assert done.code == 0, done.err
     (updates,) = [each for each in fake.asked if each.method != "GET"]
     assert updates.body == {"updates": [{"@type": "setProperty", "property": "comment", "value": "All trips"}]}
+
+
+def test_fields_of_a_dashboard_are_changed(fake: FakeServer, limnos: Run) -> None:
+    """`--field` sets own fields of an object of a declared kind; a list has its values separated by commas."""
+    fake.default = FakeAnswer(200, {"kind": "dashboard", "name": "d", "path": ["main", "raw", "d"]})
+    url = "https://charts.example.com/2"
+
+    done = limnos(
+        "set", "main.raw.d", "--kind", "dashboard", "--field", f"url={url}", "--field", "tables=a,b", "--comment", "x"
+    )
+
+    assert done.code == 0, done.err
+    assert fake.asked[-1].body == {"url": url, "tables": ["a", "b"], "comment": "x"}
+    assert done.result["changed"] == ["field url, field tables, comment"]
+
+
+@pytest.mark.parametrize(
+    "flags, kind, messages",
+    [
+        (["--field", "colour=red"], "dashboard", ["a dashboard has no field colour", "url, tables"]),
+        (["--field", "url=nowhere"], "dashboard", ["--field: ", "limnos create dashboard --help"]),
+        (["--field", "url"], "dashboard", ["is not KEY=VALUE", "--field url="]),
+        (["--field", "url=https://a.example"], "table", ["a table has no fields of its own", "--property"]),
+        (["--property", "url=https://a.example"], "dashboard", ["url is a field of a dashboard", "--field url=VALUE"]),
+    ],
+)
+def test_wrong_field_is_refused(
+    fake: FakeServer, limnos: Run, flags: list[str], kind: str, messages: list[str]
+) -> None:
+    """An unknown field, an invalid value, a kind without fields, and a property with a field's name are refused, and
+    nothing is sent.
+    """
+    done = limnos("set", "main.raw.d", "--kind", kind, *flags)
+
+    assert done.code == 2
+    assert all(message in done.err for message in messages), done.err
+    assert [each for each in fake.asked if each.method != "GET"] == []
 
 
 def test_missing_tag_leaves_the_object_unchanged(fake: FakeServer, limnos: Run) -> None:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, cast, get_args, get_origin
 
+import msgspec
 from cyclopts import Parameter
 
 from limnos.cli.catalog.columns import require_columns
@@ -20,6 +21,7 @@ from limnos.cli.failures import StoppedError, UsageError
 from limnos.cli.output import show_done
 from limnos.client import ClientError
 from limnos.client.values import Json
+from limnos.model.declared_kinds import DECLARED
 
 if TYPE_CHECKING:
     from limnos.client import Client
@@ -38,6 +40,10 @@ class Changes:
     column: Annotated[Words, Parameter(help="COLUMN=DESCRIPTION of a table's column; may be repeated.")] = ()
     property: Annotated[Words, Parameter(help="KEY=VALUE; may be repeated.")] = ()
     remove_property: Annotated[Words, Parameter(help="A property to remove; may be repeated.")] = ()
+    field: Annotated[
+        Words,
+        Parameter(help="NAME=VALUE of a field, as the url of a dashboard; a,b for a list; may be repeated."),
+    ] = ()
     allowed_location: Annotated[
         Words, Parameter(help="A further location for tables of a catalog; may be repeated, and replaces the others.")
     ] = ()
@@ -173,8 +179,8 @@ def _updates(kind: str, changes: Changes) -> tuple[list[Json], str]:
         )
     if changes.allowed_location and kind != "catalog":
         raise UsageError(f"a {kind} has no allowed locations", hint="set them for its catalog")
-    updates: list[Json] = []
-    names: list[str] = []
+    updates = _field_updates(kind, changes)
+    names = [f"field {each['field']}" for each in updates]
     if changes.comment is not None:
         is_property = kind == "view"  # Iceberg's views have no comment apart from that property
         updates.append(
@@ -196,3 +202,36 @@ def _updates(kind: str, changes: Changes) -> tuple[list[Json], str]:
         updates.append({"@type": "removeProperty", "property": key})
         names.append(f"property {key}")
     return updates, ", ".join(names)
+
+
+def _field_updates(kind: str, changes: Changes) -> list[Json]:
+    """Return the updates of own fields. Raises UsageError for a kind without them, an unknown field, an invalid value,
+    and a property with the name of a field.
+    """
+    declared = next((each for each in DECLARED if each.kind.word == kind), None)
+    typed = pairs_of(changes.field, flag="--field url=https://charts.example.com/1")
+    if declared is None:
+        if typed:
+            raise UsageError(f"a {kind} has no fields of its own", hint="--property sets a property")
+        return []
+    types = {each.name: each.type for each in msgspec.structs.fields(declared.fields)}
+    taken = next((each for each in properties_of(changes.property) if each in types), None)
+    if taken is not None:
+        raise UsageError(f"{taken} is a field of a {kind}, and no property", hint=f"write --field {taken}=VALUE")
+    unknown = next((each for each in typed if each not in types), None)
+    if unknown is not None:
+        raise UsageError(f"a {kind} has no field {unknown}", hint=f"its fields are {', '.join(types)}")
+    values: dict[str, object] = {
+        name: [each for each in text.split(",") if each] if _is_list(types[name]) else text
+        for name, text in typed.items()
+    }
+    try:
+        read = msgspec.convert(values, declared.fields, strict=False)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"--field: {error}", hint=f"'limnos create {kind} --help' explains the fields") from None
+    return [{"@type": "setField", "field": name, "value": getattr(read, name)} for name in values]
+
+
+def _is_list(type_: object) -> bool:
+    plain = get_args(type_)[0] if get_origin(type_) is Annotated else type_
+    return get_origin(plain) is tuple

@@ -28,6 +28,7 @@ from limnos.client.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
+from limnos.model.declared_kinds import DECLARED_WORDS
 from limnos.names import display
 
 _DISABLED_CATALOG = re.compile(r"Catalog (\S+) is disabled: enable it first$")
@@ -192,6 +193,9 @@ def _by_code(error: ClientError, typed: TypedCommand) -> str | None:
         if path and typed.words[:2] == ("create", "metalake"):
             shows = typed.command("show", path, "--kind", "metalake")
             return f"choose another name; '{shows}' shows the metalake that has it"
+        if path and typed.words[:1] == ("create",) and typed.words[1:2] and typed.words[1] in DECLARED_WORDS:
+            changes = typed.command("set", path, "--field", "NAME=VALUE")
+            return f"choose another name; '{changes}' changes the {typed.words[1]} that has it"
         if path.lower() in KIND_WORDS:
             shows = typed.command("show", path, "--kind", "catalog")
             return f"choose another name; '{shows}' shows the catalog that has it"

@@ -148,7 +148,8 @@ class Objects(Resource[S]):
     def alter(self, path: str | Sequence[str], *, kind: str, updates: Sequence[Json]) -> Flow[None]:
         """Send Gravitino's updates of an object, such as `{"@type": "updateComment", "newComment": "…"}`.
 
-        Objects of declared kinds, which Gravitino does not have, are changed over the own API.
+        Objects of declared kinds, which Gravitino does not have, are changed over the own API. They have one more
+        update: `{"@type": "setField", "field": "url", "value": "…"}`.
         """
         yield from self._alter(path, kind=kind, updates=updates)
 
@@ -229,6 +230,8 @@ def _declared_changes(updates: Sequence[Json]) -> Json:
                 sets[str(each["property"])] = each["value"]
             case "removeProperty":
                 removes.append(each["property"])
+            case "setField":
+                body[str(each["field"])] = each["value"]
             case other:
                 raise ArgumentError(f"objects of this kind have no update {other}")
     return {**body, **({"sets": sets} if sets else {}), **({"removes": removes} if removes else {})}
