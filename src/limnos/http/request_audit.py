@@ -122,8 +122,8 @@ class _AuditContext(NamedTuple):
 
 
 def _denial_of(failure: Exception | None) -> LimnosError | None:
-    """Return the refusal that a failure is, or the one that it hides as its cause: Iceberg's configuration calls a
-    catalog missing that the caller may not use.
+    """Return the error of a refused request. For NotFound it is the cause: the configuration endpoint of Iceberg REST
+    answers 404 for a catalog that the caller may not use.
     """
     denial = failure.__cause__ if isinstance(failure, NotFound) else failure
     return denial if isinstance(denial, PermissionDenied | AuthenticationFailed) else None

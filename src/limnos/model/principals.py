@@ -195,7 +195,7 @@ class Subject:
 
     @property
     def allow(self) -> frozenset[Rule]:
-        """The pairs that any role allows.
+        """The pairs of a privilege and an object id that any role allows.
 
         Computed at each access in time linear in the number of rules: for tests and tools.
         """

@@ -289,8 +289,8 @@ class TablePurge:
         for snapshot in iceberg_metadata.rows(metadata, "snapshots"):
             yield from self._files_of_snapshot(snapshot, seen, keeps_data=keeps_data)
         for key in ("statistics", "partition-statistics"):
-            yield from _texts(iceberg_metadata.rows(metadata, key), "statistics-path")
-        yield from _texts(iceberg_metadata.rows(metadata, "metadata-log"), "metadata-file")
+            yield from _string_values(iceberg_metadata.rows(metadata, key), "statistics-path")
+        yield from _string_values(iceberg_metadata.rows(metadata, "metadata-log"), "metadata-file")
         yield place
 
     def _files_of_snapshot(self, snapshot: Json, seen: set[str], *, keeps_data: bool) -> Iterator[str]:
@@ -335,7 +335,7 @@ class TablePurge:
             raise UnreadableFile(f"File {location} is not a readable Avro file: {error}", location=location) from error
 
 
-def _texts(rows: Iterable[object], key: str) -> Iterator[str]:
+def _string_values(rows: Iterable[object], key: str) -> Iterator[str]:
     for row in rows:
         result = row.get(key) if isinstance(row, dict) else None
         if isinstance(result, str):

@@ -112,7 +112,7 @@ class LocalStore:
         return results
 
     def facts(self, location: str) -> FileFacts:
-        """Return the facts of a file."""
+        """Return the size of a file and the time of its last change."""
         try:
             status = os.lstat(_path(location))
         except FileNotFoundError:
@@ -168,7 +168,7 @@ class S3Store:
         return results
 
     def facts(self, location: str) -> FileFacts:
-        """Return the facts of a file."""
+        """Return the size of a file and the time of its last change."""
         from pyarrow import fs  # noqa: PLC0415 - as above
 
         (info,) = self._client.get_file_info([_key(location)])

@@ -127,7 +127,7 @@ def _scanners(dataset: lance.LanceDataset, request: Query) -> list[lance.LanceSc
     query; a single one for a query without a search. Raises BadRequest for a hybrid search with several vectors or with
     an order.
     """
-    common = _common(request)
+    common = _common_arguments(request)
     text = None
     if request.text is not None:
         text = full_text_queries.query_of(request.text, request.text_columns, indexed=lambda: _text_columns(dataset))
@@ -156,7 +156,7 @@ def _text_columns(dataset: lance.LanceDataset) -> list[str]:
     return list(dict.fromkeys(name for each in indices for name in each.field_names))
 
 
-def _common(request: Query) -> dict[str, Any]:
+def _common_arguments(request: Query) -> dict[str, Any]:
     columns: list[str] | dict[str, str] | None = request.aliases or request.columns
     return {
         "columns": columns,

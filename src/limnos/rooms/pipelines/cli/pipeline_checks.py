@@ -156,7 +156,7 @@ def check_file(
 def _check_readable(
     file: Path, problems: tuple[Problem, ...], *, offline: bool, common: CommonFlags
 ) -> tuple[Problem, ...]:
-    """Return the problems of an invalid file: of its keys, and of what can be read of it."""
+    """Return the problems of an invalid file: those of its keys, and those of its readable entries."""
     rules = import_extra("limnos.pipeline.problems", extra="pipelines")
     readable = import_extra("limnos.pipeline.file", extra="pipelines").load_readable(file)
     if readable is None:
