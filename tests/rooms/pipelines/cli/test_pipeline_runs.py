@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -87,7 +88,7 @@ def test_ca_file_is_used_for_the_connection_of_a_run(
     monkeypatch.setattr(pipeline_runs, "_command", lambda: command)
     run("pipeline", *words, "--uri", "https://lake.example:8090", "--ca-file", "company.pem")
 
-    assert [each.ca_file for each in connections] == ["company.pem"]
+    assert [each.ca_file for each in connections] == [str(Path("company.pem").absolute())]
 
 
 @pytest.mark.parametrize("typed, is_resumed", [("last", False), (CANCELLED["id"], True)])
