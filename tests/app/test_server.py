@@ -25,7 +25,7 @@ def test_banner_has_lancedb_only_with_the_library(tmp_path: Path, monkeypatch: p
     assert "server,lance" in lacking
 
 
-def test_banner_of_a_bare_start_says_what_to_create(tmp_path: Path) -> None:
+def test_bare_start_names_the_objects_to_create(tmp_path: Path) -> None:
     """A start that creates no objects names the commands that create those of the lines for clients."""
     settings = settings_of(tmp_path)
     bare = settings.model_copy(update={"server": settings.server.model_copy(update={"bare": True})})

@@ -152,6 +152,16 @@ def test_objects_of_a_declared_kind_are_listed_alone(fake: FakeServer, limnos: R
     assert [row["name"] for row in done.result] == ["main.raw.dashboard"]
 
 
+def test_taken_name_of_a_dashboard_leads_to_its_change(fake: FakeServer, limnos: Run) -> None:
+    """The refusal of a dashboard whose name is taken has the command that changes the one that exists."""
+    error = {"error": {"code": "already-exists", "message": "Dashboard main.raw.x already exists"}}
+    fake.on("POST", "/api/limnos/v1/metalakes/lake/catalogs/main/dashboards/raw", error, status=409)
+
+    done = limnos("create", "dashboard", "main.raw.x", "--url", "https://charts.example.com/1")
+
+    assert "'limnos set main.raw.x --field NAME=VALUE" in done.err
+
+
 def test_describe_of_a_table_has_its_dashboards(fake: FakeServer, limnos: Run) -> None:
     """`describe` of a table has name and URL of the dashboards that name it."""
     metadata = {"format-version": 2, "location": "/w/t", "schemas": [], "current-schema-id": 0, "properties": {}}

@@ -215,9 +215,9 @@ def _field_updates(kind: str, changes: Changes) -> list[Json]:
             raise UsageError(f"a {kind} has no fields of its own", hint="--property sets a property")
         return []
     types = {each.name: each.type for each in msgspec.structs.fields(declared.fields)}
-    taken = next((each for each in properties_of(changes.property) if each in types), None)
-    if taken is not None:
-        raise UsageError(f"{taken} is a field of a {kind}, and no property", hint=f"write --field {taken}=VALUE")
+    own = next((each for each in properties_of(changes.property) if each in types), None)
+    if own is not None:
+        raise UsageError(f"{own} is a field of a {kind}, and no property", hint=f"write --field {own}=VALUE")
     unknown = next((each for each in typed if each not in types), None)
     if unknown is not None:
         raise UsageError(f"a {kind} has no field {unknown}", hint=f"its fields are {', '.join(types)}")

@@ -179,31 +179,8 @@ def _by_code(error: ClientError, typed: TypedCommand) -> str | None:
     if (other := re.match(r"There is no action '(\w+)': did you mean (\S+)\?", error.message)) is not None:
         return f"'{TypedCommand([other[2] if token == other[1] else token for token in typed.tokens]).again()}'"
     path = display.render(typed.path) if typed.path else ""
-    if error.code == "already-exists" and " is a service account, " in error.message:
-        return "a program signs in with its secrets; a password is for a user without any"
     if error.code == "already-exists":
-        path = display.render(typed.target) if typed.target else ""
-        if " is on " in error.message and error.message.endswith(" already"):
-            return "nothing is left to do"
-        if error.message.startswith("Pipeline "):
-            return f"'{typed.again()}' after that; another name makes another pipeline for the same tables"
-        if (principal := _PRINCIPAL.match(error.message)) is not None:
-            shows = typed.command("show", principal[1].lower(), principal[2])
-            return f"choose another name; '{shows}' shows the one that has it"
-        if path and typed.words[:2] == ("create", "metalake"):
-            shows = typed.command("show", path, "--kind", "metalake")
-            return f"choose another name; '{shows}' shows the metalake that has it"
-        if path and typed.words[:1] == ("create",) and typed.words[1:2] and typed.words[1] in DECLARED_WORDS:
-            changes = typed.command("set", path, "--field", "NAME=VALUE")
-            return f"choose another name; '{changes}' changes the {typed.words[1]} that has it"
-        if path.lower() in KIND_WORDS:
-            shows = typed.command("show", path, "--kind", "catalog")
-            return f"choose another name; '{shows}' shows the catalog that has it"
-        return (
-            f"choose another name; '{typed.command('show', path)}' shows the object that has it"
-            if path
-            else "choose another name"
-        )
+        return _of_taken_name(error, typed)
     if "limnos unprotect" in error.message:
         return None
     if (owned := _OWNED_METALAKE.match(error.message)) is not None:
@@ -233,6 +210,33 @@ def _by_code(error: ClientError, typed: TypedCommand) -> str | None:
     if (instead := hint_for_value(error.message, typed)) is not None:
         return instead
     return _PLAIN.get(error.code)
+
+
+def _of_taken_name(error: ClientError, typed: TypedCommand) -> str:
+    """Return the hint for a name that another object has, or a state that the object has already."""
+    path = display.render(typed.target) if typed.target else ""
+    if " is a service account, " in error.message:
+        return "a program signs in with its secrets; a password is for a user without any"
+    if " is on " in error.message and error.message.endswith(" already"):
+        return "nothing is left to do"
+    if error.message.startswith("Pipeline "):
+        return f"'{typed.again()}' after that; another name makes another pipeline for the same tables"
+    if (principal := _PRINCIPAL.match(error.message)) is not None:
+        shows = typed.command("show", principal[1].lower(), principal[2])
+        return f"choose another name; '{shows}' shows the one that has it"
+    kind = typed.words[1] if typed.words[:1] == ("create",) and len(typed.words) > 1 else ""
+    if path and kind == "metalake":
+        shows = typed.command("show", path, "--kind", "metalake")
+        return f"choose another name; '{shows}' shows the metalake that has it"
+    if path and kind in DECLARED_WORDS:
+        changes = typed.command("set", path, "--field", "NAME=VALUE")
+        return f"choose another name; '{changes}' changes the {kind} that has it"
+    if path.lower() in KIND_WORDS:
+        shows = typed.command("show", path, "--kind", "catalog")
+        return f"choose another name; '{shows}' shows the catalog that has it"
+    if not path:
+        return "choose another name"
+    return f"choose another name; '{typed.command('show', path)}' shows the object that has it"
 
 
 def _of_values(error: ClientError, typed: TypedCommand, *, path: str) -> str | None:
