@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Spark without a server that tests of the pipeline engine use."""
+"""The Spark without a server that tests of the pipeline engine use, where the room `pipelines` is installed."""
 
-from tests.pipeline.engine.conftest import here
+from tests.installed import has_room
 
-__all__ = ["here"]
+if has_room("pipelines"):
+    from tests.pipeline.engine.conftest import here
+
+    __all__ = ["here"]
