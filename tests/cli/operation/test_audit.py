@@ -274,7 +274,9 @@ def test_owners_and_restrictions_of_containers_count_for_an_object(fake: FakeSer
 
 
 def test_ownership_and_own_role_of_a_user_are_found_by_name(fake: FakeServer, limnos: Run) -> None:
-    """`--path ben --action access` has what ben owned or owns, and the grants of his own role, on other objects."""
+    """`--path ben --action access` has what ben owned or owns, and the grants of his own role, on other objects. Grants
+    on the metalake are left out: it is above objects, not above users.
+    """
 
     def change(number: int, what: str, *, path: str, detail: str) -> dict[str, object]:
         about = {"id": number, "kind": "namespace", "path": path}
@@ -288,7 +290,9 @@ def test_ownership_and_own_role_of_a_user_are_found_by_name(fake: FakeServer, li
         change(4, "grant", path="main.d", detail="role user:ben: allow SELECT_TABLE on namespace main.d"),
         change(5, "revoke", path="main.d", detail="role user:ben: no longer allow SELECT_TABLE on namespace main.d"),
         change(6, "grant", path="main.d", detail="role benign: allow SELECT_TABLE on namespace main.d"),
+        change(7, "grant", path="lake", detail="role r: allow USE_CATALOG on metalake lake"),
     ]
+    lines[-1]["object"] = {"id": 1, "kind": "metalake", "path": "lake"}
     page = {"next": None, "more": False}
     fake.on("GET", f"{AUDIT.partition('?')[0]}?path=ben&action=access&limit=51", {"lines": [], **page})
     fake.on("GET", f"{AUDIT.partition('?')[0]}?action=access&limit=1000", {"lines": lines, **page})

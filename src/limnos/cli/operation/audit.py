@@ -143,17 +143,14 @@ def _columns(rows: Sequence[Row], *, action: str | None, omits_path: bool) -> li
 def _related_notes(related: RelatedLines, *, what: str | None) -> Iterator[str]:
     """Yield why records with another path than the requested one are shown."""
     if related.above:
-        yield f"{_count(related.above)} on objects above {related.present}, and {_counts(related.above)} for it"
+        counts = "counts" if len(related.above) == 1 else "count"
+        yield f"{_number(related.above)} on objects above {related.present}, and {counts} for it"
     if related.received:
-        yield f"{_count(related.received)} on objects that {what} owned or owns, or was granted by an own role"
+        yield f"{_number(related.received)} on objects that {what} owned or owns, or was granted by an own role"
 
 
-def _count(lines: Sequence[AuditLine]) -> str:
+def _number(lines: Sequence[AuditLine]) -> str:
     return "1 of them is" if len(lines) == 1 else f"{len(lines)} of them are"
-
-
-def _counts(lines: Sequence[AuditLine]) -> str:
-    return "counts" if len(lines) == 1 else "count"
 
 
 def _notes(page: AuditPage, *, hides_others: bool, action: str | None, server: bool) -> Iterator[str]:

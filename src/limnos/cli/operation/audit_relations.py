@@ -64,8 +64,9 @@ def related_lines(client: Client, path: str | None, *, expected: dict[str, objec
         return RelatedLines(moves, [], present, [])
     containers = {display.render(parts[:length]) for length in range(1, len(parts))}
     newest, _ = read_lines(client, {**expected, "path": None, "object_id": None}, limit=_SCANNED)
-    above = [line for line in newest if _is_above(line, containers)]
     received = [line for line in newest if _is_received(line, parts[0])] if len(parts) == 1 else []
+    is_principal = len(parts) == 1 and (bool(received) or any(_is_of_principal(line, parts[0]) for line in newest))
+    above = [] if is_principal else [line for line in newest if _is_above(line, containers)]
     return RelatedLines(moves, above, present, received)
 
 
@@ -140,6 +141,12 @@ def _is_above(line: AuditLine, containers: Container[str]) -> bool:
     is_about_content = not all(each.startswith("CREATE_") for each in privileges)
     is_container = about.kind == "metalake" or (about.kind in {"catalog", "namespace"} and about.path in containers)
     return is_container and is_about_content
+
+
+def _is_of_principal(line: AuditLine, name: str) -> bool:
+    """Return whether a record is about the user or group of a name, which no grant on the metalake is about."""
+    about = line.object
+    return about is not None and about.kind in {"user", "group"} and about.path in {name, display.render_part(name)}
 
 
 def _is_received(line: AuditLine, name: str) -> bool:
