@@ -15,6 +15,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from limnos.formats.system_tables import SYSTEM_TABLES, ColumnType
+from limnos.model.harvest_formats import HARVEST_FORMATS, ICEBERG
 
 Scalar = str | int | float | bool | None
 Parts = tuple[str, ...]
@@ -273,12 +274,6 @@ class StorageSource:
         )
 
 
-HARVEST_FORMATS: Final = ("iceberg", "lance", "delta", "parquet")
-"""The formats of tables that a harvest recognizes."""
-REGISTRABLE_FORMATS: Final = ("iceberg", "lance")
-"""The formats of harvested tables that can be registered."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HarvestSource:
     """The tables in a directory, at any depth: one row for each, with what its metadata states, or its problem.
@@ -316,7 +311,7 @@ class RegistrationSource:
     """The table of harvested tables."""
     into: Parts
     """The catalog to register in, and the namespace for the tables' namespaces."""
-    formats: tuple[str, ...] = ("iceberg",)
+    formats: tuple[str, ...] = (ICEBERG,)
 
     @property
     def schema(self) -> str:

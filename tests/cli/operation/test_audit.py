@@ -249,19 +249,20 @@ def test_grants_on_containers_count_for_an_object(fake: FakeServer, limnos: Run)
     assert "note: 3 of them are on objects above main.raw.t, and count for it" in done.err
 
 
+def access_record(number: int, change: str, *, path: str, detail: str) -> dict[str, object]:
+    """Return a record of a change of access to a namespace."""
+    about = {"id": number, "kind": "namespace", "path": path}
+    at = f"2026-11-28T12:00:0{number}Z"
+    return {"id": number, "at": at, "outcome": "done", "change": change, "object": about, "detail": detail}
+
+
 def test_owners_and_restrictions_of_containers_count_for_an_object(fake: FakeServer, limnos: Run) -> None:
     """`--action access` of a path has the new owners and restrictions of its namespace, not those of another one."""
-
-    def change(number: int, what: str, *, path: str, detail: str) -> dict[str, object]:
-        about = {"id": number, "kind": "namespace", "path": path}
-        at = f"2026-11-28T12:00:0{number}Z"
-        return {"id": number, "at": at, "outcome": "done", "change": what, "object": about, "detail": detail}
-
     lines = [
-        change(1, "own", path="main.raw", detail="owner user ben, before user admin"),
-        change(2, "restrict", path="main.raw", detail="restriction eu: region = 'EU'"),
-        change(3, "own", path="main.other", detail="owner user ben, before user admin"),
-        change(4, "protect", path="main.raw", detail=""),
+        access_record(1, "own", path="main.raw", detail="owner user ben, before user admin"),
+        access_record(2, "restrict", path="main.raw", detail="restriction eu: region = 'EU'"),
+        access_record(3, "own", path="main.other", detail="owner user ben, before user admin"),
+        access_record(4, "protect", path="main.raw", detail=""),
     ]
     page = {"next": None, "more": False}
     fake.on("GET", f"{AUDIT.partition('?')[0]}?path=main.raw.t&action=access&limit=51", {"lines": [], **page})
@@ -277,20 +278,16 @@ def test_ownership_and_own_role_of_a_user_are_found_by_name(fake: FakeServer, li
     """`--path ben --action access` has what ben owned or owns, and the grants of his own role, on other objects. Grants
     on the metalake are left out: it is above objects, not above users.
     """
-
-    def change(number: int, what: str, *, path: str, detail: str) -> dict[str, object]:
-        about = {"id": number, "kind": "namespace", "path": path}
-        at = f"2026-11-28T12:00:0{number}Z"
-        return {"id": number, "at": at, "outcome": "done", "change": what, "object": about, "detail": detail}
-
     lines = [
-        change(1, "own", path="main.a", detail="owner user ben, before user admin"),
-        change(2, "own", path="main.b", detail="owner user ana, before user ben"),
-        change(3, "own", path="main.c", detail="owner user benno, before user admin"),
-        change(4, "grant", path="main.d", detail="role user:ben: allow SELECT_TABLE on namespace main.d"),
-        change(5, "revoke", path="main.d", detail="role user:ben: no longer allow SELECT_TABLE on namespace main.d"),
-        change(6, "grant", path="main.d", detail="role benign: allow SELECT_TABLE on namespace main.d"),
-        change(7, "grant", path="lake", detail="role r: allow USE_CATALOG on metalake lake"),
+        access_record(1, "own", path="main.a", detail="owner user ben, before user admin"),
+        access_record(2, "own", path="main.b", detail="owner user ana, before user ben"),
+        access_record(3, "own", path="main.c", detail="owner user benno, before user admin"),
+        access_record(4, "grant", path="main.d", detail="role user:ben: allow SELECT_TABLE on namespace main.d"),
+        access_record(
+            5, "revoke", path="main.d", detail="role user:ben: no longer allow SELECT_TABLE on namespace main.d"
+        ),
+        access_record(6, "grant", path="main.d", detail="role benign: allow SELECT_TABLE on namespace main.d"),
+        access_record(7, "grant", path="lake", detail="role r: allow USE_CATALOG on metalake lake"),
     ]
     lines[-1]["object"] = {"id": 1, "kind": "metalake", "path": "lake"}
     page = {"next": None, "more": False}

@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from limnos.model.harvest_formats import HARVEST_FORMATS
 from limnos.spark.harvest import listing
 from limnos.spark.harvest.listing import (
     DirectoryLister,
@@ -33,7 +34,7 @@ def plant(root: Path, *files: str) -> None:
 
 def root_of(directory: Path, *formats: str) -> HarvestRoot:
     """Return the root of a harvest."""
-    return HarvestRoot(location=f"file://{directory}", formats=formats or listing.FORMATS)
+    return HarvestRoot(location=f"file://{directory}", formats=formats or HARVEST_FORMATS)
 
 
 def candidates(directory: Path, *formats: str) -> Iterator[TableCandidate]:

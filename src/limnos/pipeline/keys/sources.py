@@ -10,10 +10,9 @@ import re
 from collections.abc import Mapping
 
 from limnos.formats.system_tables import OCCURRED_AT, SYSTEM_TABLES
+from limnos.model.harvest_formats import HARVEST_FORMATS, REGISTRABLE_FORMATS
 from limnos.pipeline.compound_schemas import Cases, ListOf, Record, RecordKey
 from limnos.pipeline.declaration import (
-    HARVEST_FORMATS,
-    REGISTRABLE_FORMATS,
     STORAGE_COLUMNS,
     STORAGE_FINDINGS,
     Files,

@@ -18,15 +18,11 @@ from limnos.formats.iceberg import metadata_files
 from limnos.formats.lance_manifests import VERSIONS as LANCE_VERSIONS
 from limnos.formats.lance_manifests import manifests_of
 from limnos.model.errors import LimnosError, TooLarge
+from limnos.model.harvest_formats import DELTA, HARVEST_FORMATS, ICEBERG, LANCE, PARQUET
 from limnos.names.errors import InvalidName
 from limnos.names.parts import PARTS_MAX, check_part
 from limnos.spark.harvest.stores import DirectoryEntry, EntryKind, FileFacts, HarvestStore, store_of
 
-ICEBERG: Final = "iceberg"
-LANCE: Final = "lance"
-DELTA: Final = "delta"
-PARQUET: Final = "parquet"
-FORMATS: Final = (ICEBERG, LANCE, DELTA, PARQUET)
 FILES_MAX: Final = 100_000
 """The maximum number of files of a directory of Parquet files that are counted."""
 ROWS_AT_ONCE: Final = 1_000
@@ -81,7 +77,7 @@ class HarvestRoot:
     """The directory of a harvest, and the formats of the tables that have rows."""
 
     location: str
-    formats: tuple[str, ...] = FORMATS
+    formats: tuple[str, ...] = HARVEST_FORMATS
 
     @property
     def name(self) -> str:

@@ -19,8 +19,9 @@ from pyarrow import parquet
 from limnos.formats.delta_logs import metadata_of as delta_metadata_of
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.model.errors import InvalidTable, LimnosError
+from limnos.model.harvest_formats import DELTA, ICEBERG, LANCE
 from limnos.model.table_states import TableState, plain, table_state
-from limnos.spark.harvest.listing import DELTA, ICEBERG, LANCE, reason
+from limnos.spark.harvest.listing import reason
 from limnos.spark.harvest.stores import LOCAL, HarvestStore, store_of
 from limnos.spark.verification.findings import in_parts
 from limnos.spark.verification.storage import location_key

@@ -20,10 +20,11 @@ import pyarrow as pa
 from limnos.client.activity.bulk import cut_into_parts, send_part
 from limnos.client.errors import ClientError
 from limnos.model.errors import InvalidTable, LimnosError
+from limnos.model.harvest_formats import ICEBERG, LANCE, REGISTRABLE_FORMATS
 from limnos.model.table_states import TableState, relation, table_state
 from limnos.names import display
 from limnos.spark.batch_loads import load_batch
-from limnos.spark.harvest.listing import ICEBERG, LANCE, reason
+from limnos.spark.harvest.listing import reason
 from limnos.spark.harvest.metadata import MetadataReader
 from limnos.spark.harvest.stores import store_of
 from limnos.spark.verification.findings import in_parts
@@ -37,8 +38,6 @@ VANISHED, UNLISTED = "vanished", "unlisted"
 REGISTERED, FORWARD, UNCHANGED, AHEAD = "registered", "brought-forward", "unchanged", "ahead"
 SETTLED: Final = (REGISTERED, FORWARD, UNCHANGED, AHEAD)
 """Outcomes after which a table is sent again only if its directory has changed."""
-REGISTRABLE: Final = (ICEBERG, LANCE)
-"""The formats of which the server registers tables."""
 ROWS_AT_ONCE: Final = 400
 INPUT: Final = (
     *("namespace", "name", "format", "directory", "metadata_location", "state", "problem", "conflict"),
@@ -149,7 +148,11 @@ class TableRegistrar:
         if table["conflict"] is not None:
             return TableOutcome("conflict", table["conflict"])
         if table["format"] not in self._task.formats:
-            can = "name its format in 'formats'" if table["format"] in REGISTRABLE else "the server has no such tables"
+            can = (
+                "name its format in 'formats'"
+                if table["format"] in REGISTRABLE_FORMATS
+                else "the server has no such tables"
+            )
             return TableOutcome("left-out", f"a table of {table['format']} is not registered: {can}")
         former = table["former_outcome"]
         is_same = table["format"] == LANCE or table["former_location"] == table["metadata_location"]
