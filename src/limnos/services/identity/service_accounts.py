@@ -17,7 +17,7 @@ import msgspec
 from limnos.access.actions import Action
 from limnos.access.authentication import Credential, hash_secret, new_secret, token_text
 from limnos.access.jwt_form import jwt_text
-from limnos.access.principal_names import check_new_user, check_principal_name
+from limnos.access.principal_names import check_principal_name
 from limnos.model.decisions import Decision, DecisionFactor
 from limnos.model.entities import Token
 from limnos.model.errors import AlreadyExists, AuthenticationFailed, BadRequest, InUse, NotFound
@@ -35,7 +35,7 @@ from limnos.services.identity.tokens import (
     token_create,
     token_lifetime,
 )
-from limnos.services.identity.users import check_sign_in
+from limnos.services.identity.users import check_secret_holder, check_sign_in
 from limnos.services.request.context import Context
 from limnos.services.request.defaults import AccessSettings
 from limnos.services.request.multi_catalog_reads import read_of_server, refuse_former
@@ -59,7 +59,7 @@ class SecretCreate(msgspec.Struct, frozen=True, kw_only=True):
     secret_hash: bytes
     expires_in_s: int | None
     origin: CredentialOrigin
-    admins: frozenset[str]
+    rules: AccessSettings
 
 
 class SecretEnd(msgspec.Struct, frozen=True):
@@ -109,7 +109,7 @@ async def secret_create(ctx: Context, *, user: str, expires_in_s: int | None) ->
     Returns the secret's row, and its text, which the server does not store.
 
     Raises BadRequest for an invalid lifetime or name, PermissionDenied, AlreadyExists (the user has a password), InUse
-    (two secrets are valid already).
+    (two secrets are valid already), NotFound (no metalake has the user).
     """
     check_principal_name(user, Kind.USER)
     if ":" in user:
@@ -130,7 +130,7 @@ async def secret_create(ctx: Context, *, user: str, expires_in_s: int | None) ->
                 secret_hash=hash_secret(secret),
                 expires_in_s=expires_in_s,
                 origin=origin,
-                admins=request_view.rules.service_admins,
+                rules=request_view.rules,
             ),
             decision,
         )
@@ -142,7 +142,8 @@ async def secret_create(ctx: Context, *, user: str, expires_in_s: int | None) ->
 def secret_insert(tx: Tx, permit: Permit[SecretCreate]) -> Token:
     """Insert the secret as the root of a new token family.
 
-    Raises AlreadyExists (the user has a password), InUse (two secrets are valid already), BadRequest (the name).
+    Raises AlreadyExists (the user has a password), InUse (two secrets are valid already), BadRequest (the name),
+    NotFound (no metalake has the user).
     """
     command = permit.command
     if tx.passwords.find(command.user) is not None:
@@ -150,9 +151,8 @@ def secret_insert(tx: Tx, permit: Permit[SecretCreate]) -> Token:
             f"{escape_percent(command.user)} has a password, and a service account must not have one: delete it first",
             kind="password",
         )
+    check_secret_holder(tx, command.rules, user=command.user)
     secrets = tx.tokens.secrets(command.user)
-    if not secrets:
-        check_new_user(tx, command.user, admins=command.admins)
     if len(secrets) >= SECRETS_MAX:
         raise InUse(
             f"{escape_percent(command.user)} has {SECRETS_MAX} valid secrets: revoke one first,"

@@ -170,12 +170,29 @@ def check_token_holder(rules: AccessSettings, user_status: UserStatus, *, user: 
     if user_status.is_known or user in rules.service_admins:
         return
     if rules.access_enabled:
-        raise NotFound(
-            f"User {escape_percent(user)} does not exist in any metalake, so it gets no token: add it first, 'limnos"
-            f" create user {escape_percent(user)}'",
-            kind="user",
-        )
+        raise _missing_user(user, credential="token")
     check_new_name(user, Kind.USER, known=rules.service_admins)
+
+
+def check_secret_holder(tx: Tx, rules: AccessSettings, *, user: str) -> None:
+    """Refuse a secret for a service account that is no user of any metalake, and so has no rights.
+
+    Service admins are exempt. Without access control, a missing user is allowed. Raises NotFound, BadRequest (a name
+    that is not allowed for new users).
+    """
+    if user in rules.service_admins or tx.principals.user_status(user).is_known:
+        return
+    check_new_name(user, Kind.USER, known=rules.service_admins)
+    if rules.access_enabled:
+        raise _missing_user(user, credential="secret")
+
+
+def _missing_user(user: str, *, credential: str) -> NotFound:
+    return NotFound(
+        f"User {escape_percent(user)} does not exist in any metalake, so it gets no {credential}: add it first, 'limnos"
+        f" create user {escape_percent(user)}'",
+        kind="user",
+    )
 
 
 def _is_disabled(rules: AccessSettings, user_status: UserStatus, *, user: str) -> bool:

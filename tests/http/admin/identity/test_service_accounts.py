@@ -186,6 +186,7 @@ def test_user_has_either_a_password_or_secrets(node: DriverNode) -> None:
 def test_invalid_secret_requests_are_refused(node: DriverNode) -> None:
     """Names with a colon, invalid lifetimes, invalid or foreign ids, and unknown fields are refused."""
     secret = create_secret(node)
+    ask(node, "POST", f"{API}/lake/users", {"name": "bob"})
     bob = ask(node, "POST", f"{OWN}/users/bob/secrets").json()
     own = ask(node, "POST", f"{OWN}/tokens", {}).json()
 
@@ -195,6 +196,24 @@ def test_invalid_secret_requests_are_refused(node: DriverNode) -> None:
     for number in ("x", "1", str(bob["id"]), str(own["id"]), "9" * 30):
         assert ask(node, "DELETE", f"{SECRETS}/{number}").status == 404
     assert [opened(node, each).status for each in (secret, bob)] == [200, 200]
+
+
+def test_secret_of_a_missing_user_is_refused(node: DriverNode) -> None:
+    """No secret is created for a user that no metalake has, or has no more; the refusal names the command that adds
+    the user. A user of another metalake gets one.
+    """
+    missing = ask(node, "POST", f"{OWN}/users/etl2/secrets", {})
+    create_secret(node)
+    ask(node, "DELETE", f"{API}/lake/users/etl")
+    removed = ask(node, "POST", SECRETS, {})
+    ask(node, "POST", API, {"name": "other"})
+    ask(node, "POST", f"{API}/other/users", {"name": "etl2"})
+
+    assert (missing.status, removed.status) == (404, 404)
+    assert "User etl2 does not exist in any metalake, so it gets no secret" in missing.json()["error"]["message"]
+    assert "'limnos create user etl2'" in missing.json()["error"]["message"]
+    assert ask(node, "GET", f"{OWN}/users/etl2/secrets").json()["secrets"] == []
+    assert ask(node, "POST", f"{OWN}/users/etl2/secrets", {}).status == 200
 
 
 def test_old_secrets_are_invalid_for_a_recreated_user(node: DriverNode) -> None:

@@ -58,10 +58,11 @@ def test_list_has_the_state_of_each_token(tmp_path: Path) -> None:
         observed.append(states())
         running.done("DELETE", f"{TOKENS}/{second['id']}")
         observed.append(states())
-        running.done("POST", f"{OWN}/users/robot/secrets", {})
-        (secret,) = running.done("GET", f"{OWN}/users/robot/secrets")["secrets"]
         running.done("POST", users, {"name": "robot"})
+        running.done("POST", f"{OWN}/users/robot/secrets", {})
         (known,) = running.done("GET", f"{OWN}/users/robot/secrets")["secrets"]
+        running.done("DELETE", f"{users}/robot")
+        (secret,) = running.done("GET", f"{OWN}/users/robot/secrets")["secrets"]
 
     assert observed == [
         ["valid"],
