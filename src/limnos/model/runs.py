@@ -57,11 +57,32 @@ class PipelineDeclaration(msgspec.Struct, frozen=True):
     declared_at: int
 
 
+ATTEMPTS_KEPT: Final = 20
+"""The maximum number of earlier attempts that a run has records of: the newest ones."""
+ATTEMPT_MESSAGE_MAX: Final = 1000
+"""The maximum length of the message of an earlier attempt, in characters."""
+
+
+class RunAttempt(msgspec.Struct, frozen=True, kw_only=True):
+    """An attempt of a run before the newest one. `ended_at` is the time of the last heartbeat for a lost attempt, and
+    for one that held the run. `phases` is JSON.
+    """
+
+    attempt: int
+    state: str
+    holder: str
+    started_at: int
+    ended_at: int
+    message: str | None = None
+    phases: str | None = None
+
+
 class PipelineRun(msgspec.Struct, frozen=True):
     """One run of a pipeline.
 
     `attempt` is the number of the newest attempt; only its process may report and publish. `revision` is that of the
-    publishing commit in `catalog_id`. `phases` is JSON: the seconds that its process spent in each phase.
+    publishing commit in `catalog_id`. `phases` is JSON: the seconds that its process spent in each phase. `attempts` is
+    JSON, too: the earlier attempts, which only reads of a single run have.
     """
 
     id: int
@@ -86,7 +107,28 @@ class PipelineRun(msgspec.Struct, frozen=True):
     resumed_at: int | None
     ended_at: int | None
     phases: str | None
+    attempts: str | None
     owner_id: int | None
+
+    @property
+    def earlier_attempts(self) -> tuple[RunAttempt, ...]:
+        """The attempts before the newest one, oldest first, at most `ATTEMPTS_KEPT`. Those of runs that an earlier
+        release resumed are not known.
+        """
+        return msgspec.json.decode(self.attempts or "[]", type=tuple[RunAttempt, ...])
+
+    def attempts_at_resume(self, now_ms: int) -> str:
+        """Return the records of all attempts up to now as JSON, for the run's next attempt."""
+        newest = RunAttempt(
+            attempt=self.attempt,
+            state=self.display_state(now_ms),
+            holder=self.holder,
+            started_at=self.started_at if self.resumed_at is None else self.resumed_at,
+            ended_at=self.beat_at if self.ended_at is None else self.ended_at,
+            message=None if self.message is None else self.message[:ATTEMPT_MESSAGE_MAX],
+            phases=self.phases,
+        )
+        return msgspec.json.encode([*self.earlier_attempts, newest][-ATTEMPTS_KEPT:]).decode()
 
     @property
     def template_id(self) -> int:

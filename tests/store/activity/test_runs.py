@@ -60,6 +60,7 @@ class Runs:
             resumed_at=None,
             ended_at=None,
             phases=None,
+            attempts=None,
             owner_id=owner,
         )
         step_states = [
@@ -183,6 +184,28 @@ def test_only_the_newest_attempt_acts(runs: Runs) -> None:
     ] * 3
     assert runs.lab.write(lambda tx: tx.runs.touch(late)) is None
     assert [runs.to(run, "failed"), runs.to(run, "published"), runs.to(run, "cancelling")] == [False] * 3
+
+
+def test_resume_records_the_attempt_before(runs: Runs) -> None:
+    """A resumed run has the state, process, times and message of each earlier attempt, the newest 20 of them; one
+    whose lease has expired counts as lost, and ended with its last heartbeat.
+    """
+    run = runs.start("s", lease_ms=0)
+    runs.to(run, "running")
+    second = runs.load(run)
+    runs.lab.write(lambda tx: tx.runs.finish(second, "failed", attempt=2, message="m" * 5000), zone=run.metalake_id)
+    runs.to(runs.load(run), "running")
+    lost, failed = runs.load(run).earlier_attempts
+
+    assert run.earlier_attempts == ()
+    assert (lost.attempt, lost.state, lost.holder, lost.message) == (1, "lost", "h:1", None)
+    assert (lost.started_at, lost.ended_at) == (run.started_at, run.beat_at)
+    assert (failed.attempt, failed.state, failed.holder, failed.message) == (2, "failed", "h:2", "m" * 1000)
+    assert failed.started_at == second.resumed_at
+    for _ in range(20):
+        runs.to(runs.load(run), "failed")
+        runs.to(runs.load(run), "running")
+    assert [each.attempt for each in runs.load(run).earlier_attempts] == [*range(3, 23)]
 
 
 def test_heartbeat_is_one_statement_and_no_change_row(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:

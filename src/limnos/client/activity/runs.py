@@ -65,9 +65,23 @@ def sample_lines(sample: object, *, rows_max: int = 3) -> list[str]:
     return lines[:rows_max]
 
 
+class EarlierAttempt(msgspec.Struct, frozen=True, kw_only=True):
+    """An attempt of a run before it was resumed: its process, how it ended and why. Times are ISO 8601 strings in
+    UTC.
+    """
+
+    attempt: int
+    state: str
+    holder: str
+    started_at: str | None = None
+    ended_at: str | None = None
+    message: str | None = None
+    phases_s: Mapping[str, float] = {}
+
+
 class Run(msgspec.Struct, frozen=True, kw_only=True):
-    """A run of a pipeline. `attempt` is the number of the newest attempt. `steps` and `findings` are set only if a
-    single run was requested.
+    """A run of a pipeline. `attempt` is the number of the newest attempt. `earlier_attempts`, `steps` and `findings`
+    are set only if a single run was requested.
     """
 
     id: str
@@ -87,6 +101,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     phases_s: Mapping[str, float] = {}
     parameters: Json = {}
     options: Json = {}
+    earlier_attempts: tuple[EarlierAttempt, ...] = ()
     steps: tuple[RunStep, ...] = ()
     findings: tuple[RunFindingInfo, ...] = ()
 

@@ -45,7 +45,14 @@ class JobRules(NamedTuple):
     """Whether jobs run scheduled pipelines, whose files users upload."""
 
     def require_pipelines(self) -> None:
-        """Raise UnsupportedOperation if this server runs no jobs, or no scheduled pipelines."""
+        """Raise UnsupportedOperation if this server runs no jobs, or no scheduled pipelines. It names all settings that
+        are missing.
+        """
+        if not self.enabled and not self.pipelines:
+            raise UnsupportedOperation(
+                "This server runs no jobs, and no scheduled pipelines, because their SQL and Python come from users:"
+                " its operator can enable them with the settings jobs.executor = local and jobs.pipelines = true"
+            )
         self.require_enabled()
         if not self.pipelines:
             raise UnsupportedOperation(

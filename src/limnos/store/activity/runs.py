@@ -42,7 +42,7 @@ _IS_LIVE = f"state IN ({_words(LIVE)})"
 _COLUMNS = (
     "r.id, r.metalake_id, r.pipeline_id, r.version, r.uuid, r.user_name, r.user_id, r.state, r.attempt, r.holder,"
     " r.beat_at, r.lease_ms, r.parameters, r.options, r.progress, r.message, r.catalog_id, r.revision, r.started_at,"
-    " r.resumed_at, r.ended_at, r.phases, o.principal_id"
+    " r.resumed_at, r.ended_at, r.phases, r.attempts, o.principal_id"
 )
 _FROM = "FROM pipeline_run r LEFT JOIN owner o ON o.object_id = r.id"
 PREFIX: Final = 13
@@ -69,7 +69,7 @@ _OF = {False: "r.metalake_id = :of", True: "r.pipeline_id = :of"}
 
 
 def _page(where: str) -> Sql:
-    columns = _COLUMNS.replace("r.options, r.progress", "'{}', NULL")  # long, and needed only for a single run
+    columns = _COLUMNS.replace("r.options, r.progress", "'{}', NULL").replace("r.attempts", "NULL")  # long, of one run
     text = f"SELECT {columns} {_FROM} WHERE {where} AND r.id < :before AND {_SEEN} ORDER BY r.id DESC LIMIT :limit"
     return Sql(text.replace("{mine}", MINE), on_sqlite=text.replace("{mine}", MINE_SQLITE))
 
@@ -157,7 +157,7 @@ PUBLISH = _state_update("published", "ended_at = :now, message = NULL, catalog_i
 RESUME = _state_update(
     "running",
     "attempt = attempt + 1, holder = :holder, lease_ms = :lease, beat_at = :now, resumed_at = :now, ended_at = NULL,"
-    " message = NULL, progress = NULL, phases = NULL",
+    " message = NULL, progress = NULL, phases = NULL, attempts = :attempts",
     only=f" AND (state NOT IN ({_words(LIVE)}) OR {_OUT})",
 )
 CANCEL = Sql("UPDATE pipeline_run SET state = 'cancelling' WHERE id = :id AND attempt = :attempt AND state = 'running'")
@@ -435,10 +435,12 @@ class RunWrites(Writes):
         return self._change_state(run, "publish", by=PUBLISH, attempt=attempt, **more)
 
     def resume(self, run: PipelineRun, *, holder: str, lease_ms: int) -> bool:
-        """Begin the next attempt. Returns False if another attempt began, a process still executes the run, or its
-        state does not allow that.
+        """Begin the next attempt, and record the one before. Returns False if another attempt began, a process still
+        executes the run, or its state does not allow that.
         """
-        return self._change_state(run, "resume", by=RESUME, attempt=run.attempt, holder=holder, lease=lease_ms)
+        changes: dict[str, Value] = {"holder": holder, "lease": lease_ms}
+        changes["attempts"] = run.attempts_at_resume(self.tx.now_ms)
+        return self._change_state(run, "resume", by=RESUME, attempt=run.attempt, **changes)
 
     def cancel(self, run: PipelineRun) -> bool:
         """Request that a run's process stops. Returns False if the run is not running."""

@@ -21,7 +21,7 @@ pipeline_run = table(
     "id bigint*, metalake_id bigint, pipeline_id bigint, version bigint, uuid name, user_name name, user_id bigint, "
     "state text, attempt integer, holder text, beat_at bigint, lease_ms bigint, parameters text, options text, "
     "progress text?, message text?, catalog_id bigint?, revision bigint?, started_at bigint, resumed_at bigint?, "
-    "ended_at bigint?, phases text?",
+    "ended_at bigint?, phases text?, attempts text?",
 )
 Index("pipeline_run_uuid", pipeline_run.c.metalake_id, pipeline_run.c.uuid, unique=True)
 Index("pipeline_run_metalake", pipeline_run.c.metalake_id, pipeline_run.c.id)

@@ -76,6 +76,22 @@ def test_a_run_is_shown_whole(fake: FakeServer, limnos: Run) -> None:
     assert table.code == 0
     assert all(word in table.out for word in ("host:7", "raw", "done", "not_empty", "2 of 10"))
     assert all(word in table.out for word in ("steps 2.00", "reading 0.50, writing 1.25"))
+    assert "earlier attempt" not in table.out
+
+
+def test_resumed_run_is_shown_with_its_earlier_attempts(fake: FakeServer, limnos: Run) -> None:
+    """`show run` of a resumed run has a table of the attempts before, with their messages; `--columns` of the steps
+    leaves it out.
+    """
+    earlier = {"attempt": 1, "state": "failed", "holder": "host:6", "message": "step raw: no such column"}
+    fake.on("GET", f"{RUNS}/r-1", {**RUN, "attempt": 2, "earlier_attempts": [earlier], "steps": [STEP]})
+
+    table = limnos("pipeline", "show", "r-1", "--output", "table", "--wide")
+    chosen = limnos("pipeline", "show", "r-1", "--output", "table", "--columns", "name,rows")
+
+    assert [row["state"] for row in limnos("pipeline", "show", "r-1").result["earlier_attempts"]] == ["failed"]
+    assert all(word in table.out for word in ("earlier attempt", "host:6", "step raw: no such column"))
+    assert "host:6" not in chosen.out.split("raw")[-1]
 
 
 def test_columns_may_be_those_of_one_list_of_a_run(fake: FakeServer, limnos: Run) -> None:
@@ -172,6 +188,7 @@ def test_findings_of_a_state_are_listed(fake: FakeServer, limnos: Run) -> None:
         ({"action": "warn", "held": False, "broken": 2}, "2 broken, a warning"),
         ({"action": "quarantine", "held": True, "broken": 2}, "2 in quarantine"),
         ({"action": "quarantine", "held": False, "broken": 2}, "2 broken, the run failed"),
+        ({"action": "keep", "held": True, "broken": 2}, "2 kept as malformed"),
         ({"action": "drop", "held": True, "broken": 2}, "2 dropped"),
     ],
 )

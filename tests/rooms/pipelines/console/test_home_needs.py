@@ -41,6 +41,7 @@ def run_at(at_ms: int, state: str = "published") -> RunView:
         resumed_at=None,
         ended_at=at_ms,
         phases=None,
+        attempts=None,
         owner_id=3,
     )
     return RunView(run=run, pipeline="nyc", now_ms=NOW)

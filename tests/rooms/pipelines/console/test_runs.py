@@ -134,6 +134,19 @@ def test_held_run_is_compared_and_published(lake_of_runs: PipelineLake) -> None:
     assert "Published" in lake_of_runs.admin.read(answer.headers["location"]).text
 
 
+def test_page_of_a_resumed_run_has_its_earlier_attempts(lake_of_runs: PipelineLake) -> None:
+    """The page of a run that was resumed has the state, process and message of its earlier attempts; that of another
+    run has no such table.
+    """
+    before = lake_of_runs.admin.read(lake_of_runs.page).text
+    lake_of_runs.finish("failed")
+    lake_of_runs.node.done("POST", f"{LAKE}/runs/{lake_of_runs.run}/resume", {"holder": "host:2"})
+    page = lake_of_runs.admin.read(lake_of_runs.page).text
+
+    assert "Earlier attempts" not in before
+    assert re.search("Earlier attempts .*1 failed .*host:1 so", page), page
+
+
 @pytest.mark.parametrize("base, is_shown", [(100, True), (300, False)])
 def test_columns_are_compared_only_if_both_schemas_are_known(
     lake_of_runs: PipelineLake, base: int, *, is_shown: bool

@@ -163,6 +163,30 @@ def test_foreign_or_malformed_run_id_is_refused(node: DriverNode) -> None:
     assert code(begin(node, "other", id="mine")) == (400, "bad-request")
 
 
+def test_resumed_run_names_its_earlier_attempts(node: DriverNode) -> None:
+    """A run that was resumed has how its earlier attempts ended and why; the list of runs leaves them out."""
+    run = started(node)
+    node.done("POST", f"{RUNS}/{run}/beat", {"attempt": 1, "phases_s": {"steps": 2.5}})
+    finish(node, run, "failed")
+    before = node.get(f"{RUNS}/{run}").json()
+    node.done("POST", f"{RUNS}/{run}/resume", {"holder": "host:2"})
+    after = node.get(f"{RUNS}/{run}").json()
+    (listed,) = node.get(RUNS).json()["runs"]
+
+    (attempt,) = after["earlier_attempts"]
+    assert (before["earlier_attempts"], after["message"], after["attempt"]) == ([], None, 2)
+    assert attempt == {
+        "attempt": 1,
+        "state": "failed",
+        "holder": "host:1",
+        "started_at": before["started_at"],
+        "ended_at": before["ended_at"],
+        "message": "so",
+        "phases_s": {"steps": 2.5},
+    }
+    assert "earlier_attempts" not in listed
+
+
 def test_resume_supersedes_the_previous_process(node: DriverNode) -> None:
     """After a resume, reports of the old process are refused as superseded. A repeated resume begins no further
     attempt.

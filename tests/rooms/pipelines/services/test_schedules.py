@@ -246,7 +246,8 @@ def test_user_without_the_rights_neither_resumes_nor_deletes_a_schedule(node: Dr
 @pytest.mark.parametrize(
     "rules,words",
     [
-        (JobRules(), "jobs.executor"),
+        (JobRules(), "jobs.executor = local and jobs.pipelines = true"),
+        (JobRules(pipelines=True), "jobs.executor"),
         (JobRules(enabled=True), "jobs.pipelines"),
         (JobRules(enabled=True, pipelines=True, is_confinable=False), "cannot confine"),
     ],

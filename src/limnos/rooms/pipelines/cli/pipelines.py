@@ -15,7 +15,7 @@ from cyclopts import App, Parameter
 
 from limnos.cli.common import DEFAULTS, CommonFlags, YesFlag, confirm
 from limnos.cli.output import Format, show_done, show_fields, show_rows, visible
-from limnos.client.activity.runs import Run, RunFindingInfo, RunStep, sample_lines
+from limnos.client.activity.runs import EarlierAttempt, Run, RunFindingInfo, RunStep, sample_lines
 from limnos.names import display
 from limnos.rooms.pipelines.cli.run_ids import complete_run_id
 
@@ -37,6 +37,9 @@ _STEP_COLUMNS: Final = (
     "output",
     "message",
 )
+_ATTEMPT_COLUMNS: Final = ("earlier_attempt", "state", "started_at", "ended_at", "phases_s", "holder", "message")
+_PARTS: Final = ("earlier_attempts", "steps", "findings")
+"""The fields of a run that are tables of their own."""
 _FINDING_COLUMNS: Final = ("step", "rule", "result", "checked", "at", "run_id", "tolerated", "message")
 _RESUME_OPTIONS = ("digests", "new", "outputs", "pins")
 """Options of a run that are only needed to resume it."""
@@ -78,7 +81,7 @@ def runs(
 
 @app.command
 def show(run: str, /, *, common: CommonFlags = DEFAULTS) -> None:
-    """Show a run: its process, the state of each step, and the findings.
+    """Show a run: its process, its attempts before a resume, the state of each step, and the findings.
 
     Parameters
     ----------
@@ -91,13 +94,14 @@ def show(run: str, /, *, common: CommonFlags = DEFAULTS) -> None:
         show_fields(msgspec.structs.asdict(result), output_format="json")
         return
     show_fields(_table_fields(result), output_format="table")
+    _show_attempts(result.earlier_attempts)
     _show_steps(result.steps)
     _show_findings(result.findings, output_format="table")
 
 
 def _without_parts(run: Run) -> dict[str, object]:
-    """Return the fields of a run without its steps and findings, for a list of runs."""
-    return {key: value for key, value in msgspec.structs.asdict(run).items() if key not in ("steps", "findings")}
+    """Return the fields of a run without its attempts, steps and findings, for a list of runs."""
+    return {key: value for key, value in msgspec.structs.asdict(run).items() if key not in _PARTS}
 
 
 def _table_fields(run: Run) -> dict[str, object]:
@@ -124,11 +128,22 @@ def _phases(seconds: Mapping[str, float]) -> str:
     return ", ".join(f"{phase} {value:.2f}" for phase, value in seconds.items())
 
 
+def _show_attempts(attempts: Sequence[EarlierAttempt]) -> None:
+    """Print the attempts before the newest one, whose message and times the run's own fields no longer have."""
+    if attempts:
+        print()
+        rows = [
+            msgspec.structs.asdict(each) | {"earlier_attempt": each.attempt, "phases_s": _phases(each.phases_s)}
+            for each in attempts
+        ]
+        show_rows(rows, _ATTEMPT_COLUMNS, output_format="table", beside=(*_STEP_COLUMNS, *_FINDING_COLUMNS))
+
+
 def _show_steps(steps: Sequence[RunStep]) -> None:
     if steps:
         print()
         rows = [msgspec.structs.asdict(step) | {"phases_s": _phases(step.phases_s)} for step in steps]
-        show_rows(rows, _STEP_COLUMNS, output_format="table", beside=_FINDING_COLUMNS)
+        show_rows(rows, _STEP_COLUMNS, output_format="table", beside=(*_ATTEMPT_COLUMNS, *_FINDING_COLUMNS))
 
 
 def _show_findings(findings: Sequence[RunFindingInfo], *, output_format: Format, empty: str = "") -> None:
@@ -139,7 +154,7 @@ def _show_findings(findings: Sequence[RunFindingInfo], *, output_format: Format,
         if output_format == "json":
             rows = [msgspec.structs.asdict(each) for each in findings]
         used = [name for name in _FINDING_COLUMNS if name != "run_id" or any(row["run"] for row in rows)]
-        step_columns = () if empty else _STEP_COLUMNS
+        step_columns = () if empty else (*_ATTEMPT_COLUMNS, *_STEP_COLUMNS)
         show_rows(rows, used, output_format=output_format, empty=empty, beside=step_columns)
     for each in findings if output_format == "table" else ():
         for row in sample_lines(each.sample) if each.broken else ():
@@ -153,7 +168,7 @@ def _state_of(finding: RunFindingInfo) -> FindingState:
     return "tolerated" if finding.broken else "holds"
 
 
-_KEPT_ASIDE: Final = {"quarantine": "in quarantine", "drop": "dropped"}
+_KEPT_ASIDE: Final = {"quarantine": "in quarantine", "keep": "kept as malformed", "drop": "dropped"}
 """The effect of each action on rows that break a rule, in words."""
 
 

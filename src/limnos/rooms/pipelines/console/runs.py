@@ -73,6 +73,17 @@ class StepLine(msgspec.Struct, frozen=True, kw_only=True):
     message: str
 
 
+class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of a run's earlier attempts: how it ended and why, as text."""
+
+    number: int
+    state: Chip
+    started_ms: int
+    took: str
+    holder: str
+    message: str
+
+
 class FindingRow(msgspec.Struct, frozen=True, kw_only=True):
     """A row of a run's findings: the result of one expectation."""
 
@@ -109,6 +120,8 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
     bars: tuple[TimeBar, ...]
     bars_height: int
     picture: GraphPicture
+    attempts: tuple[AttemptRow, ...]
+    """The attempts before the newest one, newest first."""
     steps: tuple[StepLine, ...]
     findings: tuple[FindingRow, ...]
     outputs: tuple[OutputLine, ...]
@@ -150,6 +163,7 @@ async def _page(page_request: PageRequest, frame: Frame, *, view: RunView) -> Ru
         bars=_bars(view),
         bars_height=max(1, len(view.steps)) * _ROW + 8,
         picture=steps_picture(view.steps),
+        attempts=_attempt_rows(view),
         steps=_step_lines(view, hrefs),
         findings=_finding_rows(view),
         outputs=outputs,
@@ -205,6 +219,20 @@ def _step_lines(view: RunView, hrefs: Mapping[str, str]) -> tuple[StepLine, ...]
             message=step.message or "",
         )
         for step in view.steps
+    )
+
+
+def _attempt_rows(view: RunView) -> tuple[AttemptRow, ...]:
+    return tuple(
+        AttemptRow(
+            number=each.attempt,
+            state=state_chip(each.state),
+            started_ms=each.started_at,
+            took=duration_text(max(0, each.ended_at - each.started_at)),
+            holder=each.holder,
+            message=each.message or "",
+        )
+        for each in reversed(view.run.earlier_attempts)
     )
 
 

@@ -21,7 +21,7 @@ from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.http.times import instant
 from limnos.model.errors import BadRequest
-from limnos.model.runs import PipelineRun, RuleFinding, RunStepState
+from limnos.model.runs import PipelineRun, RuleFinding, RunAttempt, RunStepState
 from limnos.rooms.pipelines.services import run_attempts, runners
 from limnos.services.request.context import Context
 from limnos.services.runs import run_lists, runs
@@ -345,11 +345,24 @@ def _encode(view: RunView, *, whole: bool = True) -> dict[str, object]:
 
 
 def _encode_parts(run: PipelineRun, view: RunView) -> dict[str, object]:
-    """Encode a run's steps with their progress, and its findings, as JSON."""
+    """Encode a run's earlier attempts, its steps with their progress, and its findings, as JSON."""
     progress = msgspec.json.decode(run.progress or "{}", type=dict[str, msgspec.Raw])
     return {
+        "earlier_attempts": [_encode_attempt(each) for each in run.earlier_attempts],
         "steps": [_encode_step(step, progress) for step in view.steps],
         "findings": [encode_finding(each) for each in view.findings],
+    }
+
+
+def _encode_attempt(attempt: RunAttempt) -> dict[str, object]:
+    return {
+        "attempt": attempt.attempt,
+        "state": attempt.state,
+        "holder": attempt.holder,
+        "started_at": instant(attempt.started_at),
+        "ended_at": instant(attempt.ended_at),
+        "message": attempt.message,
+        "phases_s": _raw_json(attempt.phases or "{}"),
     }
 
 

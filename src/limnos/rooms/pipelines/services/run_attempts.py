@@ -212,6 +212,7 @@ def _new_run(tx: Tx, command: RunStart, *, pipeline: Node, version: int) -> Pipe
         resumed_at=None,
         ended_at=None,
         phases=None,
+        attempts=None,
         owner_id=command.owner_id,
     )
 
