@@ -233,6 +233,24 @@ def test_error_in_query_is_reported_at_line_of_file(text: str) -> None:
     assert body.at == SourcePosition("p.yaml", *PLACES[text])
 
 
+@pytest.mark.parametrize(
+    "query, column",
+    [
+        ("SELECT * FROM {{ ref('orders') }}", 29),
+        ("SELECT * FROM {{source('raw', 'orders')}}", 29),
+        ("SELECT * FROM a.b WHERE x > {{ var('least') }}", 43),
+        ("SELECT 1 {% if is_incremental() %} WHERE y {% endif %}", 24),
+        ("SELECT * FROM {{ this }}", 29),
+    ],
+)
+def test_jinja_in_a_query_is_refused_at_its_place(query: str, column: int) -> None:
+    """A query with blocks or calls of Jinja is refused where the first one begins, with what to write in its place."""
+    with pytest.raises(InvalidPipeline, match="Jinja is not rendered: a query names its tables") as error:
+        _read(_steps(f'a.t: {{sql: "{query}"}}'))
+
+    assert str(error.value).startswith(f"p.yaml:4:{column}: ")
+
+
 WRONG = {
     "pipeline: p\ncatalog: main\nstep: {}": [
         "p.yaml:1:1: the file needs 'steps': steps: {curated.nyc.delays: {sql: SELECT 1}}",
@@ -241,6 +259,12 @@ WRONG = {
     _steps("a.t: {sqll: SELECT 1}"): [
         "p.yaml:4:8: a step needs one of sql, sql_file, python, load",
         "p.yaml:4:9: unknown key 'sqll'; did you mean 'sql'?",
+    ],
+    _steps("a.t: {sql: SELECT 1, unique_key: id, tags: [a]}"): [
+        "p.yaml:4:24: unknown key 'unique_key'; keys belong to write: {mode: merge, keys: [id]}"
+    ],
+    "pipeline: p\ncatalog: main\nmodels: {}\nsteps: {a.t: {sql: SELECT 1}}": [
+        "p.yaml:3:1: unknown key 'models'; steps: has a key for each table, as raw.shop.orders: {sql: SELECT …}"
     ],
     _steps("a.t: {sql: SELECT 1, load: x}"): ["p.yaml:4:24: a step has sql and load: only one of them"],
     _steps("a.t: {sql: SELECT 1, inputs: [x]}"): ["p.yaml:4:24: 'inputs' is only valid together with 'python'"],

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from limnos.pipeline.declaration import SourcePosition
 from limnos.pipeline.node_schemas import (
@@ -25,6 +25,26 @@ from limnos.pipeline.node_schemas import (
 )
 from limnos.pipeline.problems import nearest_word
 from limnos.pipeline.yaml import ListNode, MapNode, ScalarNode, YamlNode
+
+_FOREIGN: Final = {
+    "models": ("steps", "steps: has a key for each table, as raw.shop.orders: {sql: SELECT …}"),
+    "materialized": (
+        "write",
+        "write: says how rows are written (replace, append, merge, …); incremental: true reads only new rows",
+    ),
+    "incremental_strategy": ("write", "write: says how rows are written, as write: {mode: merge, keys: [id]}"),
+    "unique_key": ("write", "keys belong to write: {mode: merge, keys: [id]}"),
+    "depends_on": (
+        "after",
+        "inputs are found in the query; after: names steps that run before this one although it does not read them",
+    ),
+    "data_tests": ("expect", "expect: has what must be true of the rows, as expect: [amount > 0]"),
+    "partition_by": ("partition", "it is partition: here, as partition: days(day)"),
+    "query": ("sql", "sql: has the query"),
+    "vars": ("parameters", "it is parameters: here, which stand in queries as :day"),
+    "description": ("comment", "it is comment: here"),
+}
+"""Keys of other tools: the key of ours that a record must have, and what to write in place of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +193,9 @@ class Record(NodeSchema):
             notes.add(f"'{key.text}' has no value; a comma within {{…}} ends a string, unless it is in quotes", key.at)
             return
         known = tuple(self.keys)
-        text = nearest_word(key.text, known) or f"; {self.name} takes {', '.join(known)}"
+        own, instead = _FOREIGN.get(key.text, ("", ""))
+        text = f"; {instead}" if own in self.keys else nearest_word(key.text, known)
+        text = text or f"; {self.name} takes {', '.join(known)}"
         notes.add(f"unknown key '{key.text}'{text}", key.at)
 
     def _require(self, node: MapNode, notes: ProblemNotes) -> None:

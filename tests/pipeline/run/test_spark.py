@@ -224,7 +224,10 @@ def test_violating_rows_are_dropped_quarantined_or_reported(place: Place) -> Non
     ended = place.run(place.step("a", "SELECT id AS x FROM range(5)", expectations=rules))
 
     assert ended.state == "published", ended.message
+    assert ended.message == f"published main.{place.name}.a, main.{place.name}.a__quarantine"
     assert place.rows("a") == [(1,), (2,)]
+    files = place.spark.sql(f"SELECT sum(file_size_in_bytes) FROM main.{place.name}.a.files").collect()
+    assert place.client.runs.load(ended.run).steps[0].bytes == files[0][0]
     assert [row[:3] for row in place.rows("a__quarantine")] == [
         (3, ["small"], ended.run),
         (4, ["small"], ended.run),
@@ -382,6 +385,8 @@ def test_malformed_texts_are_published_in_one_side_table(place: Place, tmp_path:
     assert ["main", place.name, "both__malformed"] in seen.options["tables"]  # type: ignore[operator]
     assert [output["table"][-1] for output in seen.steps[0].outputs] == ["both", "both__malformed"]  # type: ignore[index]
     assert {each.rule: each.broken for each in seen.findings} == {"left is well formed": 1, "right is well formed": 1}
+    assert {each.action for each in seen.findings} == {"keep"}
+    assert ended.message == f"published main.{place.name}.both, main.{place.name}.both__malformed"
 
 
 def test_lineage_is_reported_when_run_is_published(place: Place) -> None:

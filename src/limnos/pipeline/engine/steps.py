@@ -233,8 +233,7 @@ class StepExecution:
             )
         self.branches[-1] = replace(branch, head=written.head)
         if step is self.step:
-            self.rows = written.rows
-        self.bytes += written.bytes
+            self.rows, self.bytes = written.rows, written.bytes  # side tables are not the step's size
         return written
 
     def _marks(self) -> dict[str, str]:

@@ -6,8 +6,9 @@ Defines the record of a step, and the draft of a step before its catalog is know
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from limnos.pipeline.compound_schemas import Cases, ListOf, MapOf, Record, RecordKey
 from limnos.pipeline.declaration import AllowedChanges, DeclaredColumn, Load, PythonStep, SourcePosition, Sql, StepBody
@@ -30,7 +31,15 @@ from limnos.pipeline.keys.shared import (
 from limnos.pipeline.keys.unit_tests import UNIT_TESTS
 from limnos.pipeline.keys.writes import WRITE
 from limnos.pipeline.node_schemas import Boolean, NodeSite, ProblemNotes, TableName, Text, Values
+from limnos.pipeline.problems import offset
 from limnos.pipeline.yaml import MapNode, ScalarNode, YamlNode
+
+_JINJA: Final = re.compile(r"\{%|\{\{\s*(?:this\s*\}\}|\w+[\s\w.]*[(.])")
+"""Jinja's blocks, and its calls as those of dbt; `{{name}}` alone is a variable of a loop."""
+_NO_JINJA: Final = (
+    "Jinja is not rendered: a query names its tables, as FROM raw.shop.orders in place of ref() and source(), and"
+    " parameters by a colon, as :day; incremental: true reads only new rows, and for_each repeats a step"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +55,8 @@ class StepDraft:
 def _body(values: Values, site: NodeSite) -> StepBody:
     if "sql" in values:
         text: ScalarNode = values["sql"]
+        if (jinja := _JINJA.search(text.text)) is not None:
+            raise site.notes.bad(_NO_JINJA, offset(text.text_at, text.text, index=jinja.start()))
         return Sql(text=text.text, at=text.text_at)
     if "load" in values:
         return Load(source=values["load"])
@@ -58,6 +69,8 @@ def _body(values: Values, site: NodeSite) -> StepBody:
         raise site.bad(str(error)) from None
     if not text_of_file.strip():
         raise site.bad(f"'{written}' is empty: it must have one query")
+    if (jinja := _JINJA.search(text_of_file)) is not None:
+        raise site.bad(f"'{written}', line {text_of_file.count(chr(10), 0, jinja.start()) + 1}: {_NO_JINJA}")
     return Sql(text=text_of_file, at=SourcePosition(str(site.beside.directory / written), 1, 1))
 
 

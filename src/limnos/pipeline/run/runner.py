@@ -354,7 +354,12 @@ class AttemptRunner:
     def _end_published(self, published: PublishResult) -> RunResult:
         if self.work.attempt > 1 or any(tries > 1 for tries in self._tries.values()):
             self._clear(keep_tables=True)
-        names = ", ".join(display.render(step.table) for step in self._steps.values())
+        tables = [
+            table
+            for name, step in self._steps.items()
+            for table in (step.table, *(branch.table for branch in self._outcomes[name].branches))
+        ]
+        names = ", ".join(map(display.render, dict.fromkeys(tables)))
         environment = self.work.pipeline.environment
         where = "" if environment is None else f" in environment {environment.name}"
         report_lineages(self.client, self._outcomes, pipeline=self.work.pipeline.name, run=self.work.run)

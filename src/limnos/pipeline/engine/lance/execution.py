@@ -129,9 +129,8 @@ class LanceStepExecution(StepExecution):
                 table.set_checkpoint(self._checkpoint())
         self.branches[-1] = replace(branch, head=table.head, staged=table.staged)
         if step is self.step:
-            self.rows = written.rows
+            self.rows, self.bytes = written.rows, written.bytes
             self._written = frame if mode in (WriteMode.REPLACE, WriteMode.APPEND) else None
-        self.bytes += written.bytes
         return WriteResult(head=table.head or 0, rows=written.rows, bytes=written.bytes)
 
     def _write_mode(self, step: StepDeclaration) -> WriteMode:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Final
 
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812
@@ -27,6 +28,8 @@ from limnos.pipeline.engine.sources.values import (
 )
 from limnos.pipeline.outcomes import ExpectationFinding
 
+KEPT_ACTION: Final = "keep"
+"""The action in findings about rows that are kept in the table of malformed rows. They are not in quarantine."""
 _ACTIONS = {
     MalformedRowPolicy.FAIL: ExpectationAction.FAIL,
     MalformedRowPolicy.KEEP: ExpectationAction.QUARANTINE,
@@ -89,11 +92,13 @@ def _finding(
     rule = Expectation(name=name, kind=RuleKind.ROW, action=_ACTIONS[policy])
     number, rows = counts["malformed"], counts["rows"]
     result = finding(rule, broken=number, checked=rows, sample=_sample(bad) if number else None)
+    if policy is MalformedRowPolicy.KEEP:
+        result = replace(result, action=KEPT_ACTION)
     if not number:
         return result
     became = {
         MalformedRowPolicy.FAIL: "correct them, or write `malformed: keep` or `count`",
-        MalformedRowPolicy.KEEP: "they are kept with their text and file",
+        MalformedRowPolicy.KEEP: "they are in the table of malformed rows, with their text and file",
         MalformedRowPolicy.COUNT: "they were left out",
     }
     text = f"{number:,} of {rows:,} rows do not match its format and schema; {became[policy]}"

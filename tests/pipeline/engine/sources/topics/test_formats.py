@@ -62,7 +62,7 @@ def test_malformed_record_has_text_and_place(topic: Topic) -> None:
         ("null", "0/4"),
         ('{"id": "x"}', "0/1"),
     ]
-    assert (finding.broken, finding.checked, finding.action, read.malformed.keep) == (5, 8, "quarantine", True)
+    assert (finding.broken, finding.checked, finding.action, read.malformed.keep) == (5, 8, "keep", True)
 
 
 def test_text_and_bytes_have_one_column(topic: Topic) -> None:
