@@ -27,6 +27,7 @@ API = "/api"
 OWN = "/api/limnos/v1"
 ATTEMPTS_MAX = 3
 PAUSE_MAX_S = 10.0
+QueryValue = str | tuple[str, ...] | None
 _REPEATABLE = frozenset({"GET", "HEAD", "PUT"})
 
 
@@ -67,13 +68,19 @@ def request(
     method: str,
     path: str,
     *,
-    query: Mapping[str, str | None] | None = None,
+    query: Mapping[str, QueryValue] | None = None,
     body: Mapping[str, object] | None = None,
     key: str | None = None,
     repeatable: bool = False,
 ) -> Request:
-    """Build a request. Query parameters and body fields that are None are omitted."""
-    pairs = tuple((key, value) for key, value in (query or {}).items() if value is not None)
+    """Build a request. Query parameters and body fields that are None are omitted; a tuple is sent as a repeated query
+    parameter.
+    """
+    pairs = tuple(
+        (key, each)
+        for key, value in (query or {}).items()
+        for each in (() if value is None else (value,) if isinstance(value, str) else value)
+    )
     fields = None if body is None else {key: value for key, value in body.items() if value is not None}
     return Request(
         method=method,
@@ -109,7 +116,7 @@ def call(
     *,
     answer: type[T],
     field: str | None = None,
-    query: Mapping[str, str | None] | None = None,
+    query: Mapping[str, QueryValue] | None = None,
     body: Mapping[str, object] | None = None,
     key: str | None = None,
     repeatable: bool = False,

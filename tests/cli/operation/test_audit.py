@@ -13,6 +13,8 @@ from tests.cli.conftest import Run
 from tests.client.fake import FakeAnswer, FakeServer
 
 AUDIT = "/api/limnos/v1/metalakes/lake/audit?limit=51"
+ABOVE_RAW = "exact=lake&exact=main&exact=main.raw"
+"""The paths above a table of main.raw, of which the server sends the records."""
 
 
 def test_records_are_printed_in_the_order_of_their_times(fake: FakeServer, limnos: Run) -> None:
@@ -240,7 +242,7 @@ def test_grants_on_containers_count_for_an_object(fake: FakeServer, limnos: Run)
     ]
     page = {"next": None, "more": False}
     fake.on("GET", f"{AUDIT.partition('?')[0]}?path=main.raw.t&action=grant&limit=51", {"lines": [own], **page})
-    fake.on("GET", f"{AUDIT.partition('?')[0]}?action=grant&limit=1000", {"lines": lines, **page})
+    fake.on("GET", f"{AUDIT.partition('?')[0]}?action=grant&limit=1000&{ABOVE_RAW}", {"lines": lines, **page})
     fake.on("GET", "/api/limnos/v1/metalakes/lake/search?q=t&limit=50", {"hits": [], "more": False})
 
     done = limnos("audit", "--path", "main.raw.t", "--action", "grant", "--output", "table", "--columns", "receiver")
@@ -266,7 +268,7 @@ def test_owners_and_restrictions_of_containers_count_for_an_object(fake: FakeSer
     ]
     page = {"next": None, "more": False}
     fake.on("GET", f"{AUDIT.partition('?')[0]}?path=main.raw.t&action=access&limit=51", {"lines": [], **page})
-    fake.on("GET", f"{AUDIT.partition('?')[0]}?action=access&limit=1000", {"lines": lines, **page})
+    fake.on("GET", f"{AUDIT.partition('?')[0]}?action=access&limit=1000&{ABOVE_RAW}", {"lines": lines, **page})
     fake.on("GET", "/api/limnos/v1/metalakes/lake/search?q=t&limit=50", {"hits": [], "more": False})
 
     done = limnos("audit", "--path", "main.raw.t", "--action", "access", "--output", "json")
@@ -327,7 +329,7 @@ def test_other_names_are_noted_with_a_filter(fake: FakeServer, limnos: Run) -> N
     move = {"id": 7, "at": "2026-11-28T12:00:01Z", "user": "ana", "outcome": "done", "change": "move"}
     about = {"id": 1027, "kind": "table", "path": "main.raw.zones"}
     fake.on("GET", f"{base}/audit?path=main.raw.areas&action=restriction&limit=51", none)
-    fake.on("GET", f"{base}/audit?action=restriction&limit=1000", none)
+    fake.on("GET", f"{base}/audit?action=restriction&limit=1000&{ABOVE_RAW}", none)
     fake.on(
         "GET",
         f"{base}/search?q=areas&limit=50",
@@ -361,7 +363,9 @@ def test_grants_above_the_present_path_count_for_an_id(fake: FakeServer, limnos:
     fake.on("GET", f"{base}/audit?object=7&action=grant&limit=51", none)
     fake.on("GET", f"{base}/audit?object=7&limit=1", {**none, "lines": [moved]})
     fake.on("GET", f"{base}/search?q=t&limit=50", {"hits": []})
-    fake.on("GET", f"{base}/audit?action=grant&limit=1000", {**none, "lines": grants})
+    fake.on(
+        "GET", f"{base}/audit?action=grant&limit=1000&exact=lake&exact=main&exact=main.fin", {**none, "lines": grants}
+    )
 
     done = limnos("audit", "--id", "7", "--action", "grant", "--output", "table")
 

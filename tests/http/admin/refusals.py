@@ -54,6 +54,7 @@ def cases(node: DriverNode, who: str) -> Iterator[RefusalCase]:
     yield from _access_requests()
     yield from _exchange(who)
     yield case(f"GET {LAKE}/audit", "audit", "lake", query="?action=create&path=main.there.t")
+    yield case(f"GET {LAKE}/audit", "audit of objects", "lake", query="?exact=main&exact=main.there")
     yield case(f"GET {LAKE}/audit", "of no metalake", "nolake")
     yield case(f"GET {OWN}/audit", "audit", query="?action=create&path=main.there.t")
     yield case(f"POST {OWN}/audit/export", "audit", body={"location": "file:///nowhere/allowed"})
@@ -611,10 +612,12 @@ def _tokens(node: DriverNode, who: str) -> Iterator[RefusalCase]:
 
 def _secrets(node: DriverNode, who: str) -> Iterator[RefusalCase]:
     secrets, robot = f"{OWN}/users/{{u}}/secrets", f"robot of {who}"
+    node.done("POST", f"{API}/lake/users", {"name": robot}, user="hirer")
     secret_id = str(node.done("POST", f"{OWN}/users/robot%20of%20{who}/secrets", {})["id"])
     yield case(f"GET {secrets}", "another's", robot)
     yield case(f"GET {secrets}", "one's own", "dummy" if who == "nobody" else who)
     yield case(f"POST {secrets}", "another's", robot, body={})
+    yield case(f"POST {secrets}", "no user", "gone", body={})
     yield case(f"POST {secrets}", "one's own", "dummy" if who == "nobody" else who, body={})
     yield case(f"DELETE {secrets}/{{id}}", "no secret", robot, "1")
     yield case(f"DELETE {secrets}/{{id}}", "another's", robot, secret_id)

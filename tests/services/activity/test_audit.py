@@ -23,7 +23,7 @@ from tests.services.conftest import ServiceDesk
 LAKES = {"metalake": LAKE, "kind": Kind.METALAKE, "full_name": "lake", "owner_kind": Kind.USER}
 
 
-def lines(desk: ServiceDesk, user: str = "admin", **criteria: str) -> list[AuditRecord]:
+def lines(desk: ServiceDesk, user: str = "admin", **criteria: object) -> list[AuditRecord]:
     """Return the records that `audit_read` answers to a user, oldest first."""
     filters = AuditFilter(after=0, **criteria)  # type: ignore[arg-type]
     return desk.run(audit_read(desk.ctx(user), LAKE, filters=filters, limit=1000)).lines
@@ -47,6 +47,22 @@ def test_repeated_reads_return_the_same_records(desk: ServiceDesk) -> None:
 
     assert lines(desk) == lines(desk)
     assert [(each.change, each.kind, each.path) for each in lines(desk)][-1] == ("create", "namespace", "main.a")
+
+
+def test_exact_paths_leave_out_other_objects(desk: ServiceDesk) -> None:
+    """Exact paths select the records of these objects, without those of objects below; a user who is not the owner
+    reads their own among them.
+    """
+    desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.CREATE_SCHEMA)
+    desk.namespace("a")
+    desk.table("a", "t")
+    desk.namespace("b", user="ana")
+    paths = ("main.a", "main.b", "main.absent")
+
+    assert [each.path for each in lines(desk, exact=paths)] == ["main.a", "main.b"]
+    assert [each.path for each in lines(desk, exact=paths, path="main.b")] == ["main.b"]
+    assert [each.path for each in lines(desk, "ana", exact=paths)] == ["main.b"]
+    assert lines(desk, "bob", exact=paths) == []
 
 
 def test_user_reads_only_their_own_records(desk: ServiceDesk) -> None:
@@ -101,6 +117,8 @@ def test_filters_without_an_index_are_read_in_parts(
         {"action": "create", "path": "main"},
         {"path": "main"},
         {"path": "main.aa"},
+        {"exact": ("main.a", "main.bb", "main.absent")},
+        {"exact": ("main", "lake"), "action": "create"},
         {"path": "main.absent", "since": every[0].at},
         {"outcome": "done"},
         {"outcome": "failed"},

@@ -29,7 +29,9 @@ _INHERITED: Final = frozenset(
 """Actions on an object that count for all objects below it."""
 _INHERITED_CHANGES: Final = frozenset({"grant", "revoke", "own", "restrict", "unrestrict"})
 _SCANNED = 5_000
-"""The number of newest records among which those about containers are searched."""
+"""The maximum number of records about the containers. Of a name alone, which may be that of a user or group, these are
+the newest records of all objects.
+"""
 
 
 class RelatedLines(NamedTuple):
@@ -63,7 +65,11 @@ def related_lines(client: Client, path: str | None, *, expected: dict[str, objec
     except InvalidName:
         return RelatedLines(moves, [], present, [])
     containers = {display.render(parts[:length]) for length in range(1, len(parts))}
-    newest, _ = read_lines(client, {**expected, "path": None, "object_id": None}, limit=_SCANNED)
+    filters = {**expected, "path": None, "object_id": None}
+    if containers:
+        metalake = client.audit.scope.metalake
+        filters["exact"] = tuple(dict.fromkeys((metalake, display.render_part(metalake), *sorted(containers))))
+    newest, _ = read_lines(client, filters, limit=_SCANNED)
     received = [line for line in newest if _is_received(line, parts[0])] if len(parts) == 1 else []
     is_principal = len(parts) == 1 and (bool(received) or any(_is_of_principal(line, parts[0]) for line in newest))
     above = [] if is_principal else [line for line in newest if _is_above(line, containers)]

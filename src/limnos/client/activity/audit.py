@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from limnos.client.flow import OWN, Flow, Resource, S, call, verb
+from collections.abc import Sequence
+
+from limnos.client.flow import OWN, Flow, QueryValue, Resource, S, call, verb
 from limnos.client.values import AuditPage
 
 
@@ -16,6 +18,7 @@ class Audit(Resource[S]):
         *,
         user: str | None = None,
         path: str | None = None,
+        exact: Sequence[str] = (),
         object_id: int | None = None,
         since: str | None = None,
         until: str | None = None,
@@ -30,7 +33,8 @@ class Audit(Resource[S]):
         """Read a page of audit records that match all given filters.
 
         Records are returned newest first; with `after`, the id of a record, oldest first. `path` is an object's path
-        below the metalake and includes objects below it. `since` and `until` are ISO 8601 times. `action` is an action
+        below the metalake and includes objects below it; `exact` are paths of at most 100 objects, of which one must
+        match without those below. `since` and `until` are ISO 8601 times. `action` is an action
         of an explanation, a kind of change, or an operation. `server`: records of all metalakes, for service admins.
         """
         query = {
@@ -47,8 +51,8 @@ class Audit(Resource[S]):
             "limit": limit,
         }
         url = f"{OWN}/audit" if server else self.own_url("audit")
-        entries = {name: None if value is None else str(value) for name, value in query.items()}
-        return call("GET", url, answer=AuditPage, query=entries)
+        entries: dict[str, QueryValue] = {name: None if value is None else str(value) for name, value in query.items()}
+        return call("GET", url, answer=AuditPage, query={**entries, "exact": tuple(exact)})
 
     @verb
     def export(self, *, location: str | None = None, since: str | None = None, until: str | None = None) -> Flow[int]:

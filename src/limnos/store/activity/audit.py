@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
+from json import dumps
 from typing import Final, NamedTuple
 
 import msgspec
@@ -57,6 +58,7 @@ _FILTERS: Final = {
     "user_id": "user_id = :user_id",
     "object_id": "object_id = :object_id",
     "path": "(path = :path OR (path >= :below AND path < :beyond))",
+    "exact": "path IN ({exact})",
     "since": "at >= :since",
     "until": "at < :until",
     "action": "(action = :action OR change = :action OR operation = :action)",
@@ -67,6 +69,8 @@ _FILTERS: Final = {
     "first": "id >= :first",
     "last": "id <= :last",
 }
+_EXACT: Final = "SELECT v FROM json_array_elements_text(CAST(:exact AS json)) v"
+_EXACT_SQLITE: Final = "SELECT value FROM json_each(:exact)"
 _GRANTS: Final = ("grant", "give", "grant-privileges", "grant-roles-to-user", "grant-roles-to-group")
 _REVOCATIONS: Final = ("revoke", "take", "revoke-privileges", "revoke-roles-from-user", "revoke-roles-from-group")
 _RESTRICTIONS: Final = ("restrict", "unrestrict", "set-restriction", "remove-restriction")
@@ -118,8 +122,9 @@ class AuditFilter(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     """A filter of audit records: all set fields must match.
 
     With `after` the order is oldest first, else newest first. `path` is an object's path below the metalake and
-    includes everything below it. `since` and `until` are milliseconds since 1970; `until` is excluded. `before` and
-    `after` are record IDs, both excluded. `action` also matches the change and the operation of a record.
+    includes everything below it; `exact` are paths of single objects, of which one must match. `since` and `until` are
+    milliseconds since 1970; `until` is excluded. `before` and `after` are record IDs, both excluded. `action` also
+    matches the change and the operation of a record.
     """
 
     metalake_id: int | None = None
@@ -127,6 +132,7 @@ class AuditFilter(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     user_id: int | None = None
     object_id: int | None = None
     path: str | None = None
+    exact: tuple[str, ...] = ()
     since: int | None = None
     until: int | None = None
     action: str | None = None
@@ -145,9 +151,15 @@ def _page(names: tuple[str, ...], *, family: str = "") -> Sql:
     reading all records in the order of ids.
     """
     where = _audit_conditions(names, family=family)
-    order = "id" if "path" not in names or {"first", "last"}.intersection(names) else "id + 0"
+    is_few = bool({"path", "exact"}.intersection(names)) and not {"first", "last"}.intersection(names)
     descending = "" if "after" in names else " DESC"
-    return Sql(f"SELECT {_NAMES} FROM audit WHERE {where} ORDER BY {order}{descending} LIMIT :limit")
+    order = "id + 0" if is_few else "id"
+    return _statement(f"SELECT {_NAMES} FROM audit WHERE {where} ORDER BY {order}{descending} LIMIT :limit")
+
+
+def _statement(text: str) -> Sql:
+    """Return a statement whose list of exact paths is spelled for each database."""
+    return Sql(text.replace("{exact}", _EXACT), on_sqlite=text.replace("{exact}", _EXACT_SQLITE))
 
 
 def _audit_conditions(names: tuple[str, ...], *, family: str) -> str:
@@ -161,6 +173,7 @@ def _audit_conditions(names: tuple[str, ...], *, family: str) -> str:
 
 
 AT_PATH = Sql(f"SELECT id FROM audit WHERE {_FILTERS['path']} LIMIT :rows")
+AT_EXACT = _statement(f"SELECT id FROM audit WHERE {_FILTERS['exact']} LIMIT :rows")
 
 
 @cache
@@ -168,7 +181,7 @@ def _end(names: tuple[str, ...]) -> Sql:
     """Build the SELECT of the id at which a read of `:rows` more records ends."""
     where = " AND ".join(_FILTERS[name] for name in names) or "1 = 1"
     order = "" if "after" in names else " DESC"
-    return Sql(f"SELECT id FROM audit WHERE {where} ORDER BY id{order} LIMIT 1 OFFSET :rows")
+    return _statement(f"SELECT id FROM audit WHERE {where} ORDER BY id{order} LIMIT 1 OFFSET :rows")
 
 
 class AuditPart(NamedTuple):
@@ -186,10 +199,13 @@ def lines_read(audit_filter: AuditFilter, *, limit: int) -> Load[list[AuditRecor
 def lines_part_read(audit_filter: AuditFilter, *, limit: int) -> Load[AuditPart]:
     """Read what `lines_read` reads, but examine at most `SCANNED_AT_ONCE` records, or twice as many for a path."""
     filters = _filters_of(audit_filter)
-    indexed = {name: value for name, value in filters.items() if name not in _SCANNED and name != "path"}
+    indexed = {name: value for name, value in filters.items() if name not in {*_SCANNED, "path", "exact"}}
     if audit_filter.path is not None:
         at_path = yield AT_PATH, {**_path_range(audit_filter.path), "path": audit_filter.path, "rows": SCANNED_AT_ONCE}
         is_indexed = len(at_path) < SCANNED_AT_ONCE
+    elif audit_filter.exact:
+        at_paths = yield AT_EXACT, {"exact": filters["exact"], "rows": SCANNED_AT_ONCE}
+        is_indexed = len(at_paths) < SCANNED_AT_ONCE
     else:
         is_indexed = _SCANNED.isdisjoint(filters)
     if is_indexed:
@@ -221,7 +237,7 @@ TIME_END = Sql(
 FEW = {
     name: Sql(f"SELECT id FROM audit WHERE {_FILTERS[name]} LIMIT :rows")
     for name in ("user", "object_id", "request_id")
-} | {"path": AT_PATH}
+} | {"path": AT_PATH, "exact": AT_EXACT}
 """Statements that tell whether a filter has few records, which are read by its index and sorted."""
 
 
@@ -251,7 +267,7 @@ def _select_period(names: tuple[str, ...], *, family: str = "", is_few: bool = F
     where, order = f"{_audit_conditions(others, family=family)} AND {moments}", "at DESC, id DESC"
     if is_few:
         where, order = (re.sub(r"(?<!:)\b(at|id|metalake_id)\b", r"\1 + 0", text) for text in (where, order))
-    return Sql(f"SELECT {fields} FROM audit WHERE {where} ORDER BY {order} LIMIT :limit")
+    return _statement(f"SELECT {fields} FROM audit WHERE {where} ORDER BY {order} LIMIT :limit")
 
 
 def latest_part_read(
@@ -289,6 +305,7 @@ def narrows_action(word: str) -> bool:
 
 def _filters_of(audit_filter: AuditFilter) -> dict[str, Value]:
     fields = msgspec.structs.asdict(audit_filter)
+    fields["exact"] = dumps(audit_filter.exact) if audit_filter.exact else None
     return {name: fields[name] for name in _FILTERS if fields.get(name) is not None}
 
 

@@ -42,6 +42,18 @@ def test_path_of_a_table_has_its_grants_and_revocations(lake: DriverNode) -> Non
     assert changes(lake, f"path={TABLE}&action=revoke") == changes(lake, f"path={TABLE}")[2:]
 
 
+def test_exact_paths_are_repeated(lake: DriverNode) -> None:
+    """`exact` is sent for each of several objects, whose own records are answered; more than 100 are refused."""
+    above = changes(lake, "exact=main&exact=main.raw&action=create")
+    many = lake.get(f"{AUDIT}?" + "&".join(f"exact=main.n{number}" for number in range(101)))
+    path_twice = lake.get(f"{AUDIT}?path=main&path=main.raw")
+
+    assert [path for _, path, _ in above] == ["main", "main.raw"]
+    assert changes(lake, "exact=") == changes(lake, "")
+    assert (many.status, path_twice.status) == (400, 400)
+    assert "exact may be sent 100 times, not 101" in many.json()["error"]["message"]
+
+
 def test_removal_of_a_missing_restriction_is_recorded_as_failed(lake: DriverNode) -> None:
     """An admin who may remove restrictions gets a record that nothing was removed; a caller without the right gets a
     refused one; a removal that removes has a record as done.

@@ -22,11 +22,15 @@ from limnos.services.request.context import Context
 from limnos.store.activity.audit import AuditFilter
 
 LIMIT = 100
+EXACT_MAX = 100
+"""The maximum number of exact paths of a request: a path has about as many containers at most."""
 
 
 async def audit_metalake(request: Request, ctx: Context) -> Response:
     """Return a metalake's audit records. Its owner and service admins receive all records, other users only the records
     of their own actions.
+
+    `path` includes what is below it; `exact` may be repeated, and one of these paths must be that of the object itself.
     """
     (metalake,) = names_of(request)
     return await _audit_response(request, ctx, metalake=metalake)
@@ -75,6 +79,9 @@ async def audit_export(request: Request, ctx: Context) -> Response:
 
 def _parse_filters(request: Request) -> AuditFilter:
     """Parse the query parameters into an audit filter. Raises BadRequest for an invalid value."""
+    exact = tuple(dict.fromkeys(filter(None, request.query_each("exact"))))
+    if len(exact) > EXACT_MAX:
+        raise BadRequest(f"Query parameter exact may be sent {EXACT_MAX} times, not {len(exact)}")
     outcome = request.query("outcome") or None
     if outcome is not None and outcome not in OUTCOMES:
         raise BadRequest(f"'{outcome[:50]}' is not an outcome: use one of {', '.join(OUTCOMES)}")
@@ -82,6 +89,7 @@ def _parse_filters(request: Request) -> AuditFilter:
         user=request.query("user") or None,
         object_id=_number(request, "object"),
         path=request.query("path") or None,
+        exact=exact,
         since=_moment(request, "since"),
         until=_moment(request, "until"),
         action=request.query("action") or None,
@@ -152,20 +160,26 @@ def _encode_decision(right: AuditedDecision, user: str, *, allowed: bool) -> dic
     return {name: body[name] for name in ("action", "target", "factors", "message")}
 
 
+_QUERY = (
+    *("user", "object", "path", "exact", "action", "outcome", "request"),
+    *("since", "until", "before", "after", "limit"),
+)
 ROUTES: tuple[Route[Handler], ...] = (
     Route(
         method="GET",
         path="/api/limnos/v1/metalakes/{m}/audit",
         handler=audit_metalake,
         operation="list-audit",
-        query=("user", "object", "path", "action", "outcome", "request", "since", "until", "before", "after", "limit"),
+        query=_QUERY,
+        query_repeatable=("exact",),
     ),
     Route(
         method="GET",
         path="/api/limnos/v1/audit",
         handler=audit_server,
         operation="list-server-audit",
-        query=("user", "object", "path", "action", "outcome", "request", "since", "until", "before", "after", "limit"),
+        query=_QUERY,
+        query_repeatable=("exact",),
     ),
     Route(method="POST", path="/api/limnos/v1/audit/export", handler=audit_export, operation="export-audit"),
 )
