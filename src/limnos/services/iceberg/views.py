@@ -37,6 +37,7 @@ from limnos.services.iceberg.tables import NewMetadata, add_metadata_scheme, doc
 from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_of
 from limnos.services.request.context import Context
 from limnos.services.request.offloaded_work import REQUEST_BYTES_MAX, is_heavy
+from limnos.services.request.property_edits import PropertyEdits
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.services.storage.location_claims import location_move, locations_lock
@@ -240,6 +241,16 @@ async def view_replace(ctx: Context, scope: RequestScope, request: ViewReplaceRe
             except _LostReplaceRace:
                 await asyncio.sleep(0)
     raise CommitConflict("Cannot commit: too many replaces of this view at once; read it again and retry")
+
+
+async def view_edit(ctx: Context, scope: RequestScope, *, path: Levels, edits: PropertyEdits) -> ViewState:
+    """Set and remove properties of a view, whose comment is the property `comment`. Raises as `view_replace`."""
+    sets = dict(edits.sets) | ({} if edits.comment is None else {"comment": edits.comment})
+    removes = [*edits.removes, *(("comment",) if edits.clears_comment else ())]
+    updates: list[object] = [{"action": "set-properties", "updates": sets}] if sets else []
+    updates += [{"action": "remove-properties", "removals": removes}] if removes else []
+    request = ViewReplaceRequest(namespace=path[:-1], name=path[-1], requirements=[], updates=updates)
+    return await view_replace(ctx, scope, request)
 
 
 async def _replace(ctx: Context, scope: RequestScope, request: ViewReplaceRequest, base: ViewReplaceBase) -> ViewState:

@@ -48,7 +48,7 @@ DROPPABLE: Final = frozenset(
 RENAMABLE: Final = frozenset({Kind.CATALOG, Kind.NAMESPACE, Kind.TABLE, Kind.VIEW})
 """The kinds whose objects the console can rename."""
 
-EDITABLE: Final = frozenset({Kind.CATALOG, Kind.NAMESPACE, Kind.TABLE, Kind.FILESET, Kind.MODEL, Kind.TOPIC})
+EDITABLE: Final = frozenset({Kind.CATALOG, Kind.NAMESPACE, Kind.TABLE, Kind.VIEW, Kind.FILESET, Kind.MODEL, Kind.TOPIC})
 """The kinds whose comment and properties the console can change."""
 
 

@@ -8,6 +8,7 @@ import pytest
 from limnos.rooms.console.http.object_tabs import EDITABLE
 from limnos.rooms.console.http.tree_changes import edits
 from tests.http.driver import DriverNode, grant
+from tests.http.iceberg import wire
 from tests.rooms.console.http.conftest import ICEBERG, NASTY, add_table
 from tests.rooms.console.http.test_other_objects import add_catalog
 from tests.rooms.console.http.tree_changes.test_renames import LAKE, full
@@ -188,7 +189,7 @@ def test_restricted_user_edits_no_text(lake: DriverNode) -> None:
 
 
 def test_objects_in_namespaces_are_edited(admin: ConsoleVisitor) -> None:
-    """A model is edited as well. Views, Lance tables and fixed properties of filesets are refused with the reason."""
+    """A model is edited as well. Dashboards are refused with the reason."""
     add_catalog(admin.node, "ml", type="model", provider="model")
     admin.node.done("POST", f"{LAKE}/catalogs/ml/schemas/s/models", {"name": "m", "comment": "", "properties": {}})
     page = "/console/edit/model/lake/ml/s/m"
@@ -196,7 +197,32 @@ def test_objects_in_namespaces_are_edited(admin: ConsoleVisitor) -> None:
     assert page in admin.read("/console/o/model/lake/ml/s/m").hrefs
     assert admin.post(page, {"change": "comment", "value": "trained"}).status == 303
     assert "trained" in admin.read("/console/o/model/lake/ml/s/m").text
-    assert admin.get("/console/edit/view/lake/main/raw/v").status == 400
+    assert admin.get("/console/edit/dashboard/lake/main/raw/d").status == 400
+
+
+def test_view_is_edited(admin: ConsoleVisitor) -> None:
+    """The page of a view leads to forms that save its description and properties; its text stays. A missing view is
+    not found.
+    """
+    admin.node.done("POST", f"{ICEBERG}/namespaces/raw/views", wire.view_body("v"))
+    page = "/console/edit/view/lake/main/raw/v"
+    before = admin.node.done("GET", f"{ICEBERG}/namespaces/raw/views/v")["metadata"]
+
+    linked = page in admin.read("/console/o/view/lake/main/raw/v").hrefs
+    for fields in ({"change": "comment", "value": NASTY}, {"change": "set", "name": "team", "value": "south pole"}):
+        done = admin.post(page, fields)
+        assert done.status == 303, text_of(done)
+    form = admin.read(page)
+    removed = admin.post(page, {"change": "remove", "name": "team"})
+    after = admin.node.done("GET", f"{ICEBERG}/namespaces/raw/views/v")["metadata"]
+
+    assert linked
+    assert NASTY in form.text or ("value", NASTY) in form.attributes
+    assert ("value", "south pole") in form.attributes
+    assert removed.status == 303
+    assert after["properties"] == before["properties"] | {"comment": NASTY}
+    assert (after["versions"], after["current-version-id"]) == (before["versions"], before["current-version-id"])
+    assert admin.get("/console/edit/view/lake/main/raw/w").status == 404
 
 
 @pytest.mark.room("lance")

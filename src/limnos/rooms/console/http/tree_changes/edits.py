@@ -11,6 +11,8 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 from urllib.parse import urlencode
 
+import msgspec
+
 from limnos.http.response import Response
 from limnos.model.errors import BadRequest, UnsupportedOperation
 from limnos.model.kinds import Kind
@@ -40,6 +42,7 @@ from limnos.services.catalog.namespaces import namespace_alter
 from limnos.services.governance.details import ObjectDetails, details_load
 from limnos.services.iceberg.restricted_tables import table_visibility
 from limnos.services.iceberg.table_evolution import column_describe, table_edit
+from limnos.services.iceberg.views import view_edit
 from limnos.services.lookup.metalake_objects import metalake_objects_list
 from limnos.services.lookup.namespace_objects import namespace_object_alter
 from limnos.services.request.context import Context
@@ -66,6 +69,12 @@ class ObjectText(NamedTuple):
     is_restricted: bool = False
 
 
+class _ViewPart(msgspec.Struct):
+    """The part of a view's document that is edited."""
+
+    properties: dict[str, str] = {}
+
+
 Edit = Callable[[Context, ObjectAddress, PropertyEdits], Awaitable[object]]
 
 
@@ -79,6 +88,7 @@ _EDITS: Final[Mapping[Kind, Edit]] = {
     ),
     Kind.NAMESPACE: lambda ctx, address, edits: namespace_alter(ctx, address.scope, levels=address.levels, edits=edits),
     Kind.TABLE: lambda ctx, address, edits: table_edit(ctx, address.scope, path=address.levels, edits=edits),
+    Kind.VIEW: lambda ctx, address, edits: view_edit(ctx, address.scope, path=address.levels, edits=edits),
     Kind.FILESET: lambda ctx, address, edits: _edit_in_namespace(ctx, address, edits=edits),
     Kind.MODEL: lambda ctx, address, edits: _edit_in_namespace(ctx, address, edits=edits),
     Kind.TOPIC: lambda ctx, address, edits: _edit_in_namespace(ctx, address, edits=edits),
@@ -166,6 +176,10 @@ def _read(view: RequestView, address: ObjectAddress) -> ObjectText:
             " these: change them there, or over Gravitino REST"
         )
     record = details.node.record
+    if address.kind is Kind.VIEW:
+        properties = msgspec.json.decode(view.document(details.node.id).body, type=_ViewPart).properties
+        others = {name: value for name, value in properties.items() if name != "comment"}
+        return ObjectText(details=details, comment=properties.get("comment", ""), properties=others)
     if address.kind is not Kind.TABLE:
         return ObjectText(
             details=details,
