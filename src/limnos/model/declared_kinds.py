@@ -47,6 +47,7 @@ class DeclaredKind(NamedTuple):
     - `create_right`: the privilege on the namespace that creates an object.
     - `about`: what an object is, as help and documents say it.
     - `example`: values of the own fields that tests send.
+    - `advised`: a field whose absence the command line notes after a creation; empty without one.
     """
 
     kind: Kind
@@ -55,6 +56,7 @@ class DeclaredKind(NamedTuple):
     create_right: str
     about: str
     example: Mapping[str, object] = MappingProxyType({})
+    advised: str = ""
 
 
 DECLARED: Final = (
@@ -65,6 +67,7 @@ DECLARED: Final = (
         create_right="CREATE_VIEW",
         about="the page of a tool for charts that shows tables of its namespace.",
         example={"url": "https://charts.example.com/1", "tables": ["t"]},
+        advised="url",
     ),
 )
 """The declared kinds. A new one needs a number in `kinds` and a line here."""

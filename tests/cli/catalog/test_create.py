@@ -142,6 +142,21 @@ def test_a_dashboard_names_objects_of_its_namespace(fake: FakeServer, limnos: Ru
     assert "main.other.x" in str(refused.error["hint"])
 
 
+def test_dashboard_without_link_is_created_and_noted(fake: FakeServer, limnos: Run) -> None:
+    """A dashboard may be created before its page exists; a note has the command that sets its URL."""
+    (declared,) = (each for each in DECLARED if each.kind.word == "dashboard")
+    answer = _answer(declared)
+    fake.on("POST", _url(declared), answer)
+    linked = limnos("create", "dashboard", "main.raw.x", "--url", "https://charts.example.com/1")
+    fake.routes.clear()
+    fake.on("POST", _url(declared), {**answer, "url": ""})
+    bare = limnos("create", "dashboard", "main.raw.x")
+
+    assert (linked.code, bare.code) == (0, 0)
+    assert "'limnos set main.raw.x --field url=URL' sets it" in bare.err
+    assert "note" not in linked.err
+
+
 def test_objects_of_a_declared_kind_are_listed_alone(fake: FakeServer, limnos: Run) -> None:
     """`list dashboards PATH` lists them, as it does tables."""
     each = [{"kind": kind, "name": kind, "path": ["main", "raw", kind]} for kind in ("table", "dashboard")]

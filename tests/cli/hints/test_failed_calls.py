@@ -283,10 +283,13 @@ def test_owner_who_may_not_grant_above_gets_another_way() -> None:
     preset = str(
         hint_for(assign, TypedCommand(["grant", "--preset", "reader", "main.clinic.wards", "--to", "user:jon"]))
     )
+    words = ["grant", "--preset", "writer", "main.clinic", "--kind", "namespace", "--to", "user:jon"]
+    whole = str(hint_for(assign, TypedCommand(words)))
     request = str(hint_for(above, TypedCommand(["request", "grant", "4de6", "--token-file", "mira.token"])))
 
     assert "--to role:ROLE" in preset
     assert "'limnos request access main.clinic.wards'" in preset
+    assert "'limnos request access main.clinic --preset writer --kind namespace'" in whole
     assert "a privilege on main, above the object that you own" in request
     assert "'limnos request grant 4de6'" in request
 

@@ -69,7 +69,7 @@ def typed(line: str) -> TypedCommand:
             "or all with 'limnos delete lance.shop --recursive', which lists them and asks",
         ),
         ("show main/raw/x", NotFoundError("Catalog main/raw/x does not exist"), "'limnos show main.raw.x'"),
-        ("owner set ben main.raw.x", NotFoundError("Catalog ben does not exist"), "'limnos owner set main.raw.x ben'"),
+        ("owner set ben main.raw.x", NotFoundError("Catalog ben does not exist"), "'limnos set owner main.raw.x ben'"),
         ("tag add main.x pii", NotFoundError("Catalog pii does not exist"), "'limnos tag add pii main.x'"),
         ("grant role r --to staff", NotFoundError("User staff does not exist"), "--to-group staff"),
         ("task show abc", NotFoundError("Task abc does not exist"), "'limnos list tasks'"),

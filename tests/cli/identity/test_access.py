@@ -127,6 +127,24 @@ def test_explain_shows_the_reasons(fake: FakeServer, limnos: Run) -> None:
     }
 
 
+def test_own_refusal_is_explained_with_the_request_for_access(fake: FakeServer, limnos: Run) -> None:
+    """The explanation of one's own refusal says that others may grant what is missing, and has the command that asks
+    for it, with the kind of the object.
+    """
+    target = {"kind": "namespace", "name": "main.raw"}
+    lacking = {"kind": "missing", "privilege": "SELECT_TABLE", "object": target, "clause": 1}
+    decision = EXPLANATION["decision"] | {"target": target, "factors": [lacking]}  # type: ignore[operator]
+    fake.on("POST", EXPLAIN, {"decision": decision, "suggestions": ["Grant SELECT_TABLE on main.raw."]})
+
+    own = limnos("access", "explain", "table_read", "main.raw", "--output", "table").out
+    other = limnos("access", "explain", "table_read", "main.raw", "--for", "ben", "--output", "table").out
+
+    assert "what would change it, by a user who may grant it:" in own
+    assert "You may ask for it: 'limnos request access main.raw --kind namespace'" in own
+    assert "All of it: 'limnos grant --preset reader main.raw --to user:ben'" in other
+    assert "request access" not in other
+
+
 def test_access_of_an_unknown_user_is_not_explained(fake: FakeServer, limnos: Run) -> None:
     """The refusal of a user who is no member says that the user does not exist, and where the users are listed."""
     outside = {"kind": "member", "object": {"kind": "metalake", "name": "lake"}}

@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from limnos.formats.gravitino.policies import MAINTENANCE_TYPES
 from tests.cli.conftest import Run
 from tests.client.fake import FakeServer
 
@@ -83,3 +84,23 @@ def test_revoke_names_the_container_with_the_privilege(fake: FakeServer, limnos:
         "nothing was revoked: role r did not have select_table; it has select_table on namespace main.raw:"
         " 'limnos revoke select_table --on main.raw --kind namespace --from r'\n"
     )
+
+
+@pytest.mark.parametrize("holder", ["--to group:staff", "--to-group staff"])
+def test_denial_for_a_group_is_answered_with_the_role(fake: FakeServer, limnos: Run, holder: str) -> None:
+    """A denial is held by a role: for a group the answer has the commands that create it, deny, and assign it."""
+    done = limnos("grant", "select_table", "--on", "main.raw", *holder.split(), "--deny")
+
+    assert (done.code, fake.calls) == (2, [])
+    assert done.error["message"] == "a denial is held by a role, not by a group"
+    assert done.error["hint"] == (
+        "'limnos create role ROLE', 'limnos grant select_table --on main.raw --to ROLE --deny', then"
+        " 'limnos grant role ROLE --to group:staff'"
+    )
+
+
+def test_help_of_policies_has_all_types(limnos: Run) -> None:
+    """The help of `create policy` names each type of policy that the server knows."""
+    text = limnos("create", "policy", "--help").out
+
+    assert [each for each in ("custom", *MAINTENANCE_TYPES) if each not in text.replace("\n", "")] == []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import operator
+import shlex
 import sys
 from collections.abc import Callable, Mapping
 from inspect import Parameter as Argument
@@ -19,7 +20,7 @@ from cyclopts import App, Parameter
 
 from limnos.cli.common import DEFAULTS, Comment, CommonFlags, Property, pairs_of, properties_of
 from limnos.cli.failures import UsageError
-from limnos.cli.output import show_done
+from limnos.cli.output import show_done, visible
 from limnos.client import ClientError, NotFoundError
 from limnos.model.declared_kinds import DECLARED, DeclaredKind
 from limnos.names import display
@@ -255,6 +256,9 @@ def _create_command(declared: DeclaredKind) -> Callable[..., None]:
                 path, declared.fields(**{**fields, **siblings}), comment=comment, properties=properties_of(property)
             )
         own = msgspec.structs.asdict(created.fields)
+        if declared.advised and not own[declared.advised]:
+            sets = f"{shlex.join(['limnos', 'set', path, '--field'])} {declared.advised}={declared.advised.upper()}"
+            print(visible(f"note: it has no {declared.advised}: '{sets}' sets it"), file=sys.stderr)
         result = {"kind": word, "name": path, "properties": created.properties, **own}
         show_done(f"created {word} {path}", result, output_format=common.output_format)
 

@@ -27,8 +27,10 @@ TypeFlag = Annotated[
     Parameter(
         name="--type",
         help=(
-            'The policy\'s type; the content of `custom` has rules of any form: {"customRules": {"keep": "1y"},'
-            ' "supportedObjectTypes": ["TABLE"]}.'
+            'The policy\'s type: `custom` has rules of any form, as {"customRules": {"keep": "1y"},'
+            ' "supportedObjectTypes": ["TABLE"]}; `system_iceberg_table_maintenance` takes {};'
+            " `system_iceberg_compaction`, `system_iceberg_snapshot_expiration`, `system_iceberg_orphan_file_removal`"
+            " and `limnos-row-retention` have the fields of the guide to maintenance."
         ),
     ),
 ]

@@ -7,6 +7,7 @@ import re
 
 from limnos.cli.hints.typed_command import TypedCommand, path_parts
 from limnos.cli.lookups import AccessOffer, access_offer, other_metalake, owner_above
+from limnos.cli.output import flag_values
 from limnos.client.errors import DeniedError
 from limnos.model.restrictions import CLOSED_TO
 
@@ -58,6 +59,9 @@ def _of_grants(action: str, target: str, *, typed: TypedCommand) -> str | None:
     path = next((word for word in typed.words[1:] if len(path_parts(word)) > 1), "PATH")
     if action == "role_assign" and typed.words[:1] == ("grant",) and "--preset" in typed.tokens:
         words = ["request", "access", path]
+        for flag, default in (("--preset", "reader"), ("--kind", "")):
+            value = next(iter(flag_values(typed.tokens, flag)), default)
+            words += [flag, value] if value != default else []
         return (
             "as owner of an object you may grant it to a role: --to role:ROLE; or its user types"
             f" '{typed.spell(*words)}' and you answer with 'limnos request grant ID'"

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from limnos.cli.flags import takes_value
+from limnos.cli.grammar.spelling import typed_as
 from limnos.cli.operations import DECLARED
 from limnos.cli.output import flag_values
 from limnos.cli.signatures import signature_of
@@ -107,8 +108,8 @@ class TypedCommand:
         return shlex.join(["limnos", *words])
 
     def again(self, *more: str) -> str:
-        """Format the typed command with more flags. A token in it is masked."""
-        texts = list(self.tokens)
+        """Format the typed command with more flags, by verb and kind. A token in it is masked."""
+        texts = _by_verb(self.tokens)
         for at, token in enumerate(texts):
             if token == "--token" and at + 1 < len(texts):  # noqa: S105 - a flag
                 texts[at + 1] = "..."
@@ -125,6 +126,17 @@ class TypedCommand:
             if name in _CONNECTION:
                 names += [token] if "=" in token else list(self.tokens[at : at + 2])
         return names
+
+
+def _by_verb(tokens: Sequence[str]) -> list[str]:
+    """Return a command line that begins with the words of an operation with its verb first: `set owner` for
+    `owner set`.
+    """
+    for length in (3, 2):
+        command = " ".join(tokens[:length])
+        if (spelled := typed_as(command)) != command:
+            return [*spelled.split(), *tokens[length:]]
+    return list(tokens)
 
 
 def path_parts(path: str) -> tuple[str, ...]:

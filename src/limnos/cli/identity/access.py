@@ -104,7 +104,9 @@ def explain(
         show_done("", _document(explanation), output_format="json")
     else:
         changes = _changing_commands(explanation.decision, user=for_ or explanation.decision.user)
-        _print(explanation, grants=_preset_grant(explanation.decision, path, user=for_), changes=changes)
+        grants = _preset_grant(explanation.decision, path, user=for_)
+        asks = None if for_ else _request_of(explanation.decision, path)
+        _print(explanation, grants=grants, changes=changes, asks=asks, is_own=for_ is None)
     return int(ExitCode.OK if explanation.decision.allowed else ExitCode.REFUSED)
 
 
@@ -442,6 +444,16 @@ def _preset_grant(decision: Decision, path: str | None, *, user: str | None) -> 
     return shlex.join(["limnos", "grant", "--preset", preset, path, "--to", holder])
 
 
+def _request_of(decision: Decision, path: str | None) -> str | None:
+    """Return the command by which refused users ask for all that they lack; None if no preset has it."""
+    preset = None if decision.allowed or path is None else preset_of(decision.factors)
+    if preset is None or path is None:
+        return None
+    kind = getattr(decision.target, "kind", "")
+    words = ["limnos", "request", "access", path, *(["--preset", preset] if preset != "reader" else [])]
+    return shlex.join([*words, *(["--kind", kind] if kind and kind not in {"table", "catalog"} else [])])
+
+
 def _changing_commands(decision: Decision, *, user: str | None) -> list[str]:
     """Return the commands that change what no preset does: a missing ownership, a denial, and a restriction."""
     commands: list[str] = []
@@ -466,7 +478,12 @@ def _changing_commands(decision: Decision, *, user: str | None) -> list[str]:
     return list(dict.fromkeys(commands))
 
 
-def _print(explanation: Explanation, *, grants: str | None, changes: Sequence[str]) -> None:
+def _print(
+    explanation: Explanation, *, grants: str | None, changes: Sequence[str], asks: str | None, is_own: bool
+) -> None:
+    """Print an explanation. `grants` and `changes` are commands for a user who may grant: of an explanation of the
+    caller's own access, the caller can only ask for it, with `asks`.
+    """
     decision = explanation.decision
     print(visible(f"{_verdict(decision)}: {decision.sentence or decision.action}"))
     if decision.factors:
@@ -477,10 +494,13 @@ def _print(explanation: Explanation, *, grants: str | None, changes: Sequence[st
         ]
         show_rows(rows, ["kind", "privilege", "object", "role", "group"], output_format="table")
     if explanation.suggestions:
-        print("\nnote:" if decision.allowed else "\nwhat would change it:")
+        by = ", by a user who may grant it" if is_own else ""
+        print("\nnote:" if decision.allowed else f"\nwhat would change it{by}:")
         for suggestion in explanation.suggestions:
             print(visible(f"  {suggestion}"))
         for command in changes:
             print(visible(f"  {command}"))
         if grants is not None:
             print(visible(f"  All of it: '{grants}'"))
+        if asks is not None:
+            print(visible(f"  You may ask for it: '{asks}'"))

@@ -255,6 +255,8 @@ def _without_prefix(command: _GrantCommand) -> _GrantCommand:
     """Return the command with `user:ana`, `group:staff` or `role:analyst` as a name and its kind. Raises UsageError for
     a kind that cannot hold it.
     """
+    if command.group is not None and command.holder is None and command.names[:1] != ("role",):
+        command = replace(command, holder=f"group:{command.group}", group=None)
     holder = None if command.holder is None else parse_holder(command.holder)
     if holder is None:
         return command
@@ -270,7 +272,8 @@ def _without_prefix(command: _GrantCommand) -> _GrantCommand:
             denial = command.to_text(*command.names, *_on(command), f"--{command.preposition}", "ROLE", "--deny")
             then = command.to_text("role", "ROLE", f"--{command.preposition}", str(command.holder))
             raise UsageError(
-                f"a denial is held by a role, not by a {holder.kind}", hint=f"'{denial}', and for the role '{then}'"
+                f"a denial is held by a role, not by a {holder.kind}",
+                hint=f"'limnos create role ROLE', '{denial}', then '{then}'",
             )
         raise UsageError(
             f"privileges are held by roles, not by a {holder.kind}", hint=_of_principal(command, kind=holder.kind)

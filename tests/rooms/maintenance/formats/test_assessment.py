@@ -173,7 +173,7 @@ def test_manifest_findings_have_readable_reasons() -> None:
     figures = read_small_files([manifest(files({}, *[2 * MB] * 40))], target_bytes=128 * MB)
     (finding,) = manifest_findings([ManifestRow("m", 1, 40)], figures, target_bytes=128 * MB)
     assert (finding.kind, finding.score) == ("compact", 39)
-    assert finding.reason == "40 files of 2.0 MB on average in 1 partition; the target is 128.0 MB"
+    assert finding.reason == "40 files of 2.0 MiB on average in 1 partition; the target is 128.0 MiB"
     many = manifest_findings([ManifestRow("m", 1, 2)] * 101, None, target_bytes=1)
     assert [(each.kind, each.score) for each in many] == [("manifests", 101)]
     assert manifest_findings([ManifestRow("m", 1, 60)] * 101, None, target_bytes=1) == []
@@ -188,7 +188,7 @@ def test_partially_read_manifests_give_lower_bounds() -> None:
     (part,) = manifest_findings(rows, figures, target_bytes=128 * MB, manifests_read=1)
     (whole,) = manifest_findings(rows[:1], figures, target_bytes=128 * MB, manifests_read=1)
 
-    assert part.reason.startswith("at least 40 files of 2.0 MB on average in at least 1 partition;")
+    assert part.reason.startswith("at least 40 files of 2.0 MiB on average in at least 1 partition;")
     assert part.reason.endswith("; 1 of 4 manifests were read")
     read = [(each.figures["manifests"], each.figures["manifests_read"]) for each in (part, whole)]
     assert read == [(4, 1), (1, 1)]

@@ -51,7 +51,7 @@ def test_many_fragments_make_compaction_due(mergeable: int, is_due: bool) -> Non
     """A compaction is due if it would remove five fragments."""
     state = changed(fragments=1_000, mergeable=mergeable, merged=1, mergeable_bytes=1024 * mergeable)
 
-    expected = {"compact": f"{mergeable} of 1000 fragments can be merged into 1: 1.0 KB on average"}
+    expected = {"compact": f"{mergeable} of 1000 fragments can be merged into 1: 1.0 KiB on average"}
     assert list_findings(state) == (expected if is_due else {})
 
 

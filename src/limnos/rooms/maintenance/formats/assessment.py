@@ -335,8 +335,8 @@ def manifest_findings(
 
 
 def size_text(size: int) -> str:
-    """Format a size in bytes with a unit, such as `12 MB`."""
-    for unit, step in (("GB", 30), ("MB", 20), ("KB", 10)):
+    """Format a size in bytes with a unit, such as `12.0 MiB`."""
+    for unit, step in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
         if size >= 1 << step:
             return f"{size / (1 << step):.1f} {unit}"
     return f"{size} bytes"
