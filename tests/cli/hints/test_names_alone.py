@@ -20,7 +20,7 @@ def hit(number: int, kind: str, *path: str) -> dict[str, object]:
 @pytest.mark.parametrize(
     "line, hint",
     [
-        ("show table trips", "'limnos show --kind table main.raw.trips': a path begins with its catalog"),
+        ("show table trips", "'limnos show table main.raw.trips': a path begins with its catalog"),
         ("head trips --rows 3", "'limnos head main.raw.trips --rows 3': a path begins with its catalog"),
         ("show view trips", "of this name there is the table 'limnos show main.raw.trips': a path"),
         ("delete table trips", "of this name there is the table 'limnos show main.raw.trips': a path"),

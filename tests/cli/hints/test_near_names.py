@@ -70,7 +70,7 @@ def test_caller_who_may_not_list_users_learns_no_name(fake: FakeServer, limnos: 
     [
         (
             "lineage up main.raw.trips.totl",
-            "did you mean 'limnos lineage up main.raw.trips.total'? 'limnos show main.raw.trips' shows its columns",
+            "did you mean 'limnos show lineage main.raw.trips.total'? 'limnos show main.raw.trips' shows its columns",
         ),
         (
             "lineage down main.raw.trips --column=totl",

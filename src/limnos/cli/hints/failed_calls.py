@@ -141,7 +141,7 @@ def _of_a_user(typed: TypedCommand) -> str | None:
     for flag in ("--who", "--for"):
         if flag in signature.flags:
             again = [flag if word == "--user" else word.replace("--user=", f"{flag}=") for word in typed.tokens]
-            return f"'{shlex.join(['limnos', *again])}'"
+            return f"'{TypedCommand(again).again()}'"
     return None
 
 
@@ -192,7 +192,7 @@ def _by_code(error: ClientError, typed: TypedCommand) -> str | None:
         )
     if "only on METALAKE" in error.message and typed.words[:1] in (("grant",), ("revoke",)):
         flags = [token for at, token in enumerate(typed.tokens) if "--on" not in typed.tokens[max(0, at - 1) : at + 1]]
-        return f"'{shlex.join(['limnos', *flags, '--on-metalake'])}'"
+        return f"'{TypedCommand([*flags, '--on-metalake']).again()}'"
     if error.code in {"not-empty", "in-use"}:
         if typed.words[:1] != ("delete",) or not path:
             return None

@@ -81,7 +81,7 @@ def not_found_hint(error: ClientError, typed: TypedCommand) -> str:
     if kind == "catalog" and typed.path and "/" in typed.path[0]:
         dotted = display.render([part for part in typed.path[0].split("/") if part])
         spelled = [dotted if word in {typed.path[0], display.render(typed.path)} else word for word in typed.tokens]
-        return f"a path has dots, not slashes: '{shlex.join(['limnos', *spelled])}'"
+        return f"a path has dots, not slashes: '{TypedCommand(spelled).again()}'"
     if kind == "catalog" and (listed := _kind_of_list(typed)) is not None:
         return listed
     if kind == "catalog" and (swapped := exchanged_arguments(typed)) is not None:
@@ -200,7 +200,7 @@ def _dotted_name(typed: TypedCommand, *, length: int) -> str:
     if at is None or len(path) - length < 2 or typed.words[:1] == ("create",):
         return ""
     name = display.render([*path[:length], ".".join(path[length:])])
-    again = shlex.join(["limnos", *typed.tokens[:at], name, *typed.tokens[at + 1 :]])
+    again = TypedCommand([*typed.tokens[:at], name, *typed.tokens[at + 1 :]]).again()
     missing = display.render(path[length : length + 1])
     return f": it has no {missing} that you see; a name with dots is one name in back-quotes, as in {again}"
 
@@ -217,7 +217,7 @@ def _closer(typed: TypedCommand) -> str | None:
         shows = typed.command("show", display.render(near))
         return f"the nearest is {display.render(near)}: '{shows}' shows it"
     again = [display.render(near) if token in {spelled, ".".join(path)} else token for token in typed.tokens]
-    return f"did you mean '{shlex.join(['limnos', *again])}'?"
+    return f"did you mean '{TypedCommand(again).again()}'?"
 
 
 def _closer_name(kind: str, error: ClientError, *, typed: TypedCommand) -> str | None:
@@ -291,7 +291,7 @@ def exchanged_arguments(typed: TypedCommand) -> str | None:
     if "." in path or "." not in other:
         return None
     exchanged = [{first: second, second: first}.get(token, token) for token in typed.tokens]
-    return shlex.join(["limnos", *exchanged])
+    return TypedCommand(exchanged).again()
 
 
 def _trash_hint(error: ClientError, typed: TypedCommand) -> str | None:

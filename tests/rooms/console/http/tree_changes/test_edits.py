@@ -202,7 +202,7 @@ def test_objects_in_namespaces_are_edited(admin: ConsoleVisitor) -> None:
 
 def test_view_is_edited(admin: ConsoleVisitor) -> None:
     """The page of a view leads to forms that save its description and properties; its text stays. A missing view is
-    not found.
+    not found, and a reader of the view is refused.
     """
     admin.node.done("POST", f"{ICEBERG}/namespaces/raw/views", wire.view_body("v"))
     page = "/console/edit/view/lake/main/raw/v"
@@ -223,6 +223,13 @@ def test_view_is_edited(admin: ConsoleVisitor) -> None:
     assert after["properties"] == before["properties"] | {"comment": NASTY}
     assert (after["versions"], after["current-version-id"]) == (before["versions"], before["current-version-id"])
     assert admin.get("/console/edit/view/lake/main/raw/w").status == 404
+    grant(admin.node, "ana", "use_catalog", kind="CATALOG", on="main")
+    grant(admin.node, "ana", "use_schema", kind="SCHEMA", on="main.raw")
+    grant(admin.node, "ana", "select_view", kind="VIEW", on="main.raw.v")
+    ana = ConsoleVisitor(admin.node).sign_in("ana")
+    assert page not in ana.read("/console/o/view/lake/main/raw/v").hrefs
+    assert ("post", page) not in ana.read(page).actions
+    assert ana.post(page, {"change": "comment", "value": "mine"}).status == 403
 
 
 @pytest.mark.room("lance")
