@@ -348,9 +348,9 @@ def _encode_parts(run: PipelineRun, view: RunView) -> dict[str, object]:
     """Encode a run's earlier attempts, its steps with their progress, and its findings, as JSON."""
     progress = msgspec.json.decode(run.progress or "{}", type=dict[str, msgspec.Raw])
     return {
-        "earlier_attempts": [_encode_attempt(each) for each in run.earlier_attempts],
         "steps": [_encode_step(step, progress) for step in view.steps],
         "findings": [encode_finding(each) for each in view.findings],
+        "earlier_attempts": [_encode_attempt(each) for each in run.earlier_attempts],
     }
 
 
