@@ -53,11 +53,7 @@ def cases(node: DriverNode, who: str) -> Iterator[RefusalCase]:
     yield from _names()
     yield from _access_requests()
     yield from _exchange(who)
-    yield case(f"GET {LAKE}/audit", "audit", "lake", query="?action=create&path=main.there.t")
-    yield case(f"GET {LAKE}/audit", "audit of objects", "lake", query="?exact=main&exact=main.there")
-    yield case(f"GET {LAKE}/audit", "of no metalake", "nolake")
-    yield case(f"GET {OWN}/audit", "audit", query="?action=create&path=main.there.t")
-    yield case(f"POST {OWN}/audit/export", "audit", body={"location": "file:///nowhere/allowed"})
+    yield from _audits()
     children = f"GET {LAKE}/catalogs/{{c}}/children"
     yield case(children, "catalog", "lake", "main")
     yield case(children, "namespace", "lake", "main", query="?path=there")
@@ -608,6 +604,14 @@ def _tokens(node: DriverNode, who: str) -> Iterator[RefusalCase]:
     yield case(f"DELETE {tokens}/{{id}}", "another's", _token(node, "dummy"))
     yield case(f"DELETE {tokens}/{{id}}", "no token", "1")
     yield case(f"DELETE {tokens}/{{id}}", "one's own", _token(node, "dummy" if who == "nobody" else who))
+
+
+def _audits() -> Iterator[RefusalCase]:
+    yield case(f"GET {LAKE}/audit", "audit", "lake", query="?action=create&path=main.there.t")
+    yield case(f"GET {LAKE}/audit", "audit of objects", "lake", query="?exact=main&exact=main.there")
+    yield case(f"GET {LAKE}/audit", "of no metalake", "nolake")
+    yield case(f"GET {OWN}/audit", "audit", query="?action=create&path=main.there.t")
+    yield case(f"POST {OWN}/audit/export", "audit", body={"location": "file:///nowhere/allowed"})
 
 
 def _secrets(node: DriverNode, who: str) -> Iterator[RefusalCase]:
