@@ -56,7 +56,7 @@ def _body(values: Values, site: NodeSite) -> StepBody:
     if "sql" in values:
         text: ScalarNode = values["sql"]
         if (jinja := _JINJA.search(text.text)) is not None:
-            raise site.notes.bad(_NO_JINJA, offset(text.text_at, text.text, index=jinja.start()))
+            raise site.notes.bad(_NO_JINJA, offset(text.text_at, text.text, index=jinja.start()) or text.at)
         return Sql(text=text.text, at=text.text_at)
     if "load" in values:
         return Load(source=values["load"])
