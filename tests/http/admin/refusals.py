@@ -608,7 +608,7 @@ def _tokens(node: DriverNode, who: str) -> Iterator[RefusalCase]:
 
 def _audits() -> Iterator[RefusalCase]:
     yield case(f"GET {LAKE}/audit", "audit", "lake", query="?action=create&path=main.there.t")
-    yield case(f"GET {LAKE}/audit", "audit of objects", "lake", query="?exact=main&exact=main.there")
+    yield case(f"GET {LAKE}/audit", "audit of objects", "lake", query="?action=create&exact=main&exact=main.there")
     yield case(f"GET {LAKE}/audit", "of no metalake", "nolake")
     yield case(f"GET {OWN}/audit", "audit", query="?action=create&path=main.there.t")
     yield case(f"POST {OWN}/audit/export", "audit", body={"location": "file:///nowhere/allowed"})
