@@ -151,7 +151,7 @@ def _numbers(count: int, *, on_sqlite: bool) -> str:
 _IDS: Final = "[1004, 1006, 1008]"
 _VALUES: Final[Mapping[str, Value]] = {
     **dict.fromkeys(("ids", "nodes", "objects", "users", "principals", "roles", "parents", "browsed"), _IDS),
-    **dict.fromkeys(("words", "names", "above", "upwards", "places"), '["file:/4", "t4"]'),
+    **dict.fromkeys(("words", "names", "above", "upwards", "places", "exact"), '["file:/4", "t4"]'),
     **dict.fromkeys(("yes", "allowed", "enabled", "everything"), True),
     **dict.fromkeys(
         ("no", "implicit", "direct", "managed", "nests", "goes_on", "revoked", "stopped", "conflicting"), False

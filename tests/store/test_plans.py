@@ -35,6 +35,7 @@ ACCEPTED: Mapping[str, str] = {
     "activity.audit_conversion:BEHIND": FEW_ROWS,
     "activity.audit_conversion:NOTES": "reads in the order of ids",
     "activity.audit:_page(path)": "sorts the records of one path, at most 2,000",
+    "activity.audit:_page(exact)": "sorts the records of at most 100 paths, at most 2,000",
     **dict.fromkeys(
         [f"activity.audit:_select_period(few{name})" for name in ("", " object_id", " path", " request_id")],
         "sorts the records of a user, object, path or request that has fewer than 2,000",

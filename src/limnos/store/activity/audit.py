@@ -52,13 +52,15 @@ _NAMES: Final = ", ".join(_COLUMNS.values())
 PUT = Sql(f"INSERT INTO audit ({_NAMES}) VALUES ({', '.join(f':{field}' for field in _COLUMNS)})")
 FIRST_AT = Sql("SELECT min(at) FROM audit")
 EXPIRE = Sql("DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < :before ORDER BY at LIMIT :limit)")
+_EXACT: Final = "SELECT value FROM json_each(:exact)"
+_EXACT_POSTGRES: Final = "SELECT v FROM json_array_elements_text(CAST(:exact AS json)) v"
 _FILTERS: Final = {
     "metalake_id": "metalake_id = :metalake_id",
     "user": "user_name = :user",
     "user_id": "user_id = :user_id",
     "object_id": "object_id = :object_id",
     "path": "(path = :path OR (path >= :below AND path < :beyond))",
-    "exact": "path IN ({exact})",
+    "exact": f"path IN ({_EXACT})",
     "since": "at >= :since",
     "until": "at < :until",
     "action": "(action = :action OR change = :action OR operation = :action)",
@@ -69,8 +71,6 @@ _FILTERS: Final = {
     "first": "id >= :first",
     "last": "id <= :last",
 }
-_EXACT: Final = "SELECT v FROM json_array_elements_text(CAST(:exact AS json)) v"
-_EXACT_SQLITE: Final = "SELECT value FROM json_each(:exact)"
 _GRANTS: Final = ("grant", "give", "grant-privileges", "grant-roles-to-user", "grant-roles-to-group")
 _REVOCATIONS: Final = ("revoke", "take", "revoke-privileges", "revoke-roles-from-user", "revoke-roles-from-group")
 _RESTRICTIONS: Final = ("restrict", "unrestrict", "set-restriction", "remove-restriction")
@@ -154,12 +154,8 @@ def _page(names: tuple[str, ...], *, family: str = "") -> Sql:
     is_few = bool({"path", "exact"}.intersection(names)) and not {"first", "last"}.intersection(names)
     descending = "" if "after" in names else " DESC"
     order = "id + 0" if is_few else "id"
-    return _statement(f"SELECT {_NAMES} FROM audit WHERE {where} ORDER BY {order}{descending} LIMIT :limit")
-
-
-def _statement(text: str) -> Sql:
-    """Return a statement whose list of exact paths is spelled for each database."""
-    return Sql(text.replace("{exact}", _EXACT), on_sqlite=text.replace("{exact}", _EXACT_SQLITE))
+    text = f"SELECT {_NAMES} FROM audit WHERE {where} ORDER BY {order}{descending} LIMIT :limit"
+    return Sql(text.replace(_EXACT, _EXACT_POSTGRES), on_sqlite=text)
 
 
 def _audit_conditions(names: tuple[str, ...], *, family: str) -> str:
@@ -173,7 +169,10 @@ def _audit_conditions(names: tuple[str, ...], *, family: str) -> str:
 
 
 AT_PATH = Sql(f"SELECT id FROM audit WHERE {_FILTERS['path']} LIMIT :rows")
-AT_EXACT = _statement(f"SELECT id FROM audit WHERE {_FILTERS['exact']} LIMIT :rows")
+AT_EXACT = Sql(
+    f"SELECT id FROM audit WHERE path IN ({_EXACT_POSTGRES}) LIMIT :rows",
+    on_sqlite=f"SELECT id FROM audit WHERE path IN ({_EXACT}) LIMIT :rows",
+)
 
 
 @cache
@@ -181,7 +180,7 @@ def _end(names: tuple[str, ...]) -> Sql:
     """Build the SELECT of the id at which a read of `:rows` more records ends."""
     where = " AND ".join(_FILTERS[name] for name in names) or "1 = 1"
     order = "" if "after" in names else " DESC"
-    return _statement(f"SELECT id FROM audit WHERE {where} ORDER BY id{order} LIMIT 1 OFFSET :rows")
+    return Sql(f"SELECT id FROM audit WHERE {where} ORDER BY id{order} LIMIT 1 OFFSET :rows")
 
 
 class AuditPart(NamedTuple):
@@ -267,7 +266,8 @@ def _select_period(names: tuple[str, ...], *, family: str = "", is_few: bool = F
     where, order = f"{_audit_conditions(others, family=family)} AND {moments}", "at DESC, id DESC"
     if is_few:
         where, order = (re.sub(r"(?<!:)\b(at|id|metalake_id)\b", r"\1 + 0", text) for text in (where, order))
-    return _statement(f"SELECT {fields} FROM audit WHERE {where} ORDER BY {order} LIMIT :limit")
+    text = f"SELECT {fields} FROM audit WHERE {where} ORDER BY {order} LIMIT :limit"
+    return Sql(text.replace(_EXACT, _EXACT_POSTGRES), on_sqlite=text)
 
 
 def latest_part_read(
