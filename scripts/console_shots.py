@@ -159,6 +159,8 @@ def fill(server: LakeServer) -> None:
     compaction = {"name": "tidy", "policyType": "system_iceberg_compaction", "content": {}, "comment": "Small files"}
     server.ask("POST", f"{lake}/policies", compaction)
     server.ask("POST", f"{lake}/objects/catalog/main/policies", {"policiesToAdd": ["tidy"], "policiesToRemove": []})
+    server.ask("POST", "/api/metalakes", {"name": "elsewhere", "comment": "", "properties": {}})
+    server.ask("POST", "/api/metalakes/elsewhere/users", {"name": "robot"})
     for name in ("bot", "robot"):
         server.ask("POST", f"/api/limnos/v1/users/{name}/secrets", {})
     server.ask("POST", "/api/limnos/v1/tokens", {"name": "laptop"})

@@ -155,11 +155,18 @@ def test_settings_hide_secrets(lake: DriverNode) -> None:
     ]
 
 
+def add_robot_elsewhere(node: DriverNode) -> None:
+    """Create a service account that is a user of another metalake alone."""
+    node.done("POST", API, {"name": "other"})
+    node.done("POST", f"{API}/other/users", {"name": "robot"})
+    node.done("POST", f"{OWN}/users/robot/secrets", {})
+
+
 def test_service_accounts_are_listed(lake: DriverNode) -> None:
     """A service account is listed while it has a valid secret, with its creator and a link to its secrets."""
     lake.done("POST", f"{API}/lake/users", {"name": "bot"})
     first = lake.done("POST", f"{OWN}/users/bot/secrets", {"expires_in_s": 1000})
-    lake.done("POST", f"{OWN}/users/robot/secrets", {})
+    add_robot_elsewhere(lake)
     admin = ConsoleVisitor(lake).sign_in()
     page = admin.read("/console/accounts")
 
@@ -182,8 +189,8 @@ def test_service_account_roles_are_listed_and_changed(lake: DriverNode) -> None:
     """The list of service accounts names the roles. The account's page assigns and revokes roles, links to the secrets,
     and disables the account.
     """
-    lake.done("POST", f"{OWN}/users/bot/secrets", {})
     role = grant(lake, "bot", "use_catalog", kind="catalog", on="main")
+    lake.done("POST", f"{OWN}/users/bot/secrets", {})
     admin = ConsoleVisitor(lake).sign_in()
 
     (row,) = [href for href in admin.read("/console/accounts").hrefs if href.endswith("/people/user/lake/bot")]
@@ -200,7 +207,7 @@ def test_service_account_roles_are_listed_and_changed(lake: DriverNode) -> None:
 
 def test_a_service_account_is_added_to_the_metalake(lake: DriverNode) -> None:
     """The page of a service account that is not a user of the metalake says so, and has a form that adds it."""
-    lake.done("POST", f"{OWN}/users/robot/secrets", {})
+    add_robot_elsewhere(lake)
     admin = ConsoleVisitor(lake).sign_in()
 
     page = admin.read("/console/secrets/lake/robot")
