@@ -410,6 +410,7 @@ def furnish(node: DriverNode) -> dict[str, str]:
     managed_table = node.done("POST", f"{LANCE}$kept/declare", {"properties": {"managed_versioning": "true"}})
     token = node.post(f"{OWN}/tokens", {"name": "old"}).json()
     node.done("PUT", f"{OWN}/users/ana/password", {"password": WORDS})
+    node.done("POST", f"{LAKE}/users", {"name": "robot"})
     hook = node.done("POST", HOOKS, {"url": "https://hooks.example.com/old"})
     (task,) = node.get(f"{OWN}/tasks").json()["tasks"]
     node.done("POST", SPACES, {"namespace": ["kept"]})
