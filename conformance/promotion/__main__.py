@@ -32,7 +32,7 @@ from tests.integration.live import LiveServer, serving
 from tests.pipeline.run.test_kills import Driver
 
 if TYPE_CHECKING:
-    from limnos.pipeline.declaration import Parts
+    from limnos.pipeline.declared_values import Parts
     from limnos.pipeline.run.result import RunEvent
 
 _ENVIRONMENT: Final = "\nenvironments: {dev: {prefix: dev_}}\n"

@@ -75,6 +75,7 @@ NEEDS: Mapping[str, frozenset[str]] = {
         "limnos.store.backends.gate_connection": "server postgres",
         "limnos.store.backends.write_connections": "server postgres",
         "limnos.store.backends.postgres": "server postgres",
+        "limnos.store.backends.postgres_session": "server postgres",
         "limnos.store.backends.postgres_snapshots": "server postgres",
         "limnos.store.backends.read_connections": "server postgres",
         "limnos.store.backends.postgres_errors": "server postgres",

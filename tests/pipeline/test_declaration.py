@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from limnos.pipeline.declaration import SourcePosition, Sql, StepDeclaration
+from limnos.pipeline.declaration import Sql, StepDeclaration
+from limnos.pipeline.declared_values import SourcePosition
 
 
 def test_source_position_does_not_affect_equality() -> None:

@@ -9,20 +9,18 @@ from pathlib import Path
 import pytest
 
 from limnos.pipeline.declaration import (
-    DeclaredSource,
     Expectation,
     ExpectationAction,
-    Files,
     Load,
     Pipeline,
     PythonStep,
     RuleKind,
-    SourcePosition,
     Sql,
     StepDeclaration,
     WriteDeclaration,
     WriteMode,
 )
+from limnos.pipeline.declared_values import SourcePosition
 from limnos.pipeline.definitions import (
     CODE,
     UNRECORDED,
@@ -34,6 +32,7 @@ from limnos.pipeline.definitions import (
     parameter_parts,
 )
 from limnos.pipeline.modules import code_of_file
+from limnos.pipeline.source_declarations import DeclaredSource, Files
 
 AT = SourcePosition("p.yaml", 1, 1)
 RULE = Expectation(name="r", kind=RuleKind.ROW, action=ExpectationAction.DROP, condition="v > 0")

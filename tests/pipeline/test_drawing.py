@@ -10,26 +10,24 @@ import pytest
 
 from limnos.client.activity.runs import Run, RunStep
 from limnos.model.errors import BadRequest
-from limnos.pipeline.declaration import (
-    DeclaredSource,
-    Files,
-    HarvestSource,
-    Jdbc,
-    Pipeline,
-    PythonSource,
-    RegistrationSource,
-    Sql,
-    StepDeclaration,
-    StorageSource,
-    Stream,
-    SystemTableSource,
-    TableSource,
-)
+from limnos.pipeline.declaration import Pipeline, Sql, StepDeclaration
 from limnos.pipeline.drawing import NODES_MAX, svg
 from limnos.pipeline.drawn_graph import PipelineGraph, describe_source, graph_of
 from limnos.pipeline.graph_pages import html_graph
 from limnos.pipeline.markup import escape
 from limnos.pipeline.reads import StepReads
+from limnos.pipeline.source_declarations import (
+    DeclaredSource,
+    Files,
+    HarvestSource,
+    Jdbc,
+    PythonSource,
+    RegistrationSource,
+    StorageSource,
+    Stream,
+    SystemTableSource,
+    TableSource,
+)
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"
 HOSTILE = "</text><script>alert(1)</script>\"'><img src=x onerror=alert(1)>&amp;]]>\x00\u202e"

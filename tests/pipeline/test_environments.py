@@ -10,7 +10,7 @@ import pytest
 
 from limnos.model.errors import BadRequest
 from limnos.pipeline.checks import check
-from limnos.pipeline.declaration import Pipeline, Stream, TableSource
+from limnos.pipeline.declaration import Pipeline
 from limnos.pipeline.declaration_json import encode_declaration
 from limnos.pipeline.engine.relations import query_names
 from limnos.pipeline.environments import in_environment, reading_production
@@ -22,6 +22,7 @@ from limnos.pipeline.python import pipeline as python_pipeline
 from limnos.pipeline.python import step
 from limnos.pipeline.reads import all_reads, tables
 from limnos.pipeline.side_tables import tables_of
+from limnos.pipeline.source_declarations import Stream, TableSource
 
 SHOP = """
 pipeline: shop

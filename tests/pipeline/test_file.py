@@ -19,26 +19,28 @@ from limnos.pipeline.compound_schemas import Cases, ListOf, MapOf, Record, Recor
 from limnos.pipeline.declaration import (
     Expectation,
     ExpectationAction,
-    Files,
-    HarvestSource,
-    Jdbc,
     Load,
-    MalformedRowPolicy,
     ParameterType,
     Pipeline,
     PythonStep,
-    RegistrationSource,
     RuleKind,
-    SourcePosition,
     Sql,
-    TableSource,
     WriteDeclaration,
     WriteMode,
 )
+from limnos.pipeline.declared_values import SourcePosition
 from limnos.pipeline.file import build_schema_text, load, read, schema_text
 from limnos.pipeline.keys import FILE
 from limnos.pipeline.node_schemas import NodeSchema
 from limnos.pipeline.problems import InvalidPipeline
+from limnos.pipeline.source_declarations import (
+    Files,
+    HarvestSource,
+    Jdbc,
+    MalformedRowPolicy,
+    RegistrationSource,
+    TableSource,
+)
 
 Json = Any
 """JSON values; the schema describes their shape."""

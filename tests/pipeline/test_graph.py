@@ -9,20 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limnos.pipeline.declaration import (
-    DeclaredSource,
-    Expectation,
-    ExpectationAction,
-    Files,
-    Parts,
-    Pipeline,
-    RuleKind,
-    SourcePosition,
-    Sql,
-    StepDeclaration,
-)
+from limnos.pipeline.declaration import Expectation, ExpectationAction, Pipeline, RuleKind, Sql, StepDeclaration
+from limnos.pipeline.declared_values import Parts, SourcePosition
 from limnos.pipeline.graph import order_steps
 from limnos.pipeline.problems import InvalidPipeline
+from limnos.pipeline.source_declarations import DeclaredSource, Files
 
 
 def _step(name: str, *, after: tuple[Parts, ...] = (), line: int = 1, catalog: str = "main") -> StepDeclaration:

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from limnos.pipeline import InvalidPipeline, load, pipeline, step
-from limnos.pipeline.declaration import Pipeline, PythonSource, PythonStep, Sql
+from limnos.pipeline.declaration import Pipeline, PythonStep, Sql
 from limnos.pipeline.file import read
 from limnos.pipeline.python import bind_functions
+from limnos.pipeline.source_declarations import PythonSource
 
 HEAD = "from limnos.pipeline import pipeline, step\n"
 

@@ -8,9 +8,10 @@ import time
 import pytest
 
 from limnos.model.errors import BadRequest
-from limnos.pipeline.declaration import DeclaredSource, Files, Load, Pipeline, Sql, StepDeclaration
+from limnos.pipeline.declaration import Load, Pipeline, Sql, StepDeclaration
 from limnos.pipeline.run.options import RunOptions, select_steps
 from limnos.pipeline.selection import NEW, InvalidSelection
+from limnos.pipeline.source_declarations import DeclaredSource, Files
 
 TAGS = {"raw.orders": ("nightly", "pii"), "raw.items": ("nightly",), "marts.daily": ("report",)}
 NEEDS = {

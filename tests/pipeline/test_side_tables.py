@@ -6,20 +6,17 @@ from __future__ import annotations
 import pytest
 
 from limnos.pipeline.declaration import (
-    DeclaredSource,
     Expectation,
     ExpectationAction,
-    Files,
     Load,
-    MalformedRowPolicy,
     Pipeline,
     PythonStep,
     RuleKind,
     Sql,
     StepDeclaration,
-    Stream,
 )
 from limnos.pipeline.side_tables import selects_from, tables_of
+from limnos.pipeline.source_declarations import DeclaredSource, Files, MalformedRowPolicy, Stream
 
 TABLE = ("main", "raw", "x.y")
 

@@ -81,7 +81,7 @@ ACCEPTED: Final[Mapping[str, str]] = {
     r"identity\.roles:HOLDERS": "reads the users of one metalake with their roles, for the list of users",
     r"objects\.dependencies:FROM_OUTSIDE": "DROP DATAVERSE reads the objects that it drops",
     r"objects\.owners:CONTAINERS": "the planner chooses between the objects of one owner and all containers",
-    r"objects\.storage_locations:DOCUMENTS_WITH": "searches all documents once, after an upgrade of an old release",
+    r"objects\.location_reconciliation:DOCUMENTS_WITH": "searches all documents once, after an upgrade of an old release",
     r"activity\.search_index:INDEX_.*": "names words of a full-text table, which has to have them",
 }
 """Patterns of statements that may read more, each with the reason."""

@@ -14,7 +14,7 @@ import pytest
 
 from limnos.model.errors import PermissionDenied, StalePermit
 from limnos.model.permits import Permit
-from limnos.store.backends.postgres import LOCK_CLASS
+from limnos.store.backends.postgres_session import LOCK_CLASS
 from tests.backends import StoreLab
 from tests.store.test_clock import move_access, touch
 from tests.store.world import StoreWorld

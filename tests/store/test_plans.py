@@ -151,8 +151,8 @@ def test_sqlite_reads_neither_a_table_nor_a_zone_to_the_end(file: sqlite3.Connec
 @pytest.mark.parametrize(
     "name, index",
     [
-        ("objects.storage_locations:CONFLICTS", "place_conflicting ((owner_id,location)>(?,?))"),
-        ("objects.storage_locations:LIVE_CONFLICTS", "place_conflicting ((owner_id,location)>(?,?))"),
+        ("objects.location_reconciliation:CONFLICTS", "place_conflicting ((owner_id,location)>(?,?))"),
+        ("objects.location_reconciliation:LIVE_CONFLICTS", "place_conflicting ((owner_id,location)>(?,?))"),
         ("objects.nodes:HEIGHT", "node_namespace (zone=? AND parent_id=?)"),
         ("objects.trash:IN", "trash_parent (parent_id=?)"),
         ("activity.audit:_select_period(few)", "audit_user (user_name=?)"),

@@ -13,13 +13,8 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, TypeVar
 
 from limnos.model.errors import ServiceUnavailable, UnsupportedOperation
-from limnos.pipeline.declaration import (
-    LoopRows,
-    Parts,
-    Pipeline,
-    PythonStep,
-    StepDeclaration,
-)
+from limnos.pipeline.declaration import LoopRows, Pipeline, PythonStep, StepDeclaration
+from limnos.pipeline.declared_values import Parts
 from limnos.pipeline.engine.analysis import AnalyzedColumn, query_analyzer
 from limnos.pipeline.engine.column_checks import ColumnChecker
 from limnos.pipeline.engine.column_lineage import pipeline_columns

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
-from limnos.pipeline.declaration import SourcePosition
+from limnos.pipeline.declared_values import SourcePosition
 from limnos.pipeline.node_schemas import (
     Choice,
     InvalidNode,

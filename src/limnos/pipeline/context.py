@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from limnos.pipeline.declaration import Parts, Pipeline, Scalar
+from limnos.pipeline.declaration import Pipeline
+from limnos.pipeline.declared_values import Parts, Scalar
 from limnos.pipeline.outcomes import BuiltStep, ReadPin, StepBranch
 
 BRANCH_DIGITS = 12

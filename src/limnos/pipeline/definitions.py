@@ -17,17 +17,16 @@ from pathlib import Path
 from limnos.pipeline.declaration import (
     Expectation,
     ExpectationAction,
-    Kafka,
     Pipeline,
     PythonStep,
     RuleKind,
-    Scalar,
-    SourceKind,
     StepDeclaration,
     WriteMode,
 )
 from limnos.pipeline.declaration_json import plain
+from limnos.pipeline.declared_values import Scalar
 from limnos.pipeline.modules import code_of, code_of_file
+from limnos.pipeline.source_declarations import Kafka, SourceKind
 
 DEFINITION = "limnos.definition"
 """Summary key: JSON that maps each part of the definition to its digest."""

@@ -15,7 +15,7 @@ from typing import Final
 
 from limnos.formats.graphs import GraphLayout, GraphSizes, RoutedEdge, layered_layout, svg_path
 from limnos.model.errors import BadRequest
-from limnos.pipeline.declaration import Parts
+from limnos.pipeline.declared_values import Parts
 from limnos.pipeline.drawn_graph import DrawnNode, PipelineGraph
 from limnos.pipeline.engine.plan_columns import ColumnOrigin
 from limnos.pipeline.markup import escape, shorten

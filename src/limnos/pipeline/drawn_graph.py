@@ -11,23 +11,21 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from limnos.names import display
-from limnos.pipeline.declaration import (
-    LOOP_VARIABLE,
+from limnos.pipeline.declaration import LOOP_VARIABLE, Pipeline, StepDeclaration
+from limnos.pipeline.declared_values import Parts
+from limnos.pipeline.reads import StepReads
+from limnos.pipeline.source_declarations import (
     STORAGE_COLUMNS,
     Files,
     HarvestSource,
     Jdbc,
     Kafka,
-    Parts,
-    Pipeline,
     PythonSource,
     RegistrationSource,
-    StepDeclaration,
     StorageSource,
     SystemTableSource,
     TableSource,
 )
-from limnos.pipeline.reads import StepReads
 from limnos.pipeline.table_lineage import PipelineColumns, TableLineage
 
 if TYPE_CHECKING:

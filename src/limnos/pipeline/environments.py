@@ -18,20 +18,12 @@ from limnos.client.activity.runs import Run
 from limnos.model.errors import BadRequest
 from limnos.names import display
 from limnos.pipeline.context import OF_ENVIRONMENT, is_run_branch
-from limnos.pipeline.declaration import (
-    DeclaredSource,
-    Environment,
-    EnvironmentRule,
-    Parts,
-    Pipeline,
-    RegistrationSource,
-    StepDeclaration,
-    Stream,
-    TableSource,
-)
+from limnos.pipeline.declaration import Environment, EnvironmentRule, Pipeline, StepDeclaration
+from limnos.pipeline.declared_values import Parts
 from limnos.pipeline.problems import InvalidPipeline, Problem, nearest_word
 from limnos.pipeline.run.refs import TableHeads, heads_of
 from limnos.pipeline.side_tables import side_table, tables_of
+from limnos.pipeline.source_declarations import DeclaredSource, RegistrationSource, Stream, TableSource
 
 PRODUCTION: Final = "prod"
 """The name of the tables that the file declares. No rule may have it."""

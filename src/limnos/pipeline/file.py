@@ -15,7 +15,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from limnos.pipeline import python
-from limnos.pipeline.declaration import LoopRows, Pipeline, SourcePosition
+from limnos.pipeline.declaration import LoopRows, Pipeline
+from limnos.pipeline.declared_values import SourcePosition
 from limnos.pipeline.directory import PipelineDirectory
 from limnos.pipeline.keys import FILE
 from limnos.pipeline.node_schemas import InvalidNode, ProblemNotes, Schema

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 
 from limnos.names import display
 from limnos.names.columns import case_twins
-from limnos.pipeline.declaration import Parts, Pipeline, StepDeclaration
+from limnos.pipeline.declaration import Pipeline, StepDeclaration
+from limnos.pipeline.declared_values import Parts
 from limnos.pipeline.problems import InvalidPipeline, Problem, nearest_word
 from limnos.pipeline.side_tables import tables_of
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from limnos.pipeline.declaration import Parts
+from limnos.pipeline.declared_values import Parts
 from limnos.pipeline.drawing import NODES_MAX, svg
 from limnos.pipeline.drawn_graph import DrawnNode, PipelineGraph
 from limnos.pipeline.engine.plan_columns import ColumnOrigin

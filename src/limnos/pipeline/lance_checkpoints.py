@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from limnos.client import Client
 from limnos.client.errors import NotFoundError
 from limnos.pipeline.checkpoints import INPUTS, RUN
-from limnos.pipeline.declaration import Parts
+from limnos.pipeline.declared_values import Parts
 from limnos.pipeline.definitions import DEFINITION
 
 ENTRIES = (INPUTS, DEFINITION, RUN)

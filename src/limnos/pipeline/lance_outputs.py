@@ -14,7 +14,8 @@ from limnos.client import Client
 from limnos.client.errors import DeniedError, NotFoundError
 from limnos.model.extras import install_hint
 from limnos.model.kinds import GENERIC_PROVIDER
-from limnos.pipeline.declaration import Parts, Pipeline, StepDeclaration, WriteMode
+from limnos.pipeline.declaration import Pipeline, StepDeclaration, WriteMode
+from limnos.pipeline.declared_values import Parts
 from limnos.pipeline.problems import InvalidPipeline, Problem
 
 LANCE_MODES = frozenset({WriteMode.REPLACE, WriteMode.APPEND, WriteMode.MERGE, WriteMode.PARTITIONS})

@@ -19,7 +19,7 @@ from limnos import __version__
 from limnos.client import Client, ClientError
 from limnos.client.values import LineageReceipt
 from limnos.names import InvalidName, display
-from limnos.pipeline.declaration import Parts
+from limnos.pipeline.declared_values import Parts
 from limnos.pipeline.engine.plan_columns import ColumnOrigin
 from limnos.pipeline.side_tables import MALFORMED, side_table
 

@@ -16,7 +16,8 @@ from typing import Final
 from limnos.client import Client
 from limnos.client.errors import DeniedError, NotFoundError
 from limnos.model.errors import BadRequest
-from limnos.pipeline.declaration import LOOP_VARIABLE, LoopRows, Parts, Pipeline, QueryLoop
+from limnos.pipeline.declaration import LOOP_VARIABLE, LoopRows, Pipeline, QueryLoop
+from limnos.pipeline.declared_values import Parts
 from limnos.pipeline.environments import in_environment
 from limnos.pipeline.problems import InvalidPipeline, Problem
 from limnos.pipeline.query_loops import recorded_rows

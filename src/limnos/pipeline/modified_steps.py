@@ -16,20 +16,14 @@ from limnos.client.activity.runs import Run
 from limnos.client.errors import ClientError, DeniedError, NotFoundError
 from limnos.client.values import Json
 from limnos.names import display
-from limnos.pipeline.declaration import (
-    DeclaredSource,
-    EmbeddingDeclaration,
-    Parts,
-    Pipeline,
-    PythonSource,
-    PythonStep,
-    StepDeclaration,
-)
+from limnos.pipeline.declaration import EmbeddingDeclaration, Pipeline, PythonStep, StepDeclaration
 from limnos.pipeline.declaration_json import plain
+from limnos.pipeline.declared_values import Parts
 from limnos.pipeline.definitions import digests
 from limnos.pipeline.modules import code_of, code_of_file
 from limnos.pipeline.selection import NEW
 from limnos.pipeline.side_tables import names_source
+from limnos.pipeline.source_declarations import DeclaredSource, PythonSource
 
 RUNS_MAX = 100
 """The number of published runs, newest first, in which a step is looked for."""

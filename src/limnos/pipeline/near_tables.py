@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from limnos.client.errors import ClientError
 from limnos.names import display
-from limnos.pipeline.declaration import Parts
+from limnos.pipeline.declared_values import Parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,7 +16,8 @@ from typing import Any
 
 from limnos.names import display
 from limnos.names.errors import InvalidName
-from limnos.pipeline.declaration import LoopRows, Parts, QueryLoop, Scalar, SourcePosition
+from limnos.pipeline.declaration import LoopRows, QueryLoop
+from limnos.pipeline.declared_values import Parts, Scalar, SourcePosition
 from limnos.pipeline.directory import PipelineDirectory
 from limnos.pipeline.problems import Problem, nearest_word
 from limnos.pipeline.yaml import ListNode, MapNode, ScalarNode, YamlNode

@@ -12,23 +12,23 @@ from dataclasses import dataclass
 from limnos.names import display, engine
 from limnos.pipeline.checkpoints import INPUTS, checkpoint_of, head_of, inputs_of, snapshot_of
 from limnos.pipeline.checks import CheckResult
-from limnos.pipeline.declaration import (
+from limnos.pipeline.declaration import StepDeclaration
+from limnos.pipeline.declared_values import Parts
+from limnos.pipeline.definitions import DEFINITION, declared_change, mode_reason
+from limnos.pipeline.side_tables import tables_of
+from limnos.pipeline.source_declarations import (
     STORAGE_COLUMNS,
     DeclaredSource,
     Files,
     HarvestSource,
     Jdbc,
     Kafka,
-    Parts,
     PythonSource,
     RegistrationSource,
-    StepDeclaration,
     StorageSource,
     SystemTableSource,
     TableSource,
 )
-from limnos.pipeline.definitions import DEFINITION, declared_change, mode_reason
-from limnos.pipeline.side_tables import tables_of
 from limnos.pipeline.topic_offsets import TopicLookup, describe_read, plan_read, read_offsets
 
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from limnos.model.errors import BadRequest, NotFound
 from limnos.names import display
-from limnos.pipeline.declaration import SourcePosition, Sql, StepDeclaration
+from limnos.pipeline.declaration import Sql, StepDeclaration
+from limnos.pipeline.declared_values import SourcePosition
 
 PROBLEMS_SHOWN = 20
 """The number of problems that a message lists; it also states the total number."""

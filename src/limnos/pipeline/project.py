@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from limnos.pipeline.plan import StepPlan
     from limnos.pipeline.run.events import Listener
     from limnos.pipeline.run.options import RunOptions
+    from limnos.pipeline.run.request import RunMeans
     from limnos.pipeline.run.result import RunResult
-    from limnos.pipeline.run.start import RunMeans
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +145,7 @@ class Project:
     def _means(self, spark: Session, *, client: Client | None, listener: Listener | None) -> Iterator[RunMeans]:
         from limnos.pipeline.engine.driver import SparkEngine  # noqa: PLC0415
         from limnos.pipeline.run.events import ignore_event  # noqa: PLC0415
-        from limnos.pipeline.run.start import RunMeans  # noqa: PLC0415
+        from limnos.pipeline.run.request import RunMeans  # noqa: PLC0415
         from limnos.pipeline.run.stop import StopSignal  # noqa: PLC0415
 
         with ExitStack() as opened:

@@ -15,15 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from limnos.pipeline.declaration import (
-    DeclaredSource,
-    Pipeline,
-    PythonSource,
-    PythonStep,
-    Scalar,
-    SourcePosition,
-    StepDeclaration,
-)
+from limnos.pipeline.declaration import Pipeline, PythonStep, StepDeclaration
+from limnos.pipeline.declared_values import Scalar, SourcePosition
 from limnos.pipeline.directory import FunctionArgument, PipelineDirectory
 from limnos.pipeline.keys import FILE
 from limnos.pipeline.keys.document import build_pipeline
@@ -31,6 +24,7 @@ from limnos.pipeline.keys.steps import FUNCTION_STEP, STEP, StepDraft
 from limnos.pipeline.modules import enter_directory, import_module
 from limnos.pipeline.node_schemas import InvalidNode, NodeSite, ProblemNotes, TableName
 from limnos.pipeline.problems import InvalidPipeline, Problem
+from limnos.pipeline.source_declarations import DeclaredSource, PythonSource
 from limnos.pipeline.yaml import ListNode, MapNode, ScalarNode, YamlNode
 
 StepFunction = Callable[..., object]

@@ -13,7 +13,8 @@ from typing import Protocol
 
 from limnos.model.errors import BadRequest
 from limnos.names import display
-from limnos.pipeline.declaration import LoopRows, Parts, Pipeline, QueryLoop, Scalar
+from limnos.pipeline.declaration import LoopRows, Pipeline, QueryLoop
+from limnos.pipeline.declared_values import Parts, Scalar
 from limnos.pipeline.engine.relations import QueryNames
 from limnos.pipeline.environments import in_environment
 from limnos.pipeline.problems import InvalidQuery, Problem, nearest_word, within

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from limnos.pipeline.compound_schemas import MapOf, RecordKey
-from limnos.pipeline.declaration import Parts, Pipeline
+from limnos.pipeline.declaration import Pipeline
+from limnos.pipeline.declared_values import Parts
 from limnos.pipeline.directory import PipelineDirectory
 from limnos.pipeline.keys import FILE
 from limnos.pipeline.keys.loops import expand_loops, query_loops

@@ -11,25 +11,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from limnos.names import display
-from limnos.pipeline.declaration import (
+from limnos.pipeline.declaration import Load, Pipeline, Sql, StepDeclaration, WriteMode
+from limnos.pipeline.declared_values import Parts, SourcePosition
+from limnos.pipeline.engine.relations import QueryNames
+from limnos.pipeline.problems import InvalidPipeline, InvalidQuery, Problem, nearest_word, offset, within
+from limnos.pipeline.source_declarations import (
     DeclaredSource,
     Files,
     Jdbc,
     Kafka,
-    Load,
     MalformedRowPolicy,
-    Parts,
-    Pipeline,
     RegistrationSource,
-    SourcePosition,
-    Sql,
-    StepDeclaration,
     Stream,
     TableSource,
-    WriteMode,
 )
-from limnos.pipeline.engine.relations import QueryNames
-from limnos.pipeline.problems import InvalidPipeline, InvalidQuery, Problem, nearest_word, offset, within
 
 RUN_PARAMETERS = ("run_id", "run_at")
 """Parameters that each run has: its id and its start time."""

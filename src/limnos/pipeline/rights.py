@@ -18,7 +18,8 @@ from limnos.client.errors import ClientError, DeniedError, NotFoundError
 from limnos.client.values import Explanation, Json, LanceTable
 from limnos.model.kinds import GENERIC_PROVIDER, ICEBERG_PROVIDER, REST_PROVIDERS
 from limnos.names import display
-from limnos.pipeline.declaration import Parts, Pipeline
+from limnos.pipeline.declaration import Pipeline
+from limnos.pipeline.declared_values import Parts
 from limnos.pipeline.lance_checkpoints import lance_checkpoint
 from limnos.pipeline.lance_outputs import STORAGE_MANAGED
 from limnos.pipeline.problems import Problem, nearest_word

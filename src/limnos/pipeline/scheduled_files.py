@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Final
 
 from limnos.model.errors import BadRequest
-from limnos.pipeline.declaration import Files, Pipeline, Stream
+from limnos.pipeline.declaration import Pipeline
 from limnos.pipeline.directory import is_url
 from limnos.pipeline.shipped import shipped_declaration, shipped_reference
 from limnos.pipeline.side_tables import selects_from
+from limnos.pipeline.source_declarations import Files, Stream
 
 FILES_MAX: Final = 200
 BYTES_MAX: Final = 512 << 10

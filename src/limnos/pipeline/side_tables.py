@@ -11,19 +11,21 @@ from collections.abc import Collection
 from typing import Final
 
 from limnos.pipeline import declaration
+from limnos.pipeline.declared_values import Parts
+from limnos.pipeline.source_declarations import DeclaredSource, Files, Kafka, MalformedRowPolicy, Stream
 
 QUARANTINE: Final = "__quarantine"
 MALFORMED: Final = "__malformed"
 
 
-def side_table(table: declaration.Parts, suffix: str) -> declaration.Parts:
+def side_table(table: Parts, suffix: str) -> Parts:
     """Return the name of a side table: the table's name with a suffix."""
     return (*table[:-1], f"{table[-1]}{suffix}")
 
 
 def tables_of(
     pipeline: declaration.Pipeline, step: declaration.StepDeclaration, *, sources: Collection[str] | None = None
-) -> tuple[declaration.Parts, ...]:
+) -> tuple[Parts, ...]:
     """Return the tables that a step may write: its own, its quarantine table, its table of malformed rows.
 
     `sources` are the sources that the step reads. If None, every source whose name occurs in the query's text counts,
@@ -39,12 +41,9 @@ def tables_of(
     return tuple(results)
 
 
-def _keeps_rows_aside(source: declaration.DeclaredSource) -> bool:
-    files = source.kind.files if isinstance(source.kind, declaration.Stream) else source.kind
-    return (
-        isinstance(files, declaration.Files | declaration.Kafka)
-        and files.malformed is declaration.MalformedRowPolicy.KEEP
-    )
+def _keeps_rows_aside(source: DeclaredSource) -> bool:
+    files = source.kind.files if isinstance(source.kind, Stream) else source.kind
+    return isinstance(files, Files | Kafka) and files.malformed is MalformedRowPolicy.KEEP
 
 
 def names_source(step: declaration.StepDeclaration, source: str) -> bool:

@@ -18,7 +18,8 @@ from limnos.client.errors import DeniedError, NotFoundError
 from limnos.client.values import Json
 from limnos.model.errors import BadRequest
 from limnos.names import display
-from limnos.pipeline.declaration import Parts, Pipeline, RuleKind, Sql, StepDeclaration
+from limnos.pipeline.declaration import Pipeline, RuleKind, Sql, StepDeclaration
+from limnos.pipeline.declared_values import Parts
 from limnos.pipeline.drawing import svg
 from limnos.pipeline.drawn_graph import graph_of
 from limnos.pipeline.engine.plan_columns import ColumnOrigin

@@ -15,7 +15,8 @@ from limnos.client.activity.runs import Pipeline as Declared
 from limnos.client.errors import ClientError, DeniedError, NotFoundError
 from limnos.client.values import Json
 from limnos.names import display
-from limnos.pipeline.declaration import Parts, Pipeline
+from limnos.pipeline.declaration import Pipeline
+from limnos.pipeline.declared_values import Parts
 from limnos.pipeline.lance_outputs import catalog_providers
 from limnos.pipeline.problems import InvalidPipeline, Problem
 from limnos.pipeline.rights import unwritable_catalogs

@@ -13,7 +13,8 @@ from datetime import UTC, datetime
 
 from limnos.model.errors import BadRequest
 from limnos.names import display
-from limnos.pipeline.declaration import Parts, Pipeline, PythonStep, StepDeclaration, UnitTest, UnitTestRows
+from limnos.pipeline.declaration import Pipeline, PythonStep, StepDeclaration, UnitTest, UnitTestRows
+from limnos.pipeline.declared_values import Parts
 from limnos.pipeline.problems import Problem, nearest_word
 from limnos.pipeline.run.parameters import PARAMETER_EXAMPLES, RUN_AT, RUN_ID, typed_value
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import yaml
 
-from limnos.pipeline.declaration import Scalar, SourcePosition
+from limnos.pipeline.declared_values import Scalar, SourcePosition
 from limnos.pipeline.problems import InvalidPipeline, Problem
 
 BYTES_MAX = 4_000_000

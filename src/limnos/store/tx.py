@@ -48,6 +48,7 @@ from limnos.store.objects.dependencies import DependencyWrites
 from limnos.store.objects.documents import DocumentWrites
 from limnos.store.objects.fileset_locations import FilesetLocationWrites
 from limnos.store.objects.lance_versions import LanceVersionWrites
+from limnos.store.objects.location_reconciliation import ReconciliationWrites
 from limnos.store.objects.models import ModelWrites
 from limnos.store.objects.nesting import NestingWrites
 from limnos.store.objects.nodes import NodeWrites
@@ -118,6 +119,8 @@ class Tx(StoreTransaction):
     """Locations of filesets."""
     places = ResourceWrites(LocationWrites)
     """The register of storage locations."""
+    location_reconciliation = ResourceWrites(ReconciliationWrites)
+    """The register of storage locations as a whole: missing and conflicting ones."""
     template_jobs = ResourceWrites(TemplateJobWrites)
     """Jobs that nodes run from job templates."""
     schedules = ResourceWrites(ScheduleWrites)

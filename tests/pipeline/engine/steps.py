@@ -11,7 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from limnos.client import Client
 from limnos.names import engine
-from limnos.pipeline.declaration import Parts, Sql, StepDeclaration, WriteDeclaration
+from limnos.pipeline.declaration import Sql, StepDeclaration, WriteDeclaration
+from limnos.pipeline.declared_values import Parts
 from limnos.pipeline.engine.branches import begin, head
 from limnos.pipeline.engine.tables import prepare
 from limnos.pipeline.engine.writes import WriteResult, write

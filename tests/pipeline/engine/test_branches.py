@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from limnos.client import Client
 from limnos.model.errors import BadRequest, CommitConflict, NotFound
 from limnos.names import engine
-from limnos.pipeline.declaration import Parts
+from limnos.pipeline.declared_values import Parts
 from limnos.pipeline.engine.branches import (
     MERGES,
     WriteKind,

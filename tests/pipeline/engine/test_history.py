@@ -11,7 +11,8 @@ from pyspark.sql import SparkSession
 
 from limnos.model.errors import BadRequest
 from limnos.names import engine
-from limnos.pipeline.declaration import Parts, StepDeclaration, WriteDeclaration, WriteMode
+from limnos.pipeline.declaration import StepDeclaration, WriteDeclaration, WriteMode
+from limnos.pipeline.declared_values import Parts
 from limnos.pipeline.engine.branches import head
 from limnos.pipeline.engine.keys import KeyViolation
 from tests.pipeline.engine.steps import RUN_AT, on_branch, step_of, written

@@ -14,7 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 from limnos.client import Client
 from limnos.names import engine
 from limnos.pipeline.checkpoints import INPUTS
-from limnos.pipeline.declaration import Parts, Pipeline, Sql, StepDeclaration, WriteDeclaration, WriteMode
+from limnos.pipeline.declaration import Pipeline, Sql, StepDeclaration, WriteDeclaration, WriteMode
+from limnos.pipeline.declared_values import Parts
 from limnos.pipeline.definitions import DEFINITION, encode
 from limnos.pipeline.engine.branches import begin
 from limnos.pipeline.engine.definitions import definition_of

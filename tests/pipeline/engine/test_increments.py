@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from limnos.names import engine
-from limnos.pipeline.declaration import Parts
+from limnos.pipeline.declared_values import Parts
 from limnos.pipeline.engine.increments import Increment, increment
 from limnos.pipeline.engine.metadata import require_metadata
 from tests.pipeline.engine.steps import ordered, rows

@@ -8,7 +8,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from limnos.names import engine
-from limnos.pipeline.declaration import Parts, WriteDeclaration, WriteMode
+from limnos.pipeline.declaration import WriteDeclaration, WriteMode
+from limnos.pipeline.declared_values import Parts
 from limnos.pipeline.engine.branches import leftover_branches
 from limnos.pipeline.engine.keys import KeyViolation
 from limnos.pipeline.engine.metadata import require_metadata

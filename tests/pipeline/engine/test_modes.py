@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from limnos.client import Client
-from limnos.pipeline.declaration import Parts
+from limnos.pipeline.declared_values import Parts
 from limnos.pipeline.engine.branches import drop
 from tests.pipeline.engine.steps import on_branch, on_main, ordered, published, step_of, written
 from tests.pipeline.engine.write_models import CASES, Row, instant

@@ -5,19 +5,10 @@ from __future__ import annotations
 
 import pytest
 
-from limnos.pipeline.declaration import (
-    DeclaredSource,
-    Files,
-    Load,
-    Pipeline,
-    SourcePosition,
-    Sql,
-    StepBody,
-    StepDeclaration,
-    WriteDeclaration,
-    WriteMode,
-)
+from limnos.pipeline.declaration import Load, Pipeline, Sql, StepBody, StepDeclaration, WriteDeclaration, WriteMode
+from limnos.pipeline.declared_values import SourcePosition
 from limnos.pipeline.engine.output_columns import column_problems
+from limnos.pipeline.source_declarations import DeclaredSource, Files
 
 pytestmark = pytest.mark.spark
 PLAIN = WriteDeclaration()

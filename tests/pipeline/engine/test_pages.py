@@ -14,13 +14,14 @@ import pytest
 
 from limnos.pipeline.engine.expectations import RowRules, has_failed_expectation, table_findings
 from limnos.pipeline.engine.naming import quote_identifier
-from limnos.pipeline.engine.sources import frame_of
+from limnos.pipeline.engine.sources import SourceReadRequest, frame_of
 from limnos.pipeline.file import read
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from limnos.pipeline.declaration import Parts, Pipeline
+    from limnos.pipeline.declaration import Pipeline
+    from limnos.pipeline.declared_values import Parts
 
 DOCS = Path(__file__).parents[3] / "docs"
 SPARK = [
@@ -69,7 +70,7 @@ class TestExample:
         (step,) = pipeline.steps
         table = quote_identifier((*corner, "members"))
 
-        opened = frame_of(here, pipeline.sources[0], directory=tmp_path)
+        opened = frame_of(SourceReadRequest(spark=here, source=pipeline.sources[0], directory=tmp_path))
         staged = RowRules(step, parameters={"adult": 18}).stage(opened.frame, run="r", at=AT)
         staged.rows.writeTo(table).create()
         findings = [*staged.findings, *table_findings(here, step, reads=lambda _: table, run_at=AT)]
@@ -93,7 +94,10 @@ class TestExample:
             if one.name == "weather"
         )
 
-        measured, days = (frame_of(here, source, parameters={"days": 2}) for source in pipeline.sources)
+        measured, days = (
+            frame_of(SourceReadRequest(spark=here, source=source, parameters={"days": 2}))
+            for source in pipeline.sources
+        )
 
         assert sorted(tuple(row) for row in measured.frame.collect()) == [(0, 20.5), (1, 21.5)]
         assert sorted(tuple(row) for row in days.frame.collect()) == [(0,), (1,)]

@@ -14,7 +14,7 @@ from limnos.client import Client
 from limnos.formats.iceberg.view_fingerprints import metadata_fingerprint
 from limnos.model.errors import CommitConflict, NotFound, UnsupportedOperation
 from limnos.names import engine
-from limnos.pipeline.declaration import Parts
+from limnos.pipeline.declared_values import Parts
 from limnos.pipeline.engine.pinned_reads import _within, branch_pin, frame_of, pin_tables, reads, with_reads
 from limnos.pipeline.engine.relations import relations
 from limnos.pipeline.engine.views import _from_catalog, _from_statement

@@ -11,12 +11,9 @@ import pytest
 from limnos.names import engine
 from limnos.pipeline.context import StepContext
 from limnos.pipeline.declaration import (
-    DeclaredSource,
     Expectation,
     ExpectationAction,
-    Files,
     Load,
-    MalformedRowPolicy,
     Pipeline,
     RuleKind,
     Sql,
@@ -26,6 +23,7 @@ from limnos.pipeline.declaration import (
 )
 from limnos.pipeline.engine.expectations import rows as row_rules
 from limnos.pipeline.engine.steps import carry_out
+from limnos.pipeline.source_declarations import DeclaredSource, Files, MalformedRowPolicy
 from tests.pipeline.engine.conftest import CATALOG
 from tests.pipeline.engine.steps import BRANCH, RUN_AT
 

@@ -14,7 +14,8 @@ from pyspark.sql import SparkSession
 from limnos.client import Client
 from limnos.model.errors import BadRequest
 from limnos.names import engine
-from limnos.pipeline.declaration import AllowedChanges, DeclaredColumn, Parts, WriteDeclaration, WriteMode
+from limnos.pipeline.declaration import AllowedChanges, DeclaredColumn, WriteDeclaration, WriteMode
+from limnos.pipeline.declared_values import Parts
 from limnos.pipeline.engine.metadata import require_metadata
 from limnos.pipeline.engine.tables import preparation, prepare
 from tests.pipeline.engine.steps import BRANCH, on_branch, on_main, published, rows, step_of, written

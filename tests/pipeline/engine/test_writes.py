@@ -6,7 +6,8 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from limnos.pipeline.declaration import Parts, WriteDeclaration, WriteMode
+from limnos.pipeline.declaration import WriteDeclaration, WriteMode
+from limnos.pipeline.declared_values import Parts
 from limnos.pipeline.engine.branches import BASE_MARK
 from limnos.pipeline.engine.metadata import require_metadata
 from tests.pipeline.engine.steps import on_branch, on_main, step_of, written

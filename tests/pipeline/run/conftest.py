@@ -18,7 +18,8 @@ import pytest
 from limnos.client import Client
 from limnos.client.errors import ConflictError, NotFoundError
 from limnos.pipeline.context import StepContext
-from limnos.pipeline.declaration import LoopRows, Parts, Pipeline, QueryLoop, Scalar, Sql, StepDeclaration
+from limnos.pipeline.declaration import LoopRows, Pipeline, QueryLoop, Sql, StepDeclaration
+from limnos.pipeline.declared_values import Parts, Scalar
 from limnos.pipeline.failures import OutputGone, StepFailed
 from limnos.pipeline.lineage import lineage_of_tables
 from limnos.pipeline.outcomes import BuiltStep, ReadPin, StepBranch, StepOutcome
@@ -26,8 +27,9 @@ from limnos.pipeline.problems import AbsentTable
 from limnos.pipeline.run.events import RunEvent
 from limnos.pipeline.run.options import RunOptions
 from limnos.pipeline.run.refs import heads_of
+from limnos.pipeline.run.request import RunMeans
 from limnos.pipeline.run.result import RunResult
-from limnos.pipeline.run.start import RunMeans, start
+from limnos.pipeline.run.start import start
 from limnos.pipeline.run.stop import StopSignal
 from tests.integration.live import LiveServer
 

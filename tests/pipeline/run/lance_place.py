@@ -18,9 +18,10 @@ from limnos.pipeline.outcomes import StepOutcome
 from limnos.pipeline.project import load
 from limnos.pipeline.run.options import RunOptions
 from limnos.pipeline.run.refs import heads_of
+from limnos.pipeline.run.request import RunMeans
 from limnos.pipeline.run.result import RunResult
 from limnos.pipeline.run.resume import resume
-from limnos.pipeline.run.start import RunMeans, start
+from limnos.pipeline.run.start import start
 from limnos.pipeline.run.stop import StopSignal
 from tests.integration.live import LiveServer
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 import pytest
 
 from limnos.model.errors import BadRequest
-from limnos.pipeline.declaration import Parameter, ParameterType, Pipeline, Scalar
+from limnos.pipeline.declaration import Parameter, ParameterType, Pipeline
+from limnos.pipeline.declared_values import Scalar
 from limnos.pipeline.run.backfill import BackfillResult, parse_range, run_range
 from limnos.pipeline.run.result import EndReason, RunResult
 

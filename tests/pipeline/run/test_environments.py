@@ -15,21 +15,22 @@ from limnos.pipeline.declaration import (
     EnvironmentRule,
     Expectation,
     ExpectationAction,
-    Parts,
     Pipeline,
     RuleKind,
     Sql,
     StepDeclaration,
 )
+from limnos.pipeline.declared_values import Parts
 from limnos.pipeline.environments import in_environment
 from limnos.pipeline.failures import StepFailed
 from limnos.pipeline.problems import InvalidPipeline
+from limnos.pipeline.run.dry_run import intents
 from limnos.pipeline.run.held_runs import discard, publish_held
 from limnos.pipeline.run.options import RunOptions
 from limnos.pipeline.run.refs import heads_of
 from limnos.pipeline.run.result import EndReason, RunResult
 from limnos.pipeline.run.resume import resume
-from limnos.pipeline.run.start import intents, start
+from limnos.pipeline.run.start import start
 from tests.integration.live import LiveServer
 from tests.pipeline.run.conftest import SCHEMA, PipelineRig
 

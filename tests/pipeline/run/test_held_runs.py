@@ -10,7 +10,7 @@ import pytest
 from limnos.client import Client
 from limnos.model.errors import CommitConflict
 from limnos.pipeline.context import MADE_BY, branch_name, branches_prefix
-from limnos.pipeline.declaration import Parts
+from limnos.pipeline.declared_values import Parts
 from limnos.pipeline.run.held_runs import discard, publish_held
 from limnos.pipeline.run.refs import heads_of
 from tests.integration.live import LiveServer

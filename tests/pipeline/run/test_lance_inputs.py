@@ -18,8 +18,8 @@ from limnos.pipeline.engine.driver import SparkEngine
 from limnos.pipeline.modified_steps import modified_steps
 from limnos.pipeline.plan import plan
 from limnos.pipeline.project import load
+from limnos.pipeline.run.dry_run import intents
 from limnos.pipeline.run.options import RunOptions
-from limnos.pipeline.run.start import intents
 from limnos.spark.lance.server_access import ServerAccess
 from tests.integration.live import LiveServer
 from tests.pipeline.run.lance_place import FailingEngine, LancePlace

@@ -8,7 +8,8 @@ from datetime import UTC, date, datetime
 import pytest
 
 from limnos.model.errors import BadRequest
-from limnos.pipeline.declaration import Parameter, ParameterType, Pipeline, Scalar
+from limnos.pipeline.declaration import Parameter, ParameterType, Pipeline
+from limnos.pipeline.declared_values import Scalar
 from limnos.pipeline.run.parameters import arguments, parameter_values
 
 AT = datetime(2026, 1, 31, tzinfo=UTC)

@@ -12,13 +12,9 @@ from limnos.client import Client
 from limnos.model.errors import BadRequest
 from limnos.pipeline.context import StepContext
 from limnos.pipeline.declaration import (
-    DeclaredSource,
     EnvironmentRule,
     Expectation,
     ExpectationAction,
-    Files,
-    MalformedRowPolicy,
-    Parts,
     Pipeline,
     RuleKind,
     Sql,
@@ -26,14 +22,16 @@ from limnos.pipeline.declaration import (
     WriteDeclaration,
     WriteMode,
 )
+from limnos.pipeline.declared_values import Parts
 from limnos.pipeline.environments import in_environment
 from limnos.pipeline.failures import StepFailed
 from limnos.pipeline.outcomes import BuiltStep
+from limnos.pipeline.run.dry_run import intents
 from limnos.pipeline.run.options import RunOptions
 from limnos.pipeline.run.promotion import _mode_reason, promotion_from
 from limnos.pipeline.run.refs import heads_of
 from limnos.pipeline.run.resume import resume
-from limnos.pipeline.run.start import intents
+from limnos.pipeline.source_declarations import DeclaredSource, Files, MalformedRowPolicy
 from tests.integration.live import LiveServer
 from tests.pipeline.run.conftest import PipelineRig, commit
 

@@ -13,8 +13,9 @@ from limnos.model.errors import BadRequest, NotFound
 from limnos.pipeline.checks import check
 from limnos.pipeline.problems import InvalidPipeline
 from limnos.pipeline.project import load
+from limnos.pipeline.run.dry_run import intents
 from limnos.pipeline.run.options import RunOptions
-from limnos.pipeline.run.start import intents, start
+from limnos.pipeline.run.start import start
 from tests.integration.live import LiveServer
 from tests.pipeline.run.lance_place import FailingEngine, LancePlace
 

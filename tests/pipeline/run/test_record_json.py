@@ -8,9 +8,7 @@ import json
 from dataclasses import replace
 
 from limnos.pipeline.declaration import (
-    DeclaredSource,
     Expectation,
-    Files,
     Pipeline,
     RuleKind,
     Sql,
@@ -23,6 +21,7 @@ from limnos.pipeline.outcomes import ExpectationFinding, ReadPin, StagedVersion,
 from limnos.pipeline.run import record_json
 from limnos.pipeline.run.commit import key_of
 from limnos.pipeline.side_tables import names_source
+from limnos.pipeline.source_declarations import DeclaredSource, Files
 
 STEP = StepDeclaration(
     table=("main", "a", "t.u"),

@@ -13,7 +13,8 @@ import pytest
 from limnos.client import Client
 from limnos.model.errors import ServiceUnavailable
 from limnos.pipeline.context import StepContext
-from limnos.pipeline.declaration import Parts, Pipeline, StepDeclaration
+from limnos.pipeline.declaration import Pipeline, StepDeclaration
+from limnos.pipeline.declared_values import Parts
 from limnos.pipeline.failures import StepAway
 from tests.integration.live import LIMNOS, serving
 from tests.pipeline.run.conftest import FakeEngine, PipelineRig

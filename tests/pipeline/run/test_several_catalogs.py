@@ -11,7 +11,8 @@ import pytest
 from limnos.client import Client
 from limnos.client.errors import DeniedError
 from limnos.pipeline.context import StepContext
-from limnos.pipeline.declaration import Parts, Pipeline, Sql, StepDeclaration
+from limnos.pipeline.declaration import Pipeline, Sql, StepDeclaration
+from limnos.pipeline.declared_values import Parts
 from limnos.pipeline.failures import StepFailed
 from limnos.pipeline.run.held_runs import discard, publish_held
 from limnos.pipeline.run.options import RunOptions

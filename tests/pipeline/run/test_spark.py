@@ -13,12 +13,9 @@ from pyspark.sql import SparkSession
 from bench.request_counts import count_requests
 from limnos.client import Client
 from limnos.pipeline.declaration import (
-    DeclaredSource,
     Expectation,
     ExpectationAction,
-    Files,
     Load,
-    MalformedRowPolicy,
     Parameter,
     ParameterType,
     Pipeline,
@@ -31,14 +28,17 @@ from limnos.pipeline.declaration import (
 from limnos.pipeline.engine.differences import BranchDifference, difference
 from limnos.pipeline.engine.driver import SparkEngine
 from limnos.pipeline.project import load
+from limnos.pipeline.run.dry_run import intents
 from limnos.pipeline.run.events import RunEvent
 from limnos.pipeline.run.held_runs import branches_of, publish_held, tables_of_run
 from limnos.pipeline.run.options import RunOptions
 from limnos.pipeline.run.refs import inspected_tables
+from limnos.pipeline.run.request import RunMeans
 from limnos.pipeline.run.result import EndReason, RunResult
 from limnos.pipeline.run.resume import resume
-from limnos.pipeline.run.start import RunMeans, intents, start
+from limnos.pipeline.run.start import start
 from limnos.pipeline.run.stop import StopSignal
+from limnos.pipeline.source_declarations import DeclaredSource, Files, MalformedRowPolicy
 from tests.integration.live import LiveServer
 
 pytestmark = [

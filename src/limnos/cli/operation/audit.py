@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -18,7 +19,7 @@ from limnos.cli.identity.principals import note_missing_user
 from limnos.cli.operation.audit_relations import RelatedLines, grant_of, moved_id, read_lines, related_lines
 from limnos.cli.output import Format, Row, TableOptions, show_done, show_rows, table_options
 from limnos.client import ClientError
-from limnos.client.values import AuditLine, AuditPage
+from limnos.client.values import AuditLine
 from limnos.model.audit import OTHER
 from limnos.names import display
 from limnos.names.errors import InvalidName
@@ -41,6 +42,19 @@ _AGO = re.compile(r"([0-9]{1,6})([smhd])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 app = App(name="audit", default_parameter=Parameter(negative=""))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _AuditResult:
+    """The records to show, newest first, and what notes about them need."""
+
+    lines: list[AuditLine]
+    related: RelatedLines
+    former_id: int | str | None
+    """The id of the object that had the requested path, if it has other names now."""
+    hides_others: bool
+    """Whether the records of other users are left out."""
+    records_reads: bool
 
 
 @app.default
@@ -102,30 +116,39 @@ def audit(
         "server": server,
     }
     with common.client() as client:
-        newest, page = read_lines(client, expected, limit=limit + 1)
-        if len(newest) > limit:
-            newest, page = read_lines(client, expected, limit=limit + 1 + _LATE)
-        related = related_lines(client, what, expected=expected)
-        former_id = moved_id(client, related.moves, path=what, expected=expected) if id is None else None
-        note_missing_user(client, who, has_rows=bool(newest))
-        hides_others = page.own and (who is None or not _is_caller(client, user=who))
-    known = {line.id for line in newest}
-    others = {line.id: line for line in (*related.moves, *related.above, *related.received)}
-    newest += [line for number, line in others.items() if number not in known]
-    newest.sort(key=lambda line: line.at, reverse=True)  # refusals are recorded before changes
+        result = _read_records(client, expected, who=who, what=what, limit=limit)
     if common.output_format == "table":
-        if former_id is not None:
-            print(f"note: it had other names: 'limnos audit --id {former_id}' has all", file=sys.stderr)
-        notes = _notes(page, hides_others=hides_others, action=action, server=server)
-        for note in (*_related_notes(related, what=what), *notes):
+        for note in _notes(result, what=what, action=action, server=server):
             print(f"note: {note}", file=sys.stderr)
-    if len(newest) > limit:
+    if len(result.lines) > limit:
         earlier = "" if since is not None else ", or --since DAY,"
         print(f"note: the newest {limit} records; --limit NUMBER{earlier} shows others", file=sys.stderr)
-    rows = [_row(line, common.output_format) for line in newest[:limit]]
+    rows = [_row(line, common.output_format) for line in result.lines[:limit]]
     is_plain = common.output_format == "table" and table_options.get() == TableOptions()
     columns = _columns(rows, action=action, omits_path=what is not None and is_plain)
     show_rows(rows, columns, output_format=common.output_format, empty="no lines")
+
+
+def _read_records(
+    client: Client, expected: dict[str, object], *, who: str | None, what: str | None, limit: int
+) -> _AuditResult:
+    """Read the records with the expected values, one more than `limit` if there are more, and records related to
+    them.
+    """
+    newest, page = read_lines(client, expected, limit=limit + 1)
+    if len(newest) > limit:
+        newest, page = read_lines(client, expected, limit=limit + 1 + _LATE)
+    related = related_lines(client, what, expected=expected)
+    former_id = moved_id(client, related.moves, path=what, expected=expected) if expected["object_id"] is None else None
+    note_missing_user(client, who, has_rows=bool(newest))
+    lines = {line.id: line for line in (*newest, *related.moves, *related.above, *related.received)}
+    return _AuditResult(
+        lines=sorted(lines.values(), key=lambda line: line.at, reverse=True),  # refusals are recorded before changes
+        related=related,
+        former_id=former_id,
+        hides_others=page.own and (who is None or not _is_caller(client, user=who)),
+        records_reads=page.records_reads,
+    )
 
 
 def _columns(rows: Sequence[Row], *, action: str | None, omits_path: bool) -> list[str]:
@@ -140,28 +163,27 @@ def _columns(rows: Sequence[Row], *, action: str | None, omits_path: bool) -> li
     return columns
 
 
-def _related_notes(related: RelatedLines, *, what: str | None) -> Iterator[str]:
-    """Yield why records with another path than the requested one are shown."""
+def _number(lines: Sequence[AuditLine]) -> str:
+    return "1 of them is" if len(lines) == 1 else f"{len(lines)} of them are"
+
+
+def _notes(result: _AuditResult, *, what: str | None, action: str | None, server: bool) -> Iterator[str]:
+    """Yield why records with another path than the requested one are shown, and what the records leave out: those of
+    other users and of the server, and reads that are not recorded or have other names.
+    """
+    related = result.related
+    if result.former_id is not None:
+        yield f"it had other names: 'limnos audit --id {result.former_id}' has all"
     if related.above:
         counts = "counts" if len(related.above) == 1 else "count"
         yield f"{_number(related.above)} on objects above {related.present}, and {counts} for it"
     if related.received:
         yield f"{_number(related.received)} on objects that {what} owned or owns, or was granted by an own role"
-
-
-def _number(lines: Sequence[AuditLine]) -> str:
-    return "1 of them is" if len(lines) == 1 else f"{len(lines)} of them are"
-
-
-def _notes(page: AuditPage, *, hides_others: bool, action: str | None, server: bool) -> Iterator[str]:
-    """Yield what the records leave out: those of other users and of the server, and reads that are not recorded or have
-    other names.
-    """
     if action in _OF_SERVER and not server:
         yield "tokens and sign-ins belong to the server, not to a metalake: --server shows them to service admins"
-    if hides_others:
+    if result.hides_others:
         yield "your own actions; the owner of the metalake sees those of others"
-    if action in _READS and not page.records_reads:
+    if action in _READS and not result.records_reads:
         yield (
             "reads by engines are not recorded, because the server's setting audit.reads is off; previews of rows are"
         )

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from limnos.names import engine
-from limnos.pipeline.declaration import Parts
+from limnos.pipeline.declared_values import Parts
 from limnos.pipeline.engine.parser import SparkGrammar
 from limnos.pipeline.engine.plan_columns import Json, Origins, PlanTrace, trace
 from limnos.pipeline.engine.relations import query_edits, query_names

@@ -30,7 +30,8 @@ from limnos.spark.gateway import Java, java_class
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from limnos.pipeline.declaration import Parts, StepDeclaration
+    from limnos.pipeline.declaration import StepDeclaration
+    from limnos.pipeline.declared_values import Parts
 
 BASE_MARK = "limnos.base"
 """The summary key for the head of `main` from which the branch began, or `none`, in each snapshot that a step

@@ -15,20 +15,19 @@ from typing import Final
 from limnos.pipeline.declaration import (
     Load,
     ParameterType,
-    Parts,
     Pipeline,
     PythonStep,
     RuleKind,
     Sql,
     StepDeclaration,
-    Stream,
-    TableSource,
     WriteMode,
 )
+from limnos.pipeline.declared_values import Parts
 from limnos.pipeline.engine.analysis import AnalyzedColumn, Columns, QueryAnalyzer, UnknownColumns, relation_text
 from limnos.pipeline.engine.relations import query_names
 from limnos.pipeline.problems import InvalidQuery, Problem, nearest_word, within
 from limnos.pipeline.reads import table_of
+from limnos.pipeline.source_declarations import Stream, TableSource
 
 _LITERALS = {
     ParameterType.STRING: "'text'",

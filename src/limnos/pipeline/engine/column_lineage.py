@@ -10,25 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from limnos.names import display
-from limnos.pipeline.declaration import (
-    DeclaredSource,
-    Files,
-    Jdbc,
-    Kafka,
-    Load,
-    Parts,
-    PythonSource,
-    PythonStep,
-    Sql,
-    StepDeclaration,
-    Stream,
-    TableSource,
-)
+from limnos.pipeline.declaration import Load, PythonStep, Sql, StepDeclaration
+from limnos.pipeline.declared_values import Parts
 from limnos.pipeline.engine.analysis import Columns, UnknownColumns
 from limnos.pipeline.engine.column_checks import ColumnChecker
 from limnos.pipeline.engine.plan_columns import AGGREGATION, IDENTITY, TRANSFORMATION, ColumnOrigin, Origins
 from limnos.pipeline.engine.relations import query_names
 from limnos.pipeline.problems import InvalidQuery
+from limnos.pipeline.source_declarations import DeclaredSource, Files, Jdbc, Kafka, PythonSource, Stream, TableSource
 from limnos.pipeline.table_lineage import PipelineColumns, ResolvedColumn, TableLineage
 
 _NO_ORIGINS: Origins = frozenset()

@@ -27,7 +27,8 @@ from limnos.spark.gateway import session_settings
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from limnos.pipeline.declaration import Pipeline, Scalar, StepDeclaration
+    from limnos.pipeline.declaration import Pipeline, StepDeclaration
+    from limnos.pipeline.declared_values import Scalar
     from limnos.pipeline.engine.relations import QueryNames
     from limnos.spark.gateway import Java
 

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from limnos.model.errors import BadRequest, LimnosError
-from limnos.pipeline.declaration import RegistrationSource, StorageSource, SystemTableSource
 from limnos.pipeline.engine.connection import access_of, client_errors, set_lance_access
 from limnos.pipeline.engine.inputs import reads_of
 from limnos.pipeline.engine.loops import read_loop
@@ -30,6 +29,7 @@ from limnos.pipeline.engine.steps import carry_out
 from limnos.pipeline.failures import StepError
 from limnos.pipeline.lance_outputs import lance_catalogs
 from limnos.pipeline.run.stop import RunStopped
+from limnos.pipeline.source_declarations import RegistrationSource, StorageSource, SystemTableSource
 from limnos.spark.cluster import NO_EXECUTOR, has_executor
 from limnos.spark.session import register_system
 
@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from limnos.pipeline.context import StepContext
-    from limnos.pipeline.declaration import LoopRows, Parts, Pipeline, QueryLoop, Scalar, StepDeclaration
+    from limnos.pipeline.declaration import LoopRows, Pipeline, QueryLoop, StepDeclaration
+    from limnos.pipeline.declared_values import Parts, Scalar
     from limnos.pipeline.outcomes import ReadPin, StepOutcome
     from limnos.spark.lance.server_access import ServerAccess
 

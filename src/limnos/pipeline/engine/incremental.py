@@ -28,7 +28,8 @@ from limnos.pipeline.outcomes import ReadPin
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from limnos.pipeline.declaration import Parts, StepDeclaration
+    from limnos.pipeline.declaration import StepDeclaration
+    from limnos.pipeline.declared_values import Parts
     from limnos.pipeline.engine.metadata import TableMetadata, TableSnapshot
 
 

@@ -22,7 +22,7 @@ from pyspark.sql import functions as f
 
 from limnos.names import display, engine
 from limnos.names.columns import CHANGE_COLUMNS
-from limnos.pipeline.declaration import Parts
+from limnos.pipeline.declared_values import Parts
 from limnos.pipeline.engine.changes import quote_column
 from limnos.pipeline.engine.merging import comparable
 from limnos.pipeline.engine.metadata import TableMetadata, TableSnapshot, require_metadata

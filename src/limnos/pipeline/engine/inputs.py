@@ -17,7 +17,8 @@ from pyspark.sql import functions as f
 
 from limnos.model.errors import BadRequest, LimnosError
 from limnos.pipeline.context import StepContext
-from limnos.pipeline.declaration import Load, Parts, Pipeline, PythonStep, Sql, StepDeclaration, Stream, WriteMode
+from limnos.pipeline.declaration import Load, Pipeline, PythonStep, Sql, StepDeclaration, WriteMode
+from limnos.pipeline.declared_values import Parts
 from limnos.pipeline.engine import pinned_reads
 from limnos.pipeline.engine.changes import quote_column
 from limnos.pipeline.engine.definitions import definition_of, unpinned_reason, varying_reason
@@ -40,6 +41,7 @@ from limnos.pipeline.failures import StepError
 from limnos.pipeline.outcomes import BuiltStep, ReadPin
 from limnos.pipeline.reads import all_reads, tables
 from limnos.pipeline.run.parameters import arguments
+from limnos.pipeline.source_declarations import Stream
 from limnos.spark.gateway import session_settings
 
 _CATALOG = "spark.sql.catalog."

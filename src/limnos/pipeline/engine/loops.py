@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructField
 
-    from limnos.pipeline.declaration import Parts, Pipeline, QueryLoop, Scalar
+    from limnos.pipeline.declaration import Pipeline, QueryLoop
+    from limnos.pipeline.declared_values import Parts, Scalar
     from limnos.pipeline.outcomes import ReadPin
 
 _WHOLE = (ByteType, ShortType, IntegerType, LongType)

@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 
 from limnos.model.errors import NotFound
 from limnos.names import engine
-from limnos.pipeline.declaration import Parts
+from limnos.pipeline.declared_values import Parts
 from limnos.spark.gateway import Java, java_class
 
 MAIN = "main"

@@ -21,7 +21,8 @@ from limnos.spark.gateway import Java
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from limnos.pipeline.declaration import DeclaredSource, SourcePosition
+    from limnos.pipeline.declared_values import SourcePosition
+    from limnos.pipeline.source_declarations import DeclaredSource
 
 _COLUMN = re.compile(r"[^\W\d][\w.`]*|`[\w.`]+")
 

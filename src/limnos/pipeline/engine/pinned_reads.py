@@ -18,7 +18,7 @@ from pyspark.sql import functions as f
 from limnos.formats.iceberg.view_fingerprints import view_fingerprint
 from limnos.model.errors import CommitConflict, NotFound, UnsupportedOperation
 from limnos.names import display, engine
-from limnos.pipeline.declaration import Parts
+from limnos.pipeline.declared_values import Parts
 from limnos.pipeline.engine.changes import fitted_columns, quote_column
 from limnos.pipeline.engine.metadata import TableMetadata, TableSchema, metadata_of
 from limnos.pipeline.engine.relations import NamedRelation, relations, splice_names

@@ -18,12 +18,14 @@ from typing import TYPE_CHECKING, Any
 from limnos.model.errors import BadRequest
 from limnos.names import display, engine
 from limnos.pipeline import declaration
+from limnos.pipeline.declared_values import Parts, SourcePosition
 from limnos.pipeline.engine.connection import lance_access_of
 from limnos.pipeline.engine.inputs import require_frame
 from limnos.pipeline.engine.relations import query_names, splice_names
 from limnos.pipeline.engine.tables import preparation
 from limnos.pipeline.problems import step_position
 from limnos.pipeline.reads import table_of
+from limnos.pipeline.source_declarations import Stream, TableSource
 from limnos.spark.lance.server_access import SOURCE
 from limnos.spark.session import register_lance
 
@@ -52,7 +54,7 @@ class StepPreview:
     """Columns that the publishing commit would drop."""
     refused: str | None = None
     unknown: str | None = None
-    at: declaration.SourcePosition | None = None
+    at: SourcePosition | None = None
     """The position in the file of what is refused; None if it is not known."""
 
     @property
@@ -97,7 +99,7 @@ def resolve_columns(
     *,
     levels: Sequence[Sequence[declaration.StepDeclaration]],
     catalogs: frozenset[str],
-) -> dict[declaration.Parts, StructType]:
+) -> dict[Parts, StructType]:
     """Return the columns of sources and of steps' tables that follow from the declaration, without data or a server.
 
     Sources have one part. Names whose columns are not known are left out. Python steps must be imported.
@@ -105,7 +107,7 @@ def resolve_columns(
     work = _Previewer(spark, pipeline, catalogs=catalogs)
     bound = {step.table: step for step in pipeline.steps}
     try:
-        known: dict[declaration.Parts, StructType | None] = {
+        known: dict[Parts, StructType | None] = {
             (source.name,): work.source_columns(source.name) for source in pipeline.sources
         }
         for level in levels:
@@ -129,14 +131,14 @@ class _Previewer:
         self._spark = spark
         self._lance_catalogs = lance_catalogs
         self._pipeline = pipeline
-        self._full: Callable[[declaration.Parts], declaration.Parts] = lambda parts: pipeline.actual_table(
+        self._full: Callable[[Parts], Parts] = lambda parts: pipeline.actual_table(
             table_of(parts, catalog=pipeline.catalog, catalogs=catalogs)
         )
         own = {one.name: _SAMPLES[one.type] for one in pipeline.parameters}
         self._values = {**own, "run_id": "", "run_at": _SAMPLES[declaration.ParameterType.TIMESTAMP]}
         self._prefix = f"limnos_plan_{uuid.uuid4().hex[:12]}"
-        self._views: dict[declaration.Parts, str] = {}
-        self._why: dict[declaration.Parts, str] = {}
+        self._views: dict[Parts, str] = {}
+        self._why: dict[Parts, str] = {}
 
     def preview(self, step: declaration.StepDeclaration, *, is_lance: bool) -> StepPreview:
         try:
@@ -179,7 +181,7 @@ class _Previewer:
         for view in self._views.values():
             self._spark.catalog.dropTempView(view)
 
-    def _keep(self, name: declaration.Parts, frame: DataFrame) -> str:
+    def _keep(self, name: Parts, frame: DataFrame) -> str:
         view = f"{self._prefix}_{len(self._views)}"
         frame.limit(0).createOrReplaceTempView(view)
         self._views[name] = view
@@ -214,7 +216,7 @@ class _Previewer:
             frames["spark"] = self._spark
         return require_frame(body.callable(**frames), step=step, body=body)
 
-    def _text(self, parts: declaration.Parts) -> str:
+    def _text(self, parts: Parts) -> str:
         """Return the text that replaces a name in a query: a view of an empty DataFrame, or the table itself.
 
         Raises _UnknownColumns.
@@ -230,7 +232,7 @@ class _Previewer:
             return self._keep(name, self._lance(name)) if name[0] in self._lance_catalogs else engine.render_spark(name)
         return self._of_source(name[0])
 
-    def _lance(self, table: declaration.Parts) -> DataFrame:
+    def _lance(self, table: Parts) -> DataFrame:
         access = lance_access_of(self._spark)
         register_lance(self._spark, access, lineage=False)
         return self._spark.read.format(SOURCE).load(display.render(table))
@@ -238,9 +240,9 @@ class _Previewer:
     def _of_source(self, name: str) -> str:
         source = next(one for one in self._pipeline.sources if one.name == name)
         kind = source.kind
-        if isinstance(kind, declaration.TableSource):
+        if isinstance(kind, TableSource):
             return self._text(kind.table)
-        if isinstance(kind, declaration.Stream) and kind.table is not None:
+        if isinstance(kind, Stream) and kind.table is not None:
             return self._text(kind.table)
         if source.schema is None:
             self._why[(name,)] = f"source {display.render((name,))} has no 'schema'"
@@ -248,9 +250,7 @@ class _Previewer:
         return self._keep((name,), self._spark.createDataFrame([], source.schema))
 
 
-def _refusal(
-    step: declaration.StepDeclaration, reason: str | None, *, at: declaration.SourcePosition | None
-) -> StepPreview:
+def _refusal(step: declaration.StepDeclaration, reason: str | None, *, at: SourcePosition | None) -> StepPreview:
     return StepPreview(step=step.name, refused=reason, at=None if reason is None else at)
 
 

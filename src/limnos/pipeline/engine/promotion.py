@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 from limnos.names import display, engine
 from limnos.pipeline.checkpoints import RUN
-from limnos.pipeline.declaration import Files
 from limnos.pipeline.definitions import DEFINITION, change_reason
 from limnos.pipeline.engine.incremental import inputs_of_mark
 from limnos.pipeline.engine.metadata import TableMetadata, metadata_of
 from limnos.pipeline.engine.sources import has_changed
 from limnos.pipeline.outcomes import BuiltStep, ReadPin
+from limnos.pipeline.source_declarations import Files
 
 _NAMED_MAX = 3
 
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from limnos.pipeline.context import StepContext
-    from limnos.pipeline.declaration import Parts, StepDeclaration
+    from limnos.pipeline.declaration import StepDeclaration
+    from limnos.pipeline.declared_values import Parts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

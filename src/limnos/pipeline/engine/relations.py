@@ -15,7 +15,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from limnos.names import display, engine
-from limnos.pipeline.declaration import Parts
+from limnos.pipeline.declared_values import Parts
 from limnos.pipeline.engine.parser import ParseTree, SparkGrammar, grammar_of
 from limnos.pipeline.problems import InvalidQuery
 from limnos.spark.gateway import Java

@@ -13,17 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 from limnos.names import engine
 from limnos.pipeline.checkpoints import INPUTS, inputs_of
-from limnos.pipeline.declaration import Stream, WriteMode
+from limnos.pipeline.declaration import WriteMode
 from limnos.pipeline.engine.pinned_reads import branch_pin
-from limnos.pipeline.engine.sources import frame_of
+from limnos.pipeline.engine.sources import SourceReadRequest, frame_of
 from limnos.pipeline.outcomes import ReadPin
+from limnos.pipeline.source_declarations import Stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from limnos.pipeline.context import StepContext
-    from limnos.pipeline.declaration import DeclaredSource, StepDeclaration
+    from limnos.pipeline.declaration import StepDeclaration
     from limnos.pipeline.engine.sources import SourceRead
+    from limnos.pipeline.source_declarations import DeclaredSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,18 +84,20 @@ class SourceOpener:
     ) -> OpenedSource:
         before = self._before(source, new=new)
         read = frame_of(
-            self._spark,
-            source,
-            parameters=self._values,
-            pinned=pin or self._find_pin(source),
-            before=before,
-            incremental=new,
-            directory=self._context.directory,
-            watched=self._watched,
-            rereads=self._step.write.mode in (WriteMode.MERGE, WriteMode.HISTORY),
-            only=only,
-            published=None if self._context.full else self._step.table,
-            plans=self._context.pipeline.environment is not None,
+            SourceReadRequest(
+                spark=self._spark,
+                source=source,
+                parameters=self._values,
+                pinned=pin or self._find_pin(source),
+                before=before,
+                incremental=new,
+                directory=self._context.directory,
+                watched=self._watched,
+                rereads=self._step.write.mode in (WriteMode.MERGE, WriteMode.HISTORY),
+                only=only,
+                published=None if self._context.full else self._step.table,
+                plans=self._context.pipeline.environment is not None,
+            )
         )
         read.frame.createOrReplaceTempView(source.name)
         same = before is not None and read.pin.fingerprint is not None and read.pin.fingerprint == before.fingerprint

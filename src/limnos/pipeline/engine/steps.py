@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from limnos.pipeline.context import StepContext
-    from limnos.pipeline.declaration import Parts
+    from limnos.pipeline.declared_values import Parts
     from limnos.pipeline.engine.inputs import StepInputs
 
 RUN_MARK = "limnos.run"

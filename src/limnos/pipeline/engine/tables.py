@@ -18,7 +18,8 @@ from pyspark.sql.types import BooleanType, StructField, StructType, TimestampTyp
 from limnos.model.errors import BadRequest
 from limnos.names import display, engine
 from limnos.pipeline.context import MADE_BY
-from limnos.pipeline.declaration import Parts, StepDeclaration, WriteMode
+from limnos.pipeline.declaration import StepDeclaration, WriteMode
+from limnos.pipeline.declared_values import Parts
 from limnos.pipeline.engine.branches import run_of
 from limnos.pipeline.engine.changes import (
     ColumnChanges,

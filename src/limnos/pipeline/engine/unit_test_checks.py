@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from limnos.names import display
-from limnos.pipeline.declaration import Load, Parts, PythonStep, StepDeclaration, UnitTest
+from limnos.pipeline.declaration import Load, PythonStep, StepDeclaration, UnitTest
+from limnos.pipeline.declared_values import Parts
 from limnos.pipeline.engine.column_checks import ColumnChecker
 from limnos.pipeline.engine.relations import query_names
 from limnos.pipeline.problems import Problem

@@ -20,17 +20,8 @@ from pyspark.sql.types import AtomicType, BinaryType, Row, StringType, StructFie
 
 from limnos.model.errors import LimnosError
 from limnos.names import display
-from limnos.pipeline.declaration import (
-    Load,
-    Parts,
-    Pipeline,
-    SourcePosition,
-    Sql,
-    StepDeclaration,
-    TestCell,
-    UnitTest,
-    UnitTestRows,
-)
+from limnos.pipeline.declaration import Load, Pipeline, Sql, StepDeclaration, TestCell, UnitTest, UnitTestRows
+from limnos.pipeline.declared_values import Parts, SourcePosition
 from limnos.pipeline.engine.changes import quote_column
 from limnos.pipeline.engine.inputs import call_function
 from limnos.pipeline.engine.relations import query_names, splice_names

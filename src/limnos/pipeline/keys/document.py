@@ -10,6 +10,7 @@ import dataclasses
 
 from limnos.pipeline import declaration
 from limnos.pipeline.compound_schemas import ListOf, MapOf, Record, RecordKey
+from limnos.pipeline.declared_values import Parts, SourcePosition
 from limnos.pipeline.keys.environments import ENVIRONMENTS
 from limnos.pipeline.keys.loops import StepsMap
 from limnos.pipeline.keys.parameters import PARAMETER
@@ -21,6 +22,7 @@ from limnos.pipeline.keys.unit_tests import named_tests
 from limnos.pipeline.node_schemas import NodeSite, ProblemNotes, TableName, Values
 from limnos.pipeline.problems import nearest_word
 from limnos.pipeline.reads import RUN_PARAMETERS
+from limnos.pipeline.source_declarations import DeclaredSource, PythonSource, TableSource
 
 SOURCE_PARAMETERS = {"last_days": declaration.ParameterType.INT, "footers": declaration.ParameterType.BOOLEAN}
 """Keys of sources whose value is the name of a parameter, and its type."""
@@ -39,7 +41,7 @@ def build_pipeline(values: Values, site: NodeSite) -> declaration.Pipeline:
         comment=values.get("comment"),
         parameters=parameters,
         sources=tuple(
-            declaration.DeclaredSource(name=name, kind=kind, comment=comment, at=at)
+            DeclaredSource(name=name, kind=kind, comment=comment, at=at)
             for name, (kind, comment), at in values.get("sources", ())
         ),
         steps=_steps(values, parameters=parameters, notes=site.notes),
@@ -86,7 +88,7 @@ def _check_watched_sources(values: Values, *, notes: ProblemNotes) -> None:
     if schedule is None or not schedule.if_changed:
         return
     for name, (kind, _), at in values.get("sources", ()):
-        if not isinstance(kind, declaration.TableSource):
+        if not isinstance(kind, TableSource):
             notes.add(
                 f"source '{name}' is no table, and the schedule has 'if_changed': the server sees changes of tables"
                 " only; leave 'if_changed' out",
@@ -112,9 +114,7 @@ def _steps(
     )
 
 
-def _with_inputs(
-    draft: StepDraft, entries: frozenset[str], *, at: declaration.SourcePosition, notes: ProblemNotes
-) -> StepDraft:
+def _with_inputs(draft: StepDraft, entries: frozenset[str], *, at: SourcePosition, notes: ProblemNotes) -> StepDraft:
     """Derive a function's inputs from its arguments, or compare declared inputs with the arguments."""
     body = draft.body
     if not isinstance(body, declaration.PythonStep) or draft.arguments is None:
@@ -134,11 +134,11 @@ def _with_inputs(
 
 def _build_step(
     draft: StepDraft,
-    parts: declaration.Parts,
+    parts: Parts,
     *,
-    at: declaration.SourcePosition,
+    at: SourcePosition,
     catalog: str,
-    catalogs: dict[declaration.Parts, str],
+    catalogs: dict[Parts, str],
     notes: ProblemNotes,
 ) -> declaration.StepDeclaration:
     """Build a step. `catalog` is the pipeline's catalog, `catalogs` that of each step."""
@@ -175,9 +175,7 @@ def _python_files(values: Values, site: NodeSite) -> tuple[str, ...]:
             site.add(str(error))
         results[written] = None
     bodies = [draft.body for _, draft, _ in values["steps"]] + [kind for _, (kind, _), _ in values.get("sources", ())]
-    functions = [
-        body.function for body in bodies if isinstance(body, (declaration.PythonStep, declaration.PythonSource))
-    ]
+    functions = [body.function for body in bodies if isinstance(body, (declaration.PythonStep, PythonSource))]
     for _, draft, _ in values["steps"]:
         if (embed := draft.values.get("embed")) is not None:
             functions += [embed.function] if embed.model is None else [embed.function, embed.model]

@@ -9,7 +9,8 @@ from __future__ import annotations
 import datetime as dt
 
 from limnos.pipeline.compound_schemas import Cases, Record, RecordKey
-from limnos.pipeline.declaration import Parameter, ParameterType, Scalar
+from limnos.pipeline.declaration import Parameter, ParameterType
+from limnos.pipeline.declared_values import Scalar
 from limnos.pipeline.keys.shared import TEXT
 from limnos.pipeline.node_schemas import AnyScalar, Choice, NodeSite, Values
 

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from limnos.pipeline.compound_schemas import Cases, Record, RecordKey
-from limnos.pipeline.declaration import Expectation, ExpectationAction, RuleKind, SourcePosition
+from limnos.pipeline.declaration import Expectation, ExpectationAction, RuleKind
+from limnos.pipeline.declared_values import SourcePosition
 from limnos.pipeline.keys.shared import COLUMNS, SQL, TEXT
 from limnos.pipeline.node_schemas import (
     Boolean,

@@ -12,7 +12,11 @@ from collections.abc import Mapping
 from limnos.formats.system_tables import OCCURRED_AT, SYSTEM_TABLES
 from limnos.model.harvest_formats import HARVEST_FORMATS, REGISTRABLE_FORMATS
 from limnos.pipeline.compound_schemas import Cases, ListOf, Record, RecordKey
-from limnos.pipeline.declaration import (
+from limnos.pipeline.keys.shared import COLUMNS, ENVIRONMENT, FUNCTION, OPTIONS, SQL, TEXT, pairs, require_function
+from limnos.pipeline.keys.topics import topic_record
+from limnos.pipeline.node_schemas import Choice, NodeSite, TableName, Text, Values, WholeNumber
+from limnos.pipeline.reader_options import option_problem
+from limnos.pipeline.source_declarations import (
     STORAGE_COLUMNS,
     STORAGE_FINDINGS,
     Files,
@@ -27,10 +31,6 @@ from limnos.pipeline.declaration import (
     SystemTableSource,
     TableSource,
 )
-from limnos.pipeline.keys.shared import COLUMNS, ENVIRONMENT, FUNCTION, OPTIONS, SQL, TEXT, pairs, require_function
-from limnos.pipeline.keys.topics import topic_record
-from limnos.pipeline.node_schemas import Choice, NodeSite, TableName, Text, Values, WholeNumber
-from limnos.pipeline.reader_options import option_problem
 
 _LATENESS = Text(
     word="a lateness",

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from limnos.pipeline.compound_schemas import Cases, ListOf, MapOf, Record, RecordKey
-from limnos.pipeline.declaration import AllowedChanges, DeclaredColumn, Load, PythonStep, SourcePosition, Sql, StepBody
+from limnos.pipeline.declaration import AllowedChanges, DeclaredColumn, Load, PythonStep, Sql, StepBody
+from limnos.pipeline.declared_values import SourcePosition
 from limnos.pipeline.directory import FunctionArgument
 from limnos.pipeline.keys.lance import LANCE_KEYS
 from limnos.pipeline.keys.loops import LoopItems

@@ -12,7 +12,10 @@ from datetime import datetime
 from typing import Final
 
 from limnos.pipeline.compound_schemas import ListOf, Record, RecordKey
-from limnos.pipeline.declaration import (
+from limnos.pipeline.keys.shared import ENVIRONMENT, OPTIONS, TEXT, pairs
+from limnos.pipeline.node_schemas import Boolean, Choice, NodeSite, Text, Values, WholeNumber
+from limnos.pipeline.reader_options import topic_option_problem
+from limnos.pipeline.source_declarations import (
     RECORD_COLUMNS,
     Kafka,
     KafkaAccess,
@@ -20,9 +23,6 @@ from limnos.pipeline.declaration import (
     MalformedRowPolicy,
     RecordFormat,
 )
-from limnos.pipeline.keys.shared import ENVIRONMENT, OPTIONS, TEXT, pairs
-from limnos.pipeline.node_schemas import Boolean, Choice, NodeSite, Text, Values, WholeNumber
-from limnos.pipeline.reader_options import topic_option_problem
 
 _TOPIC = Text(
     word="a topic's name",

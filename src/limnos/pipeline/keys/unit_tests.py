@@ -15,7 +15,8 @@ from typing import Any
 
 from limnos.names.columns import case_twins
 from limnos.pipeline.compound_schemas import MapOf, Record, RecordKey
-from limnos.pipeline.declaration import SourcePosition, TestCell, UnitTest, UnitTestRows
+from limnos.pipeline.declaration import TestCell, UnitTest, UnitTestRows
+from limnos.pipeline.declared_values import SourcePosition
 from limnos.pipeline.keys.shared import WORD, pairs
 from limnos.pipeline.node_schemas import (
     AnyScalar,

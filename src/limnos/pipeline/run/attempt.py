@@ -14,7 +14,8 @@ from typing import Protocol, TypeVar
 
 from limnos.model.errors import BadRequest, PermissionDenied, ServiceUnavailable
 from limnos.pipeline.context import StepContext
-from limnos.pipeline.declaration import LoopRows, Parts, Pipeline, QueryLoop, Scalar, StepDeclaration
+from limnos.pipeline.declaration import LoopRows, Pipeline, QueryLoop, StepDeclaration
+from limnos.pipeline.declared_values import Parts, Scalar
 from limnos.pipeline.failures import StepAway, StepDenied, StepError
 from limnos.pipeline.graph import needs, order_steps
 from limnos.pipeline.outcomes import BuiltStep, ReadPin, StepOutcome

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 from limnos.model.errors import BadRequest
-from limnos.pipeline.declaration import Parameter, ParameterType, Pipeline, Scalar
+from limnos.pipeline.declaration import Parameter, ParameterType, Pipeline
+from limnos.pipeline.declared_values import Scalar
 from limnos.pipeline.run.parameters import find_parameter, typed_value
 from limnos.pipeline.run.result import EndReason, RunResult
 

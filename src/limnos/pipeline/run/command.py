@@ -25,14 +25,16 @@ from limnos.pipeline.engine.preview import preview
 from limnos.pipeline.problems import InvalidPipeline
 from limnos.pipeline.project import Project, load
 from limnos.pipeline.run.backfill import BackfillResult, parse_range, run_range
+from limnos.pipeline.run.dry_run import DryRun, intents
 from limnos.pipeline.run.events import Listener, ignore_event
 from limnos.pipeline.run.held_runs import branches_of, tables_of_run
 from limnos.pipeline.run.options import RunOptions, require_known_steps
 from limnos.pipeline.run.refs import inspected_tables
+from limnos.pipeline.run.request import RunMeans
 from limnos.pipeline.run.result import EndReason, RunResult
 from limnos.pipeline.run.resume import resume
 from limnos.pipeline.run.retries import RetryPolicy
-from limnos.pipeline.run.start import DryRun, RunMeans, intents, start
+from limnos.pipeline.run.start import start
 from limnos.pipeline.run.stop import StopSignal
 from limnos.pipeline.shipped import absolute_path, shipped_reference
 

@@ -16,7 +16,7 @@ from typing import NoReturn
 from limnos.client import Client
 from limnos.client.errors import ClientError, ConflictError, NotFoundError, RefusedError
 from limnos.names import display
-from limnos.pipeline.declaration import Parts
+from limnos.pipeline.declared_values import Parts
 from limnos.pipeline.lineage import lineage_of_tables, report_lineage
 from limnos.pipeline.outcomes import StepBranch, StepOutcome
 from limnos.pipeline.publish import publish_operations

@@ -12,7 +12,7 @@ from limnos.client.errors import ClientError, ConflictError
 from limnos.model.errors import CommitConflict
 from limnos.names import display
 from limnos.pipeline.context import branches_prefix
-from limnos.pipeline.declaration import Parts
+from limnos.pipeline.declared_values import Parts
 from limnos.pipeline.outcomes import StepBranch
 from limnos.pipeline.run import record_json
 from limnos.pipeline.run.commit import PublishResult, publish, report_lineages

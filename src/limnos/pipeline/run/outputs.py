@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from limnos.client import Client
 from limnos.client.errors import DeniedError, NotFoundError
 from limnos.names import display
-from limnos.pipeline.declaration import Parts
+from limnos.pipeline.declared_values import Parts
 from limnos.pipeline.outcomes import StepBranch
 from limnos.pipeline.run.refs import heads_of
 from limnos.pipeline.run.retries import RetryPolicy

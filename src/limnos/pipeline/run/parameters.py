@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from datetime import UTC, date, datetime
 
 from limnos.model.errors import BadRequest
-from limnos.pipeline.declaration import Parameter, ParameterType, Pipeline, Scalar
+from limnos.pipeline.declaration import Parameter, ParameterType, Pipeline
+from limnos.pipeline.declared_values import Scalar
 
 RUN_ID = "run_id"
 RUN_AT = "run_at"

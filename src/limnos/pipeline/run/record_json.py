@@ -14,8 +14,9 @@ from dataclasses import fields
 from typing import Any, TypedDict
 
 from limnos.pipeline import lineage
-from limnos.pipeline.declaration import Parts, Pipeline, StepDeclaration
+from limnos.pipeline.declaration import Pipeline, StepDeclaration
 from limnos.pipeline.declaration_json import plain
+from limnos.pipeline.declared_values import Parts
 from limnos.pipeline.modules import code_of
 from limnos.pipeline.outcomes import (
     BuiltStep,

@@ -19,7 +19,7 @@ from limnos.client import Client
 from limnos.client.errors import ConflictError, DeniedError, NotFoundError, RefusedError
 from limnos.names import display
 from limnos.pipeline.context import MADE_BY, branches_prefix
-from limnos.pipeline.declaration import Parts
+from limnos.pipeline.declared_values import Parts
 from limnos.pipeline.outcomes import StepBranch
 
 MAIN = "main"

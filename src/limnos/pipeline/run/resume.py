@@ -18,8 +18,9 @@ from limnos.client.activity.runs import Run, RunStep
 from limnos.client.errors import ConflictError, NotFoundError, RefusedError
 from limnos.model.errors import BadRequest
 from limnos.pipeline.context import branch_name
-from limnos.pipeline.declaration import ExpectationAction, Parts, Pipeline, Scalar
+from limnos.pipeline.declaration import ExpectationAction, Pipeline
 from limnos.pipeline.declaration_json import encode_declaration
+from limnos.pipeline.declared_values import Parts, Scalar
 from limnos.pipeline.environments import actual_reads, as_recorded, require_own_outputs
 from limnos.pipeline.lance_outputs import lance_catalogs, require_lance_outputs
 from limnos.pipeline.outcomes import ReadPin, StepBranch, StepOutcome
@@ -30,10 +31,11 @@ from limnos.pipeline.run.held_runs import branches_of
 from limnos.pipeline.run.options import RunOptions, options_of
 from limnos.pipeline.run.outputs import outputs_of
 from limnos.pipeline.run.refs import heads_of, restart_branches, restore_new_tables
+from limnos.pipeline.run.request import RunMeans, with_made_steps
 from limnos.pipeline.run.result import RunResult
 from limnos.pipeline.run.retries import RetryPolicy
 from limnos.pipeline.run.schedule import steps_after, steps_before
-from limnos.pipeline.run.start import RunMeans, began_at, lease_holder, perform, pin_sources, with_made_steps
+from limnos.pipeline.run.start import began_at, lease_holder, perform, pin_sources
 from limnos.pipeline.table_conflicts import require_own_tables
 
 

@@ -17,7 +17,8 @@ from limnos.client import Client
 from limnos.client.errors import ClientError, ConflictError, DeniedError, NoSpaceError, NotFoundError, UnavailableError
 from limnos.names import display
 from limnos.pipeline.context import StepContext, branch_name
-from limnos.pipeline.declaration import SourcePosition, StepDeclaration
+from limnos.pipeline.declaration import StepDeclaration
+from limnos.pipeline.declared_values import SourcePosition
 from limnos.pipeline.failures import DataBroken, StepAway, StepError
 from limnos.pipeline.modified_steps import step_states
 from limnos.pipeline.outcomes import StepBranch, StepOutcome

@@ -24,7 +24,8 @@ from limnos.services.storage.catalog_locations import catalog_locations
 from limnos.services.storage.location_claims import rivals_near
 from limnos.store.interface import Store
 from limnos.store.objects.catalogs import catalogs_read
-from limnos.store.objects.storage_locations import RegisteredLocation, conflicts_read
+from limnos.store.objects.location_reconciliation import conflicts_read
+from limnos.store.objects.storage_locations import RegisteredLocation
 from limnos.store.tx import Tx
 from limnos.telemetry.logs import get_logger
 
@@ -56,14 +57,14 @@ async def locations_reconcile(services: NodeServices) -> None:
     """Update the register of locations at the server's start, and log conflicting locations."""
     store, warehouse = services.store, services.defaults.warehouse
     permit = upkeep_permit("limnos")
-    is_whole = not await store.submit(permit, lambda tx: tx.places.is_unsettled())
+    is_whole = not await store.submit(permit, lambda tx: tx.location_reconciliation.is_unsettled())
     catalogs = [node_id for node_id, _ in await store.submit(permit, catalogs_read)]
     for at in range(0, len(catalogs), CATALOGS_PAGE):
         some = frozenset(catalogs[at : at + CATALOGS_PAGE])
         await store.submit(permit, partial(_register_roots, some=some, warehouse=warehouse, marks=is_whole))
     if not is_whole:
         await _settle_rest(store)
-        await store.submit(permit, lambda tx: tx.places.mark_complete())
+        await store.submit(permit, lambda tx: tx.location_reconciliation.mark_complete())
     await _read_conflicts(services)
     results = await store.submit(permit, partial(describe_conflicts, limit=LOGGED_MAX + 1))
     for fields in results[:LOGGED_MAX]:
@@ -98,7 +99,7 @@ def _claim_missed(tx: Tx, *, after: int) -> int | None:
 
     Returns the last id read; None at the end.
     """
-    last, missed = tx.places.find_unregistered(after=after, limit=PAGE)
+    last, missed = tx.location_reconciliation.find_unregistered(after=after, limit=PAGE)
     for claim, location in missed:
         key = key_of(location)
         tx.places.put(claim, key)
@@ -111,7 +112,7 @@ def _clear_marks(tx: Tx, *, after: tuple[int, str]) -> tuple[int, str] | None:
     end.
     """
     last = None
-    for each in tx.places.conflicts(after=after, limit=UNMARK_PAGE):
+    for each in tx.location_reconciliation.conflicts(after=after, limit=UNMARK_PAGE):
         last = each.claim.owner_id, each.location
         if _rival_of(tx, each) is None:
             tx.places.mark(each, conflicting=False)
@@ -139,7 +140,7 @@ def describe_conflicts(tx: Tx, *, limit: int = DESCRIBED_MAX) -> list[dict[str, 
     Locations of dropped objects are omitted, and so are resolved conflicts, whose marks a background task removes.
     """
     results: list[dict[str, object]] = []
-    for each in tx.places.conflicts(limit=limit, only_live=True):
+    for each in tx.location_reconciliation.conflicts(limit=limit, only_live=True):
         rival = _rival_of(tx, each)
         if rival is not None:
             kind = each.claim.kind
@@ -165,7 +166,7 @@ def _names(tx: Tx, place: RegisteredLocation) -> dict[str, object]:
 
 def is_unsettled(tx: Tx) -> bool:
     """Return whether the first start on a store of an earlier release still has to reconcile it."""
-    return tx.places.is_unsettled()
+    return tx.location_reconciliation.is_unsettled()
 
 
 def _register_roots(tx: Tx, *, some: frozenset[int], warehouse: str, marks: bool) -> None:
@@ -241,7 +242,9 @@ def _replace_by_keys(tx: Tx, page: Iterable[RegisteredLocation]) -> None:
 def _register_data_paths(tx: Tx, *, after: int) -> int | None:
     """Register the data paths of some tables that have any. Returns the last table's id; None at the end."""
     last = None
-    for node_id, catalog_id, body in tx.places.documents_with(iceberg_metadata.DATA_PATHS, after=after):
+    for node_id, catalog_id, body in tx.location_reconciliation.documents_with(
+        iceberg_metadata.DATA_PATHS, after=after
+    ):
         last = node_id
         for location in iceberg_metadata.outside_paths(iceberg_metadata.decode(body)).values():
             try:

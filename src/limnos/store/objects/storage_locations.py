@@ -13,12 +13,11 @@ number of locations.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 import msgspec
 
-from limnos.model.kinds import Kind
 from limnos.model.storage_locations import OF_CATALOGS, ROOTS, LocationClaim, LocationKind, LocationState
 from limnos.store.location_params import location_locks, lower_params, overlap_params, parent_locations
 from limnos.store.objects.trash import TrashWrites
@@ -57,27 +56,27 @@ PUT = Sql(
     f"INSERT INTO place ({_COLUMNS}, keys_until) VALUES (:place, :id, :place_kind, :catalog, {_METALAKE}, 0, FALSE,"
     " :claimant, :now, :had_files, :keys_until) ON CONFLICT DO NOTHING"
 )
-_STATE = (
+STATE = (
     "CASE WHEN p.state <> 0 THEN p.state WHEN n.deleted IS NULL OR n.deleted = 0 THEN"
     " CASE WHEN c.deleted <> 0 AND n.id IS NOT NULL THEN 2 ELSE 0 END"
     " WHEN (SELECT 1 FROM trash t WHERE t.node_id = p.owner_id) IS NOT NULL THEN 1 ELSE 2 END"
 )
 """The state of a location. For EXISTS, PostgreSQL would first read the whole trash."""
-_ROW = (
-    f"SELECT p.location, p.kind, p.owner_id, p.catalog_id, p.metalake_id, {_STATE}, p.conflicting, p.claimant_id,"
+ROW = (
+    f"SELECT p.location, p.kind, p.owner_id, p.catalog_id, p.metalake_id, {STATE}, p.conflicting, p.claimant_id,"
     " p.since, p.keys_until, p.had_files FROM"
 )
-_JOIN = "LEFT JOIN node n ON n.id = p.owner_id LEFT JOIN node c ON c.id = p.catalog_id"
+JOIN = "LEFT JOIN node n ON n.id = p.owner_id LEFT JOIN node c ON c.id = p.catalog_id"
 _OTHERS = "p.owner_id <> :id"
 _UPWARDS = (
-    f"{_ROW} place p {_JOIN} WHERE p.location = ANY(ARRAY(SELECT jsonb_array_elements_text(CAST(:upwards AS jsonb))))"
+    f"{ROW} place p {JOIN} WHERE p.location = ANY(ARRAY(SELECT jsonb_array_elements_text(CAST(:upwards AS jsonb))))"
     f" AND {_OTHERS}"
 )
-_UPWARDS_SQLITE = f"{_ROW} json_each(:upwards) AS a CROSS JOIN place p ON p.location = a.value {_JOIN} WHERE {_OTHERS}"
+_UPWARDS_SQLITE = f"{ROW} json_each(:upwards) AS a CROSS JOIN place p ON p.location = a.value {JOIN} WHERE {_OTHERS}"
 UPWARDS = Sql(_UPWARDS, on_sqlite=_UPWARDS_SQLITE)
 """The query for rows at a location, or above it."""
 _AFTER = "(p.location, p.owner_id, p.kind) > (:low, :after_id, :after_kind)"
-_LOWER = f"{_ROW} place p {_JOIN} WHERE {_AFTER} AND p.location < :high AND {_OTHERS}"
+_LOWER = f"{ROW} place p {JOIN} WHERE {_AFTER} AND p.location < :high AND {_OTHERS}"
 _PAGED = "ORDER BY p.location, p.owner_id, p.kind LIMIT :limit"
 LOWER = Sql(f"{_LOWER} {_PAGED}")
 LOWER_OF_ROOT = Sql(
@@ -89,7 +88,7 @@ of Lance tables.
 _NEAR = f"{{}} UNION ALL SELECT * FROM ({_LOWER} {_PAGED}) AS lower"
 NEAR = Sql(_NEAR.format(_UPWARDS), on_sqlite=_NEAR.format(_UPWARDS_SQLITE))
 """The query for rows at a location, above it, or below it."""
-OWN = Sql(f"{_ROW} place p {_JOIN} WHERE p.owner_id = :id ORDER BY p.kind, p.location")
+OWN = Sql(f"{ROW} place p {JOIN} WHERE p.owner_id = :id ORDER BY p.kind, p.location")
 MOVED = Sql(
     f"UPDATE place SET kind = {int(LocationKind.DATA_PATH)}, since = :now WHERE owner_id = :id AND kind = :place_kind"
     " AND location <> :place"
@@ -154,16 +153,6 @@ CLEAR_METALAKE = Sql(
     f"DELETE FROM place WHERE kind IN ({_OF_CATALOGS}) AND owner_id IN"
     " (SELECT n.id FROM clock c CROSS JOIN node n WHERE n.id = c.zone AND n.parent_id = :id)"
 )
-_CONFLICTS = f"{_ROW} place p {_JOIN} WHERE p.conflicting AND (p.owner_id, p.location) > (:id, :location)"
-_BY_OWNER = "ORDER BY p.owner_id, p.location LIMIT :limit"
-CONFLICTS = Sql(f"{_CONFLICTS} {_BY_OWNER}")
-LIVE_CONFLICTS = Sql(
-    f"{_CONFLICTS} AND p.kind <> {int(LocationKind.RESTRICTED_READS)} AND ({_STATE}) = {int(LocationState.LIVE)}"
-    f" {_BY_OWNER}"
-)
-"""The query for conflicts of live objects, without directories for restricted reads, whose warehouse is marked as
-well.
-"""
 MARK = Sql("UPDATE place SET conflicting = :conflicting WHERE owner_id = :id AND location = :place")
 IS_OWNER = Sql("SELECT 1 FROM owner WHERE object_id = :id AND principal_id = :actor")
 NAMED = Sql("SELECT parent_id, name FROM node WHERE id = :id")
@@ -172,35 +161,9 @@ CATALOG_ROOTS = Sql(
     " 'metalake' AND m.deleted = 0 AND n.parent_id = m.id AND n.name_space = 'catalog' AND n.deleted = 0 AND"
     f" p.owner_id = n.id AND p.kind IN ({', '.join(str(int(kind)) for kind in sorted(ROOTS))}) ORDER BY p.location"
 )
-UNSETTLED = Sql("SELECT 1 FROM place WHERE location = ''")
-SETTLED = Sql("DELETE FROM place WHERE location = ''")
-"""The statement that deletes the row that the migration creates for the first start."""
 PAGE = Sql(
-    f"{_ROW} place p {_JOIN} WHERE (p.location, p.owner_id, p.kind) > (:location, :id, :place_kind) AND p.location <>"
+    f"{ROW} place p {JOIN} WHERE (p.location, p.owner_id, p.kind) > (:location, :id, :place_kind) AND p.location <>"
     " '' ORDER BY p.location, p.owner_id, p.kind LIMIT :limit"
-)
-LAST_DOCUMENT = Sql(
-    "SELECT max(d.node_id) FROM (SELECT node_id FROM document WHERE node_id > :after ORDER BY node_id LIMIT :limit)"
-    " AS d"
-)
-MISSED = Sql(
-    "SELECT d.node_id, n.zone, n.kind, n.format, d.location FROM document d JOIN node n ON n.id = d.node_id WHERE"
-    " d.node_id > :after AND d.node_id <= :last AND NOT EXISTS (SELECT 1 FROM place p WHERE p.owner_id = d.node_id)"
-)
-MISSED_FILESETS = Sql(
-    "SELECT f.node_id, n.zone, f.managed, f.location FROM fileset_place f JOIN node n ON n.id = f.node_id WHERE"
-    " f.node_id > :after AND f.node_id <= :last AND n.deleted = 0 AND NOT EXISTS (SELECT 1 FROM place p WHERE"
-    " p.owner_id = f.node_id)"
-)
-LAST_ID: Final = 2**63 - 1
-_NEEDLES = ("first", "second", "third")
-_WITH = (
-    "SELECT d.node_id, n.zone, d.body FROM document d JOIN node n ON n.id = d.node_id WHERE d.node_id > :after AND ({})"
-    " ORDER BY d.node_id LIMIT 50"
-)
-DOCUMENTS_WITH = Sql(
-    _WITH.format(" OR ".join(f"position(CAST(:{each} AS bytea) IN d.body) > 0" for each in _NEEDLES)),
-    on_sqlite=_WITH.format(" OR ".join(f"instr(d.body, :{each}) > 0" for each in _NEEDLES)),
 )
 
 
@@ -254,12 +217,6 @@ def near_query(location: str) -> Query:
 def own_locations_read(owner_id: int) -> Load[list[RegisteredLocation]]:
     """Read the locations of an object."""
     rows = yield OWN, {"id": owner_id}
-    return [registered_location_of(row) for row in rows]
-
-
-def conflicts_read(limit: int) -> Load[list[RegisteredLocation]]:
-    """Read up to `limit` locations that were registered before the overlap rules existed and violate one of them."""
-    rows = yield CONFLICTS, {"id": 0, "location": "", "limit": limit}
     return [registered_location_of(row) for row in rows]
 
 
@@ -449,67 +406,7 @@ class LocationWrites(Writes):
         """Read the warehouses and other roots of all catalogs, each with its catalog's id, sorted by location."""
         return [(row[0], row[1]) for row in self.tx.rows(CATALOG_ROOTS, {})]
 
-    def is_unsettled(self) -> bool:
-        """Return whether the register is incomplete, as after the upgrade of a store from an earlier release."""
-        return bool(self.tx.rows(UNSETTLED, {}))
-
-    def mark_complete(self) -> None:
-        """Record that the register of locations is complete."""
-        self.tx.count(SETTLED, {})
-
     def page(self, after: tuple[str, int, int], *, limit: int) -> list[RegisteredLocation]:
         """Read the next `limit` locations sorted by (location, owner, kind), beginning after the key `after`."""
         params: dict[str, Value] = {"location": after[0], "id": after[1], "place_kind": after[2], "limit": limit}
         return [registered_location_of(row) for row in self.tx.rows(PAGE, params)]
-
-    def find_unregistered(self, *, after: int, limit: int) -> tuple[int | None, list[tuple[LocationClaim, str]]]:
-        """Find documents and filesets that have no location in the register, with ids above `after`.
-
-        Returns the id of the last of up to `limit` checked documents (None: no more documents), and (claim, location)
-        pairs.
-        """
-        last = self.tx.rows(LAST_DOCUMENT, {"after": after, "limit": limit})[0][0]
-        results: list[tuple[LocationClaim, str]] = []
-        if last is not None:
-            for node_id, catalog, kind, table_format, location in self.tx.rows(MISSED, {"after": after, "last": last}):
-                is_lance = LocationKind.LANCE_TABLE if table_format == "lance" else LocationKind.TABLE
-                place_kind = LocationKind.VIEW if kind == Kind.VIEW else is_lance
-                results.append(
-                    (
-                        LocationClaim(
-                            kind=place_kind, owner_id=node_id, catalog_id=catalog, metalake_id=self.metalake_of(catalog)
-                        ),
-                        location,
-                    )
-                )
-        until = LAST_ID if last is None else last
-        for node_id, catalog, managed, location in self.tx.rows(MISSED_FILESETS, {"after": after, "last": until}):
-            place_kind = LocationKind.FILESET if managed else LocationKind.EXTERNAL_FILESET
-            results.append(
-                (
-                    LocationClaim(
-                        kind=place_kind, owner_id=node_id, catalog_id=catalog, metalake_id=self.metalake_of(catalog)
-                    ),
-                    location,
-                )
-            )
-        return last, results
-
-    def documents_with(self, names: Sequence[str], *, after: int) -> list[tuple[int, int, bytes]]:
-        """Read up to 50 documents whose bytes contain one of three property names, with ids above `after`.
-
-        Returns (id, catalog id, bytes).
-        """
-        params: dict[str, Value] = {key: name.encode() for key, name in zip(_NEEDLES, names, strict=True)}
-        return [(row[0], row[1], bytes(row[2])) for row in self.tx.rows(DOCUMENTS_WITH, params | {"after": after})]
-
-    def conflicts(
-        self, *, after: tuple[int, str] = (0, ""), limit: int, only_live: bool = False
-    ) -> Sequence[RegisteredLocation]:
-        """Read up to `limit` locations marked as conflicting, sorted by (owner, location), beginning after the key
-        `after`.
-
-        With `only_live`, locations of dropped objects and directories for restricted reads are omitted.
-        """
-        params: dict[str, Value] = {"id": after[0], "location": after[1], "limit": limit}
-        return [registered_location_of(row) for row in self.tx.rows(LIVE_CONFLICTS if only_live else CONFLICTS, params)]

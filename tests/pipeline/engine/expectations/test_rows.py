@@ -14,12 +14,12 @@ from limnos.pipeline.declaration import (
     Expectation,
     ExpectationAction,
     RuleKind,
-    SourcePosition,
     Sql,
     StepDeclaration,
     WriteDeclaration,
     WriteMode,
 )
+from limnos.pipeline.declared_values import SourcePosition
 from limnos.pipeline.engine.expectations import RowRules, has_failed_expectation
 from limnos.pipeline.engine.naming import quote_identifier
 from tests.pipeline.engine.spark_jobs import SparkJobCount
@@ -27,7 +27,7 @@ from tests.pipeline.engine.spark_jobs import SparkJobCount
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from limnos.pipeline.declaration import Parts
+    from limnos.pipeline.declared_values import Parts
 
 pytestmark = [
     pytest.mark.spark,

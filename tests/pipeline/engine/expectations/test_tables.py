@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from limnos.model.errors import BadRequest
-from limnos.pipeline.declaration import Expectation, ExpectationAction, RuleKind, SourcePosition, Sql, StepDeclaration
+from limnos.pipeline.declaration import Expectation, ExpectationAction, RuleKind, Sql, StepDeclaration
+from limnos.pipeline.declared_values import SourcePosition
 from limnos.pipeline.engine.expectations import has_failed_expectation, table_findings
 from limnos.pipeline.engine.expectations.tables import check_columns
 from limnos.pipeline.engine.naming import quote_identifier
@@ -21,7 +22,7 @@ from tests.pipeline.engine.spark_jobs import SparkJobCount
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from limnos.pipeline.declaration import Parts
+    from limnos.pipeline.declared_values import Parts
     from limnos.pipeline.outcomes import ExpectationFinding
 
 pytestmark = [

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, cast
 import psycopg
 import pytest
 
-from limnos.pipeline.declaration import DeclaredSource, Jdbc, SourcePosition
-from limnos.pipeline.engine.sources import SourceRead, frame_of
+from limnos.pipeline.declared_values import SourcePosition
+from limnos.pipeline.engine.sources import SourceRead, SourceReadRequest, frame_of
 from limnos.pipeline.engine.sources.databases import _spark_url, add_archive
 from limnos.pipeline.engine.sources.values import SourceFailed
 from limnos.pipeline.outcomes import ReadPin
+from limnos.pipeline.source_declarations import DeclaredSource, Jdbc
 from tests.pipeline.reachable_socket import reachable
 
 if TYPE_CHECKING:
@@ -84,7 +85,9 @@ def database(here: SparkSession, url: str, monkeypatch: pytest.MonkeyPatch) -> O
     ) -> SourceRead:
         declared: dict[str, Any] = {"url": url, "user": "bea", "password_env": VARIABLE, **fields}
         source = DeclaredSource(name="people", kind=Jdbc(**declared), at=SourcePosition("p.yaml", 4, 2))
-        return frame_of(here, source, pinned=pinned, before=before, incremental=incremental)
+        return frame_of(
+            SourceReadRequest(spark=here, source=source, pinned=pinned, before=before, incremental=incremental)
+        )
 
     return open_
 

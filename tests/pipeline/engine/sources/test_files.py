@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from limnos.pipeline.declaration import DeclaredSource, Files, MalformedRowPolicy, Scalar, SourcePosition
-from limnos.pipeline.engine.sources import SourceRead, frame_of, has_changed
+from limnos.pipeline.declared_values import Scalar, SourcePosition
+from limnos.pipeline.engine.sources import SourceRead, SourceReadRequest, frame_of, has_changed
 from limnos.pipeline.engine.sources.fingerprints import SourceFileState
 from limnos.pipeline.engine.sources.listing import (
     base_path,
@@ -22,6 +22,7 @@ from limnos.pipeline.engine.sources.listing import (
     root_of,
 )
 from limnos.pipeline.engine.sources.values import SourceFailed
+from limnos.pipeline.source_declarations import DeclaredSource, Files, MalformedRowPolicy
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,14 +73,16 @@ class Folder:
         chosen = {"header": "true"} if options is None and format_ == "csv" else options or {}
         kind = Files(path=path, format=format_, schema=schema, malformed=malformed, options=chosen)
         return frame_of(
-            self.spark,
-            DeclaredSource(name="people", kind=kind, at=SourcePosition("p.yaml", 3, 5)),
-            parameters=RUN,
-            directory=self.path,
-            before=before,
-            pinned=pinned,
-            incremental=incremental,
-            watched=watched,
+            SourceReadRequest(
+                spark=self.spark,
+                source=DeclaredSource(name="people", kind=kind, at=SourcePosition("p.yaml", 3, 5)),
+                parameters=RUN,
+                directory=self.path,
+                before=before,
+                pinned=pinned,
+                incremental=incremental,
+                watched=watched,
+            )
         )
 
     def rows(self, read: SourceRead) -> list[tuple[object, ...]]:
@@ -334,7 +337,7 @@ def test_edited_added_and_deleted_files_are_detected(folder: Folder) -> None:
     source = DeclaredSource(
         name="people", kind=Files(path="*.csv", format="csv", schema="id INT", options={"header": "true"})
     )
-    pin = frame_of(folder.spark, source, parameters=RUN, directory=folder.path).pin
+    pin = frame_of(SourceReadRequest(spark=folder.spark, source=source, parameters=RUN, directory=folder.path)).pin
 
     def changed() -> bool | None:
         return has_changed(folder.spark, source, pinned=pin, directory=folder.path)

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from limnos.pipeline.declaration import DeclaredSource, PythonSource, SourcePosition
-from limnos.pipeline.engine.sources import SourceRead, frame_of
+from limnos.pipeline.declared_values import SourcePosition
+from limnos.pipeline.engine.sources import SourceRead, SourceReadRequest, frame_of
 from limnos.pipeline.engine.sources.values import SourceFailed
+from limnos.pipeline.source_declarations import DeclaredSource, PythonSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -83,9 +84,11 @@ def opened(spark: SparkSession, function: Callable[..., object] | str, schema: s
     else:
         kind = PythonSource(function=f"here:{function.__name__}", schema=schema, callable=function)
     return frame_of(
-        spark,
-        DeclaredSource(name="made", kind=kind, at=SourcePosition("p.yaml", 2, 2)),
-        parameters={"least": 2, "x": 1},
+        SourceReadRequest(
+            spark=spark,
+            source=DeclaredSource(name="made", kind=kind, at=SourcePosition("p.yaml", 2, 2)),
+            parameters={"least": 2, "x": 1},
+        )
     )
 
 

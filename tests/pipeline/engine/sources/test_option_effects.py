@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql.types import StructType
 
-from limnos.pipeline.declaration import DeclaredSource, Files, MalformedRowPolicy
-from limnos.pipeline.engine.sources import frame_of
+from limnos.pipeline.engine.sources import SourceReadRequest, frame_of
 from limnos.pipeline.reader_options import HONOURED
+from limnos.pipeline.source_declarations import DeclaredSource, Files, MalformedRowPolicy
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -143,7 +143,9 @@ def test_option_has_the_effect_that_it_has_in_spark(
             malformed=MalformedRowPolicy.COUNT,
         )
         try:
-            frame = frame_of(here, DeclaredSource(name="s", kind=kind), directory=tmp_path).frame
+            frame = frame_of(
+                SourceReadRequest(spark=here, source=DeclaredSource(name="s", kind=kind), directory=tmp_path)
+            ).frame
             return frame.schema.simpleString(), repr(frame.collect())
         except Exception as error:  # without the option the file may be unreadable
             return type(error)

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from limnos.pipeline.declaration import DeclaredSource, Files, MalformedRowPolicy, SourcePosition, Stream
+from limnos.pipeline.declared_values import SourcePosition
 from limnos.pipeline.engine.naming import quote_identifier
-from limnos.pipeline.engine.sources import SourceRead, frame_of
+from limnos.pipeline.engine.sources import SourceRead, SourceReadRequest, frame_of
 from limnos.pipeline.engine.sources.values import SourceFailed
+from limnos.pipeline.source_declarations import DeclaredSource, Files, MalformedRowPolicy, Stream
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from limnos.pipeline.declaration import Parts
+    from limnos.pipeline.declared_values import Parts
     from limnos.pipeline.outcomes import ReadPin
 
 pytestmark = [
@@ -51,7 +52,7 @@ class Streams:
     def open(self, stream: Stream, *, before: ReadPin | None = None) -> SourceRead:
         """Read the new rows of a stream."""
         source = DeclaredSource(name="arriving", kind=stream, at=SourcePosition("p.yaml", 6, 2))
-        return frame_of(self.spark, source, directory=self.path, before=before)
+        return frame_of(SourceReadRequest(spark=self.spark, source=source, directory=self.path, before=before))
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from types import SimpleNamespace
 import pytest
 
 from limnos.pipeline.engine.launch import ServerConnection
+from limnos.pipeline.run.dry_run import DryRun, StepIntent
 from limnos.pipeline.run.options import RunOptions
 from limnos.pipeline.run.result import EndReason, RunResult
-from limnos.pipeline.run.start import DryRun, StepIntent
 from limnos.rooms.pipelines.cli import pipeline_runs
 from tests.cli.conftest import Run
 from tests.client.fake import FakeServer

@@ -17,7 +17,8 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody names it
 from pyspark.sql.types import BooleanType, NullType, StringType, VariantType
 
 from limnos.model.errors import BadRequest
-from limnos.pipeline.declaration import Expectation, ExpectationAction, RuleKind, Scalar, StepDeclaration
+from limnos.pipeline.declaration import Expectation, ExpectationAction, RuleKind, StepDeclaration
+from limnos.pipeline.declared_values import Scalar
 from limnos.pipeline.engine.naming import quote_identifier
 from limnos.pipeline.engine.relations import query_names
 from limnos.pipeline.problems import InvalidQuery

@@ -25,7 +25,8 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812
 
 from limnos.model.errors import BadRequest, ServiceUnavailable
-from limnos.pipeline.declaration import ExpectationAction, Scalar, StepDeclaration, WriteMode
+from limnos.pipeline.declaration import ExpectationAction, StepDeclaration, WriteMode
+from limnos.pipeline.declared_values import Scalar
 from limnos.pipeline.engine.expectations.flags import KEPT_ROWS, ROWS, RuleFlags
 from limnos.pipeline.engine.expectations.judgement import finding
 from limnos.pipeline.engine.staging import release, stage

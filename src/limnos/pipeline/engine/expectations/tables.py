@@ -20,7 +20,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DataType, IntegralType, LongType, StringType
 
 from limnos.model.errors import BadRequest
-from limnos.pipeline.declaration import Expectation, Parts, RuleKind, Scalar, StepDeclaration
+from limnos.pipeline.declaration import Expectation, RuleKind, StepDeclaration
+from limnos.pipeline.declared_values import Parts, Scalar
 from limnos.pipeline.engine.distinct import key_counts
 from limnos.pipeline.engine.expectations.flags import sample
 from limnos.pipeline.engine.expectations.judgement import finding

@@ -22,7 +22,7 @@ from limnos.spark.lance.reading import ADDRESS, LanceTableFiles
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from limnos.pipeline.declaration import Parts
+    from limnos.pipeline.declared_values import Parts
     from limnos.pipeline.engine.lance.tables import LanceTarget
 
 _DELETION: Final = "fragment bigint, remaining string"

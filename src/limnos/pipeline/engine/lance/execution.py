@@ -20,7 +20,6 @@ from limnos.pipeline.declaration import (
     ExpectationAction,
     RuleKind,
     StepDeclaration,
-    Stream,
     WriteMode,
 )
 from limnos.pipeline.engine.changes import quote_column
@@ -43,6 +42,7 @@ from limnos.pipeline.failures import StepFailed, WholeReadNeeded
 from limnos.pipeline.lance_checkpoints import entries_of
 from limnos.pipeline.outcomes import ExpectationFinding, StepBranch, StepOutcome
 from limnos.pipeline.run.refs import heads_of
+from limnos.pipeline.source_declarations import Stream
 from limnos.spark.lance.server_access import SOURCE, ServerAccess
 from limnos.spark.session import register_lance
 
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from limnos.pipeline.context import StepContext
-    from limnos.pipeline.declaration import Parts
+    from limnos.pipeline.declared_values import Parts
     from limnos.pipeline.engine.lance.staging import StagedTable
 
 EMBEDDING_RULE = "embed"

@@ -18,7 +18,8 @@ from limnos.client.errors import ConflictError, NotFoundError
 from limnos.model.errors import BadRequest, UnsupportedOperation
 from limnos.names import display
 from limnos.pipeline.context import MADE_BY
-from limnos.pipeline.declaration import Parts, StepDeclaration, WriteMode
+from limnos.pipeline.declaration import StepDeclaration, WriteMode
+from limnos.pipeline.declared_values import Parts
 from limnos.pipeline.engine.branches import run_of
 from limnos.pipeline.engine.changes import changes_between, ddl, dotted_path, require_single_names
 from limnos.pipeline.engine.lance.partition_terms import require_partition

@@ -7,6 +7,6 @@
 from __future__ import annotations
 
 from limnos.pipeline.engine.sources.opening import frame_of, has_changed, look_up_topics, pin_of
-from limnos.pipeline.engine.sources.values import MalformedRows, SourceRead
+from limnos.pipeline.engine.sources.values import MalformedRows, SourceRead, SourceReadRequest
 
-__all__ = ["MalformedRows", "SourceRead", "frame_of", "has_changed", "look_up_topics", "pin_of"]
+__all__ = ["MalformedRows", "SourceRead", "SourceReadRequest", "frame_of", "has_changed", "look_up_topics", "pin_of"]

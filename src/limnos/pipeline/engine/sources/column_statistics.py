@@ -21,7 +21,7 @@ from limnos.spark.statistics.columns import COLUMNS, StatisticsTask
 from limnos.spark.system.source import SOURCE
 
 if TYPE_CHECKING:
-    from limnos.pipeline.declaration import StorageSource
+    from limnos.pipeline.source_declarations import StorageSource
 
 _WHOLE_BECAUSE: Final = "the manifests of all tables are read"
 

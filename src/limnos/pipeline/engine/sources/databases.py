@@ -23,7 +23,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DateType, NumericType, StructField, TimestampNTZType, TimestampType
 
-from limnos.pipeline.declaration import Jdbc
 from limnos.pipeline.engine.sources.database_increments import (
     CursorMark,
     change_of,
@@ -36,6 +35,7 @@ from limnos.pipeline.engine.sources.database_increments import (
 )
 from limnos.pipeline.engine.sources.values import SourceRead, SourceReadRequest, first_line
 from limnos.pipeline.outcomes import ReadPin
+from limnos.pipeline.source_declarations import Jdbc
 from limnos.spark.jars import JDBC_DRIVERS, ensure
 
 _OURS = frozenset(

@@ -21,7 +21,6 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import StringType, StructType
 
 from limnos.names.columns import case_twins
-from limnos.pipeline.declaration import Files, Stream
 from limnos.pipeline.engine.naming import BAD, FILE
 from limnos.pipeline.engine.sources.fingerprints import (
     FilesFingerprint,
@@ -52,6 +51,7 @@ from limnos.pipeline.engine.sources.values import (
 )
 from limnos.pipeline.outcomes import ReadPin
 from limnos.pipeline.reader_options import LISTING_OPTIONS, option_problem
+from limnos.pipeline.source_declarations import Files, Stream
 
 _Reader = TypeVar("_Reader", "DataFrameReader", "DataStreamReader")
 

@@ -22,10 +22,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from limnos.pipeline.declaration import PythonSource
 from limnos.pipeline.engine.sources.values import SourceRead, SourceReadRequest, first_line
 from limnos.pipeline.engine.staging import release, stage
 from limnos.pipeline.outcomes import ReadPin
+from limnos.pipeline.source_declarations import PythonSource
 
 _SPARKS = ("PythonException", "SparkException", "Py4JJavaError", "SparkRuntimeException")
 _WHOLE_BECAUSE = "each run calls the function again"

@@ -31,7 +31,7 @@ from limnos.spark.harvest.stores import root_location
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from limnos.pipeline.declaration import HarvestSource
+    from limnos.pipeline.source_declarations import HarvestSource
 
 DIRECTORIES_PER_TASK: Final = 200
 TASKS_MAX: Final = 10_000

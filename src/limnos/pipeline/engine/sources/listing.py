@@ -16,10 +16,10 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812
 
-from limnos.pipeline.declaration import Files
 from limnos.pipeline.engine.sources.fingerprints import SourceFileState
 from limnos.pipeline.engine.sources.values import SourceReadRequest, first_line
 from limnos.pipeline.reader_options import LISTING_OPTIONS
+from limnos.pipeline.source_declarations import Files
 
 CONTENT_BYTES_MAX = 16 * 1024 * 1024
 """The total size up to which the content of local files is digested, in bytes, to detect an edit that keeps size and

@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
-from limnos.pipeline.declaration import Expectation, ExpectationAction, MalformedRowPolicy, RuleKind
+from limnos.pipeline.declaration import Expectation, ExpectationAction, RuleKind
 from limnos.pipeline.engine.expectations.flags import sample
 from limnos.pipeline.engine.expectations.judgement import finding
 from limnos.pipeline.engine.expectations.rows import AT_COLUMN, RUN_COLUMN, read_observation
@@ -27,6 +27,7 @@ from limnos.pipeline.engine.sources.values import (
     SourceReadRequest,
 )
 from limnos.pipeline.outcomes import ExpectationFinding
+from limnos.pipeline.source_declarations import MalformedRowPolicy
 
 KEPT_ACTION: Final = "keep"
 """The action in findings about rows that are kept in the table of malformed rows. They are not in quarantine."""

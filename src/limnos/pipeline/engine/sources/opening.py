@@ -10,18 +10,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from limnos.model.errors import LimnosError
-from limnos.pipeline.declaration import (
-    STORAGE_COLUMNS,
-    Files,
-    HarvestSource,
-    Jdbc,
-    Kafka,
-    PythonSource,
-    RegistrationSource,
-    StorageSource,
-    SystemTableSource,
-    TableSource,
-)
 from limnos.pipeline.engine.naming import quote_identifier
 from limnos.pipeline.engine.sources.column_statistics import column_statistics_frame
 from limnos.pipeline.engine.sources.databases import database_frame, pin_database
@@ -35,74 +23,35 @@ from limnos.pipeline.engine.sources.system_tables import system_table_frame
 from limnos.pipeline.engine.sources.topics import look_up_topic, pin_topic, topic_frame
 from limnos.pipeline.engine.sources.values import SourceRead, SourceReadRequest
 from limnos.pipeline.outcomes import ReadPin
+from limnos.pipeline.source_declarations import (
+    STORAGE_COLUMNS,
+    Files,
+    HarvestSource,
+    Jdbc,
+    Kafka,
+    PythonSource,
+    RegistrationSource,
+    StorageSource,
+    SystemTableSource,
+    TableSource,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
-    from limnos.pipeline.declaration import DeclaredSource, Parts, Scalar
+    from limnos.pipeline.source_declarations import DeclaredSource
     from limnos.pipeline.topic_offsets import TopicLookup
 
 _UNCOMPARED = (Jdbc, PythonSource, SystemTableSource, StorageSource, HarvestSource, RegistrationSource)
 """The kinds of sources whose content is not compared with that of an earlier read."""
 
 
-def frame_of(
-    spark: SparkSession,
-    source: DeclaredSource,
-    *,
-    parameters: Mapping[str, Scalar] | None = None,
-    pinned: ReadPin | None = None,
-    before: ReadPin | None = None,
-    incremental: bool = False,
-    directory: Path | None = None,
-    watched: bool = False,
-    checkpoints: str | None = None,
-    rereads: bool = False,
-    only: str | None = None,
-    published: Parts | None = None,
-    plans: bool = False,
-) -> SourceRead:
-    """Open a source.
-
-    Args:
-        spark: The session.
-        source: The declared source.
-        parameters: The pipeline's parameters, with `run_id` and `run_at`.
-        pinned: The state that this run has already read, which is read again.
-        before: The state that the last published run read. An inferred schema is compared with the schema recorded
-            there; without `before` it is inferred.
-        incremental: Whether to read only new data since `before`.
-        directory: The base directory of relative paths.
-        watched: Whether the step writes the rows unchanged and once, so that malformed rows are counted during the
-            write. Otherwise a separate query counts them.
-        checkpoints: URL of a directory for the progress of streams.
-        rereads: Whether an increment of files has those that were changed since they were read, beside new ones.
-        only: The path of the only file to read.
-        published: The table that the step writes, whose published rows a harvest carries over; None for a full run.
-        plans: Whether nothing is registered, as in an environment.
-
-    Raises:
-        SourceFailed: With the source's position and advice.
-    """
-    request = SourceReadRequest(
-        spark=spark,
-        source=source,
-        parameters=dict(parameters or {}),
-        pinned=pinned,
-        before=before,
-        incremental=incremental,
-        directory=directory,
-        watched=watched,
-        checkpoints=checkpoints,
-        rereads=rereads,
-        only=only,
-        published=published,
-        plans=plans,
-    )
-    kind = source.kind
+def frame_of(request: SourceReadRequest) -> SourceRead:
+    """Open a source. Raises SourceFailed, with the source's position and advice."""
+    kind = request.source.kind
     if isinstance(kind, Files):
         return files_frame(request, kind)
     if isinstance(kind, TableSource):
@@ -136,23 +85,8 @@ def has_changed(spark: SparkSession, source: DeclaredSource, *, pinned: ReadPin,
         return None
     if not isinstance(source.kind, Files):
         return False
-    return have_files_changed(_request(spark, source, pinned=pinned, directory=directory), source.kind)
-
-
-def _request(
-    spark: SparkSession, source: DeclaredSource, *, pinned: ReadPin | None, directory: Path | None
-) -> SourceReadRequest:
-    """Return a request that is not one of a step."""
-    return SourceReadRequest(
-        spark=spark,
-        source=source,
-        parameters={},
-        pinned=pinned,
-        before=None,
-        incremental=False,
-        directory=directory,
-        watched=False,
-        checkpoints=None,
+    return have_files_changed(
+        SourceReadRequest(spark=spark, source=source, pinned=pinned, directory=directory), source.kind
     )
 
 
@@ -162,10 +96,10 @@ def pin_of(spark: SparkSession, source: DeclaredSource, *, directory: Path | Non
     Raises SourceFailed if the source cannot be reached.
     """
     if isinstance(source.kind, Jdbc):
-        return pin_database(_request(spark, source, pinned=None, directory=directory), source.kind)
+        return pin_database(SourceReadRequest(spark=spark, source=source, directory=directory), source.kind)
     if not isinstance(source.kind, Kafka):
         return None
-    return pin_topic(_request(spark, source, pinned=None, directory=directory), source.kind)
+    return pin_topic(SourceReadRequest(spark=spark, source=source, directory=directory), source.kind)
 
 
 def look_up_topics(
@@ -177,7 +111,7 @@ def look_up_topics(
         if isinstance(source.kind, Kafka):
             try:
                 results[source.name] = look_up_topic(
-                    _request(spark, source, pinned=None, directory=directory), source.kind
+                    SourceReadRequest(spark=spark, source=source, directory=directory), source.kind
                 )
             except LimnosError as error:
                 results[source.name] = error.message

@@ -15,20 +15,21 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
 
-from limnos.pipeline.declaration import HarvestSource
 from limnos.pipeline.engine.connection import access_of
 from limnos.pipeline.engine.metadata import metadata_of
 from limnos.pipeline.engine.naming import quote_identifier
 from limnos.pipeline.engine.sources.values import SourceRead, SourceReadRequest, first_line
 from limnos.pipeline.engine.staging import release, stage
 from limnos.pipeline.outcomes import ReadPin
+from limnos.pipeline.source_declarations import HarvestSource
 from limnos.spark.harvest.registering import INPUT, RegistrationTask
 from limnos.spark.session import system_home
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from limnos.pipeline.declaration import Parts, RegistrationSource
+    from limnos.pipeline.declared_values import Parts
+    from limnos.pipeline.source_declarations import RegistrationSource
 
 TABLES_PER_TASK: Final = 2_000
 TASKS_MAX: Final = 8

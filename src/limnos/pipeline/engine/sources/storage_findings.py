@@ -13,11 +13,11 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
 
-from limnos.pipeline.declaration import StorageSource
 from limnos.pipeline.engine.connection import access_of
 from limnos.pipeline.engine.sources.values import SourceRead, SourceReadRequest, first_line
 from limnos.pipeline.engine.staging import release, stage, staged_rows
 from limnos.pipeline.outcomes import ReadPin
+from limnos.pipeline.source_declarations import StorageSource
 from limnos.spark.session import system_home
 from limnos.spark.system.source import SOURCE
 from limnos.spark.verification.findings import FILE, FINDING, OBJECT, WARNING

@@ -19,7 +19,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from limnos.pipeline.declaration import Stream
 from limnos.pipeline.engine.naming import BAD, FILE, quote_identifier
 from limnos.pipeline.engine.sources.files import permissive, stream_schema, with_file
 from limnos.pipeline.engine.sources.listing import locate_path
@@ -27,6 +26,7 @@ from limnos.pipeline.engine.sources.malformed import malformed_rows
 from limnos.pipeline.engine.sources.values import MalformedRows, SourceRead, SourceReadRequest, first_line
 from limnos.pipeline.engine.staging import release, stage
 from limnos.pipeline.outcomes import ReadPin
+from limnos.pipeline.source_declarations import Stream
 
 _KEPT_MS = 8 * 86_400_000
 """The retention time of checkpoints of discarded runs, in milliseconds. Branches of runs are retained one day less."""
@@ -201,8 +201,6 @@ class _Checkpoints:
 
 
 def _root(request: SourceReadRequest) -> str:
-    if request.checkpoints is not None:
-        return request.checkpoints.rstrip("/")
     if request.directory is None:
         raise request.failed("it has no checkpoint location: give a directory for checkpoints.")
     return (request.directory.absolute() / ".limnos" / "streams").as_uri()

@@ -14,10 +14,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql.functions import col, lit
 
 from limnos.formats.system_tables import OCCURRED_AT
-from limnos.pipeline.declaration import SystemTableSource
 from limnos.pipeline.engine.sources.values import SourceRead, SourceReadRequest, first_line
 from limnos.pipeline.engine.staging import release, stage
 from limnos.pipeline.outcomes import ReadPin
+from limnos.pipeline.source_declarations import SystemTableSource
 from limnos.spark.system.source import SOURCE
 
 DAYS_MAX: Final = 36_500

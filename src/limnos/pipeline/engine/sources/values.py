@@ -16,8 +16,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from limnos.model.errors import BadRequest
-from limnos.pipeline.declaration import DeclaredSource, Parts, Scalar
+from limnos.pipeline.declared_values import Parts, Scalar
 from limnos.pipeline.outcomes import ExpectationFinding, ReadPin
+from limnos.pipeline.source_declarations import DeclaredSource
 
 TEXT_COLUMN, FILE_COLUMN, SOURCE_COLUMN = "_text", "_path", "_source"
 """Columns of a table of malformed rows, in addition to the run's id and time."""
@@ -37,17 +38,22 @@ class SourceReadRequest:
 
     spark: SparkSession
     source: DeclaredSource
-    parameters: Mapping[str, Scalar]
-    pinned: ReadPin | None
+    parameters: Mapping[str, Scalar] = field(default_factory=dict)
+    """The pipeline's parameters, with `run_id` and `run_at`."""
+    pinned: ReadPin | None = None
     """The state that this run reads, if an earlier step has already read the source."""
-    before: ReadPin | None
-    """The state that the last published run read; None if there is none, or for a full read."""
-    incremental: bool
-    directory: Path | None
-    watched: bool
-    """Whether the rows are read exactly once, by the step's write, so that they can be counted during it."""
-    checkpoints: str | None
-    """URL of a directory for the progress of streams."""
+    before: ReadPin | None = None
+    """The state that the last published run read; None if there is none, or for a full read. An inferred schema is
+    compared with the schema recorded there; without it, it is inferred.
+    """
+    incremental: bool = False
+    """Whether to read only new data since `before`."""
+    directory: Path | None = None
+    """The base directory of relative paths, and of the progress of streams."""
+    watched: bool = False
+    """Whether the rows are read exactly once, by the step's write, so that malformed rows are counted during it.
+    Otherwise a separate query counts them.
+    """
     rereads: bool = False
     """Whether an increment has the files that were changed since they were read, beside new ones."""
     only: str | None = None

@@ -228,7 +228,7 @@ def _missing_files(declaration: Pipeline, directory: Path) -> Iterator[str]:
 
     They are not problems: files may arrive before the run, or be elsewhere.
     """
-    files = import_extra("limnos.pipeline.declaration", extra="pipelines").Files
+    files = import_extra("limnos.pipeline.source_declarations", extra="pipelines").Files
     is_missing = import_extra("limnos.pipeline.directory", extra="pipelines").files_are_missing
     for source in declaration.sources:
         if isinstance(source.kind, files) and is_missing(source.kind.path, directory=directory):

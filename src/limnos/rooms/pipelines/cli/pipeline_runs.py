@@ -25,9 +25,9 @@ from limnos.rooms.pipelines.cli.run_ids import LAST, complete_run_id
 
 if TYPE_CHECKING:
     from limnos.pipeline.run.backfill import BackfillResult
+    from limnos.pipeline.run.dry_run import DryRun, StepIntent
     from limnos.pipeline.run.events import Listener
     from limnos.pipeline.run.result import RunResult
-    from limnos.pipeline.run.start import DryRun, StepIntent
 
 SPARK = Group("Spark", sort_key=90)
 MasterFlag = Annotated[

@@ -14,8 +14,9 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import NewPartitions, NewTopic
 
-from limnos.pipeline.declaration import DeclaredSource, Kafka, KafkaAccess, RecordFormat, SourcePosition
-from limnos.pipeline.engine.sources import SourceRead, frame_of, pin_of
+from limnos.pipeline.declared_values import SourcePosition
+from limnos.pipeline.engine.sources import SourceRead, SourceReadRequest, frame_of, pin_of
+from limnos.pipeline.source_declarations import DeclaredSource, Kafka, KafkaAccess, RecordFormat
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -113,13 +114,15 @@ class Topic:
     ) -> SourceRead:
         """Read the new records; with `whole` those that were read, too."""
         return frame_of(
-            self.spark,
-            self.source(kafka),
-            before=before,
-            pinned=pinned,
-            incremental=not whole,
-            directory=self.directory,
-            parameters={"run_id": "r", "run_at": None},
+            SourceReadRequest(
+                spark=self.spark,
+                source=self.source(kafka),
+                before=before,
+                pinned=pinned,
+                incremental=not whole,
+                directory=self.directory,
+                parameters={"run_id": "r", "run_at": None},
+            )
         )
 
     def pin(self, kafka: Kafka | None = None) -> ReadPin:

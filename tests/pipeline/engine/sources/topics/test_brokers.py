@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from limnos.pipeline.declaration import Kafka, KafkaAccess, RecordFormat
 from limnos.pipeline.engine.sources.topics.brokers import BrokerSettings
 from limnos.pipeline.engine.sources.values import SourceFailed
+from limnos.pipeline.source_declarations import Kafka, KafkaAccess, RecordFormat
 from tests.brokers import PASSWORD, USER
 from tests.pipeline.engine.sources.topics.conftest import ids
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import fastavro
 import pytest
 
-from limnos.pipeline.declaration import MalformedRowPolicy, RecordFormat
 from limnos.pipeline.engine.sources.values import SourceFailed
+from limnos.pipeline.source_declarations import MalformedRowPolicy, RecordFormat
 from tests.pipeline.engine.sources.topics.conftest import ids
 from tests.pipeline.engine.sources.topics.registries import Registry, registry_server
 

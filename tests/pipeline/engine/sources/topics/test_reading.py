@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import Producer
 
-from limnos.pipeline.declaration import LostRecordPolicy
 from limnos.pipeline.engine.sources.values import SourceFailed
+from limnos.pipeline.source_declarations import LostRecordPolicy
 from limnos.pipeline.topic_offsets import read_offsets
 from tests.pipeline.engine.sources.topics.conftest import ids
 

@@ -20,8 +20,8 @@ from py4j.protocol import Py4JJavaError
 from limnos.pipeline.topic_offsets import TopicState
 
 if TYPE_CHECKING:
-    from limnos.pipeline.declaration import Kafka, KafkaAccess
     from limnos.pipeline.engine.sources.values import SourceFailed
+    from limnos.pipeline.source_declarations import Kafka, KafkaAccess
 
 Java = Any
 _LOGINS = {"PLAIN": "plain.PlainLoginModule"}

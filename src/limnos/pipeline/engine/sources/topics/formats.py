@@ -27,10 +27,10 @@ from pyspark.sql.types import (
 )
 
 from limnos.names.columns import case_twins
-from limnos.pipeline.declaration import Kafka, RecordFormat
 from limnos.pipeline.engine.naming import BAD, FILE, quote_identifier
 from limnos.pipeline.engine.sources.values import SourceReadRequest, first_line
 from limnos.pipeline.reader_options import VALUE_OPTIONS
+from limnos.pipeline.source_declarations import Kafka, RecordFormat
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

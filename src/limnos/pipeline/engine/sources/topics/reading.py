@@ -16,14 +16,7 @@ from typing import TYPE_CHECKING
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from limnos.pipeline.declaration import (
-    Expectation,
-    ExpectationAction,
-    Kafka,
-    LostRecordPolicy,
-    RecordFormat,
-    RuleKind,
-)
+from limnos.pipeline.declaration import Expectation, ExpectationAction, RuleKind
 from limnos.pipeline.engine.expectations.judgement import finding
 from limnos.pipeline.engine.naming import BAD, FILE
 from limnos.pipeline.engine.sources.malformed import counts, malformed_rows
@@ -34,6 +27,7 @@ from limnos.pipeline.engine.sources.topics.registries import SchemaRegistry
 from limnos.pipeline.engine.sources.values import MalformedRows, SourceRead, SourceReadRequest
 from limnos.pipeline.outcomes import ReadPin
 from limnos.pipeline.reader_options import CONNECTOR_OPTIONS
+from limnos.pipeline.source_declarations import Kafka, LostRecordPolicy, RecordFormat
 from limnos.pipeline.topic_offsets import (
     TopicLookup,
     TopicOffsets,

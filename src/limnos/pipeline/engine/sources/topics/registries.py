@@ -19,8 +19,8 @@ from urllib.parse import quote, urlsplit
 from limnos.pipeline.engine.sources.topics.brokers import secret
 
 if TYPE_CHECKING:
-    from limnos.pipeline.declaration import KafkaAccess
     from limnos.pipeline.engine.sources.values import SourceFailed
+    from limnos.pipeline.source_declarations import KafkaAccess
 
 _ANSWER_BYTES_MAX: Final = 4 * 1024 * 1024
 _VERSIONS_MAX: Final = 500
