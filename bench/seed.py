@@ -189,11 +189,14 @@ def _columns(name: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Document:
-    """A template's document, its metadata file, and the row of its storage location."""
+    """A template's document, its metadata file, the row of its storage location, and its other files by their paths
+    below the location: manifests, not compressed, and data files.
+    """
 
     row: Row
     file: bytes
     place: Row
+    others: tuple[tuple[str, bytes], ...]
 
 
 class Forest:
@@ -261,7 +264,7 @@ class Forest:
     def table(
         self, parent_id: int, name: str, *, like: str, with_file: bool = False, renamed: Iterable[tuple[str, str]] = ()
     ) -> int:
-        """Create a copy of a template table, with a metadata file if it will be loaded. Returns its id.
+        """Create a copy of a template table, with its files if it will be loaded. Returns its id.
 
         `renamed` are texts of the template's document, and those that replace them.
         """
@@ -273,6 +276,8 @@ class Forest:
         uuid, location = str(UUID(int=(node_id << 64) | 0x4000_8000_0000_0000_0000, version=4)), str(old["location"])
         base = location.rstrip("/").rpartition("/")[0]
         new_location = f"{base}/{UUID(int=node_id).hex}"
+        if document.others:  # Avro has the lengths of texts, so they stay the same
+            new_location = f"{base}/{str(node_id).rjust(len(_last_part(location)), 'c')}"
         marks = ((str(old["uuid"]), uuid), (location, new_location), *renamed)
         body = old["body"]
         assert isinstance(body, bytes | memoryview)
@@ -292,6 +297,10 @@ class Forest:
             path = _path_of(str(changed["metadata_location"]))
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(_replaced(document.file, marks))
+            for below, data in document.others:
+                other = _path_of(new_location) / below
+                other.parent.mkdir(exist_ok=True)
+                other.write_bytes(_replaced(data, marks))
         return node_id
 
     def _table_template(self, name: str) -> tuple[Row, _Document]:
@@ -300,7 +309,10 @@ class Forest:
         row = self._read("document", self._document_columns, f"node_id = {self._int(node, 'id')}")
         at = str(row[self._document_columns.index("metadata_location")])
         place = self._read("place", self._place_columns, f"owner_id = {self._int(node, 'id')}")
-        return node, _Document(row, _path_of(at).read_bytes(), place)
+        folder = _path_of(str(row[self._document_columns.index("location")]))
+        others = (each for each in folder.rglob("*") if each.is_file() and not each.name.endswith(".metadata.json"))
+        files = tuple((str(each.relative_to(folder)), each.read_bytes()) for each in others)
+        return node, _Document(row, _path_of(at).read_bytes(), place, files)
 
     def principal(self, name: str) -> int:
         """Create a user."""

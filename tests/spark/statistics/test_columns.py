@@ -108,3 +108,15 @@ def test_files_elsewhere_and_damaged_files_are_errors(
     monkeypatch.setattr(columns, "FILES_MAX", 1)
     with pytest.raises(TooLarge):
         table.statistics(manifest_list([listed(table.write("m", data), data)]))
+
+
+def test_counts_of_hostile_manifests_concern_one_table(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counts whose sum has more than 64 bits, and more columns of files than are read, are errors of the table."""
+    huge = {"value_counts": {1: (1 << 63) - 1}}
+    for other in (huge, {"record_count": (1 << 63) - 1}):
+        with pytest.raises(InvalidTable, match="64 bits"):
+            table.rows(entry(data_file("a", **huge, record_count=1)), entry(data_file("b", **other)))
+    monkeypatch.setattr(columns, "CELLS_MAX", 3)
+    assert len(table.rows(entry(data_file("a")))) == 2
+    with pytest.raises(TooLarge, match="1 data files of 2 columns"):
+        table.rows(entry(data_file("a")), entry(data_file("b")))

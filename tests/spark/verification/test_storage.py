@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from limnos.model.errors import InvalidTable, MissingFile, OutsideRoots, TooLarge, UnsupportedOperation
+from limnos.spark.verification import storage as storage_module
 from limnos.spark.verification.storage import (
     DIRECTORY,
     MISSING,
@@ -75,6 +76,15 @@ def test_read_is_bounded(root: Path, storage: TableStorage) -> None:
     (root / "zeros").symlink_to("/dev/zero")
     with pytest.raises(OutsideRoots):
         storage.read(f"{root}/zeros", bytes_max=5)
+
+
+def test_all_reads_of_an_object_are_bounded(root: Path, storage: TableStorage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sizes of the files that are read are added up: after too many bytes no file is opened."""
+    monkeypatch.setattr(storage_module, "BYTES_MAX", 10)
+    for _ in range(3):
+        storage.read(f"{root}/data/file", bytes_max=5)
+    with pytest.raises(TooLarge, match="more than 10 bytes"):
+        storage.read(f"{root}/data/file", bytes_max=5)
 
 
 def test_store_without_credentials_is_refused() -> None:

@@ -15,6 +15,9 @@ import msgspec
 
 DEPTH_MAX: Final = 20
 COLUMNS_MAX: Final = 20_000
+TIME_MIN_MS: Final = -62_135_596_800_000
+TIME_MAX_MS: Final = 253_402_300_799_999
+"""The first and the last millisecond since 1970 with a year of four digits."""
 DIGITS_MAX: Final = 18
 """The maximum length of a count in a summary, so that it fits into 64 bits."""
 _NO_PROPERTIES: Final[Mapping[str, str]] = MappingProxyType({})
@@ -71,15 +74,18 @@ NO_FACTS: Final = DocumentFacts(None, None, None, _NO_PROPERTIES)
 def document_facts(body: bytes) -> DocumentFacts:
     """Return the facts of a document; `NO_FACTS` for malformed metadata."""
     try:
-        facts = _FACTS.decode(body)
+        return _facts_of(_FACTS.decode(body))
     except msgspec.DecodeError:
         return NO_FACTS
+
+
+def _facts_of(facts: _Facts) -> DocumentFacts:
     properties = {key: value for key, value in facts.properties.items() if isinstance(value, str)}
     snapshot_id = _number(facts.current_snapshot_id) if facts.current_snapshot_id != -1 else None
-    changed_at = _number(facts.last_updated_ms)
+    changed_at = _time(facts.last_updated_ms)
     if changed_at is None:
         versions = {each.version_id: each.timestamp_ms for each in facts.versions}
-        changed_at = _number(versions.get(facts.current_version_id or 0))
+        changed_at = _time(versions.get(facts.current_version_id or 0))
     return DocumentFacts(changed_at, snapshot_id, properties.get("comment"), properties)
 
 
@@ -93,9 +99,14 @@ class SnapshotTotals(NamedTuple):
 NO_TOTALS: Final = SnapshotTotals(None, None)
 
 
+class _Summary(msgspec.Struct, frozen=True, rename="kebab"):
+    total_records: object = None
+    total_files_size: object = None
+
+
 class _Snapshot(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     snapshot_id: int = -1
-    summary: dict[str, object] = {}
+    summary: _Summary = _Summary()
 
 
 class _Snapshots(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
@@ -103,7 +114,12 @@ class _Snapshots(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     snapshots: tuple[_Snapshot, ...] = ()
 
 
+class _FactsAndSnapshots(_Facts, frozen=True, kw_only=True, rename="kebab"):
+    snapshots: tuple[_Snapshot, ...] = ()
+
+
 _SNAPSHOTS: Final = msgspec.json.Decoder(_Snapshots)
+_FACTS_AND_SNAPSHOTS: Final = msgspec.json.Decoder(_FactsAndSnapshots)
 
 
 def snapshot_totals(body: bytes) -> SnapshotTotals:
@@ -112,12 +128,24 @@ def snapshot_totals(body: bytes) -> SnapshotTotals:
     Writers of tables write the summary: it is a claim, not a count.
     """
     try:
-        document = _SNAPSHOTS.decode(body)
+        return _totals_of(_SNAPSHOTS.decode(body))
     except msgspec.DecodeError:
         return NO_TOTALS
+
+
+def facts_with_totals(body: bytes) -> tuple[DocumentFacts, SnapshotTotals]:
+    """Return what `document_facts` and `snapshot_totals` return, from one read of the document."""
+    try:
+        document = _FACTS_AND_SNAPSHOTS.decode(body)
+    except msgspec.DecodeError:  # one of them may be readable
+        return document_facts(body), snapshot_totals(body)
+    return _facts_of(document), _totals_of(document)
+
+
+def _totals_of(document: _Snapshots | _FactsAndSnapshots) -> SnapshotTotals:
     summaries = (each.summary for each in document.snapshots if each.snapshot_id == document.current_snapshot_id)
-    summary = next(summaries, {})
-    return SnapshotTotals(*(_count(summary.get(name)) for name in ("total-records", "total-files-size")))
+    summary = next(summaries, _Summary())
+    return SnapshotTotals(_count(summary.total_records), _count(summary.total_files_size))
 
 
 def _count(value: object) -> int | None:
@@ -194,3 +222,8 @@ def _column(field: Mapping[str, object], name: str, *, key: str, required: str, 
 def _number(value: object) -> int | None:
     """Return a value that is a number of 64 bits; None for any other."""
     return value if isinstance(value, int) and -(1 << 63) <= value < 1 << 63 else None
+
+
+def _time(value: object) -> int | None:
+    """Return a number of milliseconds since 1970 in the years 1 to 9999; None for any other value."""
+    return value if isinstance(value, int) and TIME_MIN_MS <= value <= TIME_MAX_MS else None

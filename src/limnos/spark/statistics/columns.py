@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from limnos.spark.lance.server_access import ServerAccess
 
 ROWS_AT_ONCE: Final = 1_000
+CELLS_MAX: Final = 20_000_000
+"""The maximum number of data files of a table times its columns: some minutes of work."""
 COLUMNS: Final = ("id", "path", "format", "restricted")
 """The columns of the system table `tables` that a task needs."""
 SCHEMA: Final = pa.schema(
@@ -62,6 +64,7 @@ SCHEMA: Final = pa.schema(
 _ICEBERG: Final = "iceberg"
 _TEXT_MAX: Final = 1_000
 _DELETED: Final = 2
+_LONG_MAX: Final = (1 << 63) - 1
 _SUMS: Final = {
     "value_count": "value_counts",
     "null_count": "null_value_counts",
@@ -157,6 +160,8 @@ class TableStatistics:
             raise TooLarge(f"it has {len(paths):,} manifests, and at most {MANIFESTS_MAX:,} are read")
         for path in paths:
             self._add_manifest(storage.read(path, bytes_max=MANIFEST_BYTES_MAX))
+        if max((self.row_count, *(sum_ for each in self.columns for sum_ in each.sums.values()))) > _LONG_MAX:
+            raise InvalidTable("the counts in its manifests have more than 64 bits")
 
     def _add_manifest(self, data: bytes) -> None:
         try:
@@ -170,6 +175,11 @@ class TableStatistics:
                 self.files, self.row_count = self.files + 1, self.row_count + rows
                 if self.files > FILES_MAX:
                     raise TooLarge(f"it has more than {FILES_MAX:,} data files, the most that are read")
+                if self.files * len(self.columns) > CELLS_MAX:
+                    raise TooLarge(
+                        f"it has more than {self.files - 1:,} data files of {len(self.columns):,} columns, and at most"
+                        f" {CELLS_MAX:,} columns of files are read"
+                    )
                 counts = {name: _map_of(each) for name, each in zip(_SUMS, maps, strict=True)}
                 low, high = _map_of(lows), _map_of(highs)
                 for each in self.columns:

@@ -24,6 +24,8 @@ MISSING, DIRECTORY, OUTSIDE, UNREADABLE = "missing", "a directory", "outside", "
 _ALIASES: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs"}
 _LOCAL: Final = re.compile(r"file:(?=/(?!/))|file://(?=/)")
 _S3: Final = "s3"
+BYTES_MAX: Final = 16 << 30
+"""The maximum number of bytes that are read of the metadata of one object. A sparse file costs its writer nothing."""
 _TIMEOUT_S: Final = 20
 
 
@@ -76,6 +78,7 @@ class TableStorage:
     def __init__(self, roots: Sequence[str], files: ObjectFiles) -> None:
         self._prefixes = tuple([f"{location_key(each)}/" for each in roots])
         self._files = files
+        self._bytes_read = 0
 
     def covers(self, location: str) -> bool:
         """Return whether a file lies below one of the object's locations, in every reading of its name."""
@@ -88,7 +91,9 @@ class TableStorage:
         return [states_by_file.get(each, FileState(None, OUTSIDE)) for each in locations]
 
     def read(self, location: str, *, bytes_max: int) -> bytes:
-        """Read a whole file. Raises OutsideRoots, MissingFile, InvalidTable for a directory, TooLarge."""
+        """Read a whole file. Raises OutsideRoots, MissingFile, InvalidTable for a directory, TooLarge for a large file,
+        and for each one after files of more than `BYTES_MAX`.
+        """
         (state,) = self.states([location])
         if state.problem == OUTSIDE:
             raise OutsideRoots("it is outside of the locations of the table")
@@ -96,6 +101,8 @@ class TableStorage:
             raise MissingFile("it does not exist")
         if state.problem:
             raise InvalidTable(f"it is {state.problem}")
+        if self._bytes_read > BYTES_MAX:
+            raise TooLarge(f"the files before it have more than {BYTES_MAX:,} bytes, the most that is read")
         try:
             with self._files.open(location) as file:
                 data: bytes = file.read(bytes_max + 1)
@@ -103,6 +110,7 @@ class TableStorage:
             raise MissingFile("it does not exist") from None
         if len(data) > bytes_max:
             raise TooLarge(f"it has more than {bytes_max:,} bytes, the most that is read")
+        self._bytes_read += len(data)
         return data
 
     def open(self, location: str) -> Any:  # noqa: ANN401 - pyarrow's files have no types

@@ -15,7 +15,7 @@ import pytest
 
 from limnos.formats.system_tables import SYSTEM_TABLES
 from limnos.model.permits import upkeep_permit
-from limnos.rooms.exchange.services import held_snapshots, part_reads
+from limnos.rooms.exchange.services import access_rows, held_snapshots, part_reads, table_rows
 from limnos.rooms.exchange.services.held_snapshots import HeldSnapshot
 from limnos.store.sql import Sql
 from limnos.store.tx import Tx
@@ -274,6 +274,67 @@ def test_owner_that_loses_an_object_while_a_page_is_built_gets_no_rows(
 
     assert interference.is_done
     assert answer.status == 409
+
+
+@pytest.mark.parametrize("at_once", [1, 3, access_rows.ROWS_AT_ONCE])
+def test_access_to_tables_of_one_namespace_equals_explained_decisions(
+    node: DriverNode, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    """Tables that share decisions have the levels of explained decisions, beside ones with an own grant, denial, owner
+    or restriction; whatever the number of rows of a step, and of kept ones.
+    """
+    monkeypatch.setattr(access_rows, "ROWS_AT_ONCE", at_once)
+    monkeypatch.setattr(access_rows, "CELLS_AT_ONCE", at_once)
+    monkeypatch.setattr(access_rows, "CELLS_KEPT", at_once)
+    make_lake(node)
+    names = ("first", "granted", "denied", "owned", "second", "bound", "third")
+    for name in names:
+        make_table(node, "a", name)
+    grant(node, "reader", "MODIFY_TABLE", kind="TABLE", on="main.a.granted")
+    grant(node, "reader", "SELECT_TABLE", kind="TABLE", on="main.a.denied", condition="deny")
+    grant(node, "owner", "USE_CATALOG", kind="CATALOG", on="main")
+    grant(node, "owner", "USE_SCHEMA", kind="SCHEMA", on="main.a")
+    node.done("PUT", f"{API}/lake/owners/table/main.a.owned", {"name": "owner", "type": "USER"})
+    node.done(
+        "PUT",
+        f"{OWN}/metalakes/lake/objects/TABLE/main.a.bound/restrictions/few",
+        {"masks": {"id": "replace-with-null"}, "to": {"users": ["reader"]}},
+    )
+    rows = rows_of(node, "effective_access", where=[["kind", "=", "table"]])
+    levels = {(row["user_name"], row["path"]): row["levels"] for row in rows}
+    actions = {"read": "table_scan", "write": "table_commit", "drop": "table_drop"}
+
+    assert len(levels) == len(rows)
+    for name in names:
+        for user in ("admin", "reader", "owner"):
+            for level, action in actions.items():
+                body = {"action": action, "path": ["main", "a", name], "user": user}
+                decision = node.done("POST", f"{OWN}/metalakes/lake/access/explain", body)["decision"]
+                assert decision["allowed"] == (level in (levels.get((user, f"main.a.{name}")) or ())), (
+                    name,
+                    user,
+                    level,
+                )
+    restricted = {(row["user_name"], row["path"]) for row in rows if row["restricted"]}
+    assert restricted == {("reader", "main.a.bound")}
+
+
+def test_pages_of_documents_have_all_tables(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables are the same with one document a page; columns that need no document read none."""
+    make_lake(node)
+    whole = {name: rows_of(node, name) for name in ("tables", "columns")}
+    few = ("id", "kind", "path", "format", "restricted")
+    monkeypatch.setattr(table_rows, "DOCUMENTS_AT_ONCE", 1)
+    monkeypatch.setattr(table_rows, "DOCUMENT_BYTES_AT_ONCE", 1)
+    monkeypatch.setattr(table_rows, "ROWS_AT_ONCE", 1)
+
+    assert {name: rows_of(node, name) for name in whole} == whole
+    placed = rows_of(node, "tables", columns="id,location")
+    assert placed == [{name: row[name] for name in ("id", "location")} for row in whole["tables"]]
+    monkeypatch.setattr(table_rows.statements, "PLACES", Sql("not a statement"))
+    monkeypatch.setattr(table_rows.statements, "DOCUMENTS", Sql("not a statement"))
+    rows = rows_of(node, "tables", columns=",".join(few))
+    assert rows == [{name: row[name] for name in few} for row in whole["tables"]]
 
 
 def test_reader_sees_no_hidden_name(node: DriverNode) -> None:

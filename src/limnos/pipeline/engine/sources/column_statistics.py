@@ -35,7 +35,7 @@ def column_statistics_frame(request: SourceReadRequest, kind: StorageSource) -> 
         with staged_rows(listed.where("kind = 'table'").select(*COLUMNS)) as tables:
             parallelism = request.spark.sparkContext.defaultParallelism
             tasks = min(TASKS_MAX, max(parallelism, tables.count() // TABLES_PER_TASK))
-            staged = stage(tables.repartition(tasks, "id").mapInArrow(task, kind.schema))
+            staged = stage(tables.repartitionByRange(tasks, "id").mapInArrow(task, kind.schema))
     except (PySparkException, Py4JJavaError) as error:
         raise request.failed(f"the tables could not be read: {first_line(error)}") from error
     pin = ReadPin(name=request.source.name, whole_because=_WHOLE_BECAUSE)

@@ -50,44 +50,60 @@ def storage_findings_frame(request: SourceReadRequest, kind: StorageSource) -> S
         with staged_rows(listed) as tables:
             parallelism = request.spark.sparkContext.defaultParallelism
             tasks = min(TASKS_MAX, max(parallelism, tables.count() // TABLES_PER_TASK))
-            checked = tables.select(*COLUMNS).repartition(tasks, "id").mapInArrow(task, _ROW_SCHEMA)
+            checked = tables.select(*COLUMNS).repartitionByRange(tasks, "id").mapInArrow(task, _ROW_SCHEMA)
             with staged_rows(checked) as rows:
                 own = rows.where(f.col("row").isin(OBJECT, FINDING)).drop("row")
-                staged = stage(own.unionByName(_shared_files(rows)).unionByName(_nested_tables(tables)))
+                staged = stage(own.unionByName(shared_files(rows)).unionByName(nested_tables(tables)))
     except (PySparkException, Py4JJavaError) as error:
         raise request.failed(f"the tables could not be checked: {first_line(error)}") from error
     pin = ReadPin(name=request.source.name, whole_because=_WHOLE_BECAUSE)
     return SourceRead(frame=staged, pin=pin, release=lambda: release(staged))
 
 
-def _shared_files(rows: DataFrame) -> DataFrame:
+def shared_files(rows: DataFrame) -> DataFrame:
     """Return findings of files that are current in two tables or more, one for each table."""
     files = rows.where(f.col("row") == FILE).select("id", "path", "kind", "file")
-    table = f.struct("id", "path")
-    ends = files.groupBy("file").agg(f.min(table).alias("first"), f.max(table).alias("last"))
-    shared = files.join(ends.where("first.id < last.id"), "file")
-    other = f.when(f.col("id") == f.col("first.id"), f.col("last.path")).otherwise(f.col("first.path"))
-    return _findings(shared.distinct(), finding="file of another table", file=f.col("file"), actual=other)
+    shared = _with_other_table(files.join(_ends(files, "file").where("first < last"), "file").distinct(), files)
+    return _findings(shared, finding="file of another table", file=f.col("file"), actual=f.col("other"))
 
 
-def _nested_tables(tables: DataFrame) -> DataFrame:
-    """Return findings of tables whose location is that of another table, or inside it."""
+def _ends(rows: DataFrame, key: str) -> DataFrame:
+    """Return the lowest and the highest id with each key. Numbers are aggregated without a sort, unlike texts."""
+    return rows.groupBy(key).agg(f.min("id").alias("first"), f.max("id").alias("last"))
+
+
+def _with_other_table(rows: DataFrame, tables: DataFrame) -> DataFrame:
+    """Add the path of another table to rows with the ends of their key: of the first one, or of the last one for it."""
+    other_id = f.when(f.col("id") == f.col("first"), f.col("last")).otherwise(f.col("first"))
+    rows = rows.withColumn("other_id", other_id)
+    paths = tables.join(rows.select(f.col("other_id").alias("id")).distinct(), "id", "left_semi")
+    names = paths.select(f.col("id").alias("other_id"), f.col("path").alias("other")).distinct()
+    return rows.join(names, "other_id")
+
+
+def nested_tables(tables: DataFrame) -> DataFrame:
+    """Return findings of tables whose location is that of another table, or inside it, at most one for each level.
+
+    Many tables lie in the same directories, so the directories are compared, and not each table's.
+    """
     located = tables.where("kind = 'table' AND location IS NOT NULL").select(
         "id", "path", "kind", f.regexp_replace("location", "^file:/+|/+$", "").alias("place"), "location"
     )
-    located = located.withColumn("place", f.regexp_replace(f.col("place"), "^(s3a|s3n)://", "s3://"))
-    levels = f.slice(f.split("place", "/+"), 1, _LEVELS_MAX)
+    place = f.regexp_replace("place", "^(s3a|s3n)://", "s3://")
+    place = f.array_join(f.slice(f.split(place, "/+"), 1, _LEVELS_MAX), "/")
+    located = located.withColumn("place", place)
+    located = located.withColumn("directory", f.regexp_replace("place", "/?[^/]*$", ""))
+    ends = _ends(located, "place")
+    steps = f.split("directory", "/")
     above = f.transform(
-        f.sequence(f.lit(1), f.size(levels)), lambda count: f.array_join(f.slice(levels, f.lit(1), count), "/")
+        f.sequence(f.lit(1), f.size(steps)), lambda count: f.array_join(f.slice(steps, f.lit(1), count), "/")
     )
-    inner = located.withColumn("above", f.explode(above))
-    outer = located.select(
-        f.col("id").alias("outer_id"),
-        f.col("path").alias("outer_path"),
-        f.array_join(levels, "/").alias("above"),
-    )
-    nested = inner.join(outer, "above").where("id <> outer_id")
-    actual = f.concat(f.lit("inside the location of "), f.col("outer_path"))
+    directories = located.where("directory <> ''").select("directory").distinct()
+    inside = directories.withColumn("place", f.explode(above)).join(ends, "place").drop("place")
+    same = located.join(ends.where("first < last"), "place")
+    nested = located.join(inside, "directory").unionByName(same)
+    nested = _with_other_table(nested.drop("place", "directory"), located)
+    actual = f.concat(f.lit("inside the location of "), f.col("other"))
     return _findings(nested, finding="location inside another", file=f.col("location"), actual=actual)
 
 

@@ -8,6 +8,7 @@ all decisions. A caller sees the levels of other users on objects whose grants t
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from json import dumps
 from typing import Final, NamedTuple
@@ -27,7 +28,11 @@ from limnos.store.sql import Row, Sql
 USERS_MAX: Final = 10_000
 """The maximum number of users in one read."""
 CELLS_AT_ONCE: Final = 20_000
-"""The number of pairs of an object and a user that are decided in one step."""
+"""The number of pairs of an object and a user after which a step ends that decides on them."""
+ROWS_AT_ONCE: Final = 5_000
+"""The number of rows after which a step ends: their encoding keeps other requests from running."""
+CELLS_KEPT: Final = 200_000
+"""The maximum number of rows that are kept for further objects with the same facts."""
 _PRIVILEGES: Final = {int(privilege): privilege for privilege in Privilege}
 
 
@@ -39,8 +44,20 @@ class _User(NamedTuple):
     """The index of the subject that decides for this user."""
 
 
+@dataclass(slots=True)
+class _ObjectPage:
+    """Objects whose rows are built step by step, and the number of objects that have theirs."""
+
+    targets: Sequence[SnapshotObject]
+    done: int = 0
+
+
 class AccessRows:
-    """The rows of one request: the levels of users on the objects of a part."""
+    """The rows of one request: the levels of users on the objects of a part.
+
+    Objects of one kind and owner in the same container, on which nothing is granted or restricted by itself, have the
+    same levels. They are decided once, so that the cost is that of the rows and not of all pairs of object and user.
+    """
 
     def __init__(self, access: TableAccess, request: RowRequest, *, part: IdRange, admins: frozenset[str]) -> None:
         self._access, self._request, self._held = access, request, access.snapshot
@@ -50,15 +67,19 @@ class AccessRows:
         self._subjects: list[Subject] = []
         self._levels_by_group: list[LevelReader] = []
         self._generation = 0
+        self._ids_with_rules: frozenset[int] = frozenset()
+        """The objects that a grant, a denial or a restriction names."""
+        self._known: dict[object, list[Cells]] = {}
+        """The ends of rows, from the user on, by the facts of their objects."""
+        self._cells_known = 0
 
     async def pages(self) -> Pages:
         """Yield the pages. Raises BadRequest for more than `USERS_MAX` users."""
         await self._read_users()
-        size = max(1, CELLS_AT_ONCE // max(1, len(self._users)))
-        async for page in self._rows.node_pages():
-            targets = [each.target for each in page]
-            for start in range(0, len(targets), size):
-                yield partial(self._levels, targets[start : start + size])
+        async for nodes in self._rows.node_pages():
+            page = _ObjectPage([each.target for each in nodes])
+            while page.done < len(page.targets):  # each call of the yielded function advances it
+                yield partial(self._levels, page)
 
     async def _read_users(self) -> None:
         metalake = self._held.metalake_id
@@ -104,6 +125,8 @@ class AccessRows:
                     )
                 )
             self._users.append(_User(user_id, name, bool(enabled), indexes[key]))
+        ids_by_rule = (ids for each in self._subjects for ids in (*each.allow_ids.values(), *each.deny_ids.values()))
+        self._ids_with_rules = frozenset(self._access.catalogs.restrictions).union(*ids_by_rule)
 
     async def _pairs(self, statement: Sql, ids: Iterable[int]) -> dict[int, list[tuple[int, str]]]:
         pairs: dict[int, list[tuple[int, str]]] = {}
@@ -135,35 +158,66 @@ class AccessRows:
         }
         return frozenset(row[0] for row in owning) | principal_ids
 
-    def _levels(self, page: Sequence[SnapshotObject]) -> list[Cells]:
+    def _levels(self, page: _ObjectPage) -> list[Cells]:
+        """Return the rows of the next objects of a page: of one at least."""
         access = self._access
         if self._generation != access.generation:
             self._generation = access.generation
             self._levels_by_group = [access.levels_reader(subject) for subject in self._subjects]
+            self._forget()
         results: list[Cells] = []
-        own_name = access.caller.subject.user_name
-        for target in page:
+        decided_cells = 0
+        while page.done < len(page.targets) and len(results) < ROWS_AT_ONCE and decided_cells < CELLS_AT_ONCE:
+            target = page.targets[page.done]
+            page.done += 1
             if not access.is_visible(target):
                 continue
-            users = self._users if self._may_see_others(target) else [u for u in self._users if u.name == own_name]
-            results += self._levels_of(target, users)
+            sees_others = self._may_see_others(target)
+            key = self._facts_of(target, sees_others=sees_others)
+            ends = self._known.get(key)
+            if ends is None:
+                ends = self._decide(target, sees_others=sees_others)
+                self._keep(key, ends)
+                decided_cells += len(self._users)
+            if ends:
+                link = target.chain[0]
+                start = (link.id, link.kind.word, display.render(target.path))
+                results += [(*start, *end) for end in ends]
         return results
 
-    def _levels_of(self, target: SnapshotObject, users: Sequence[_User]) -> list[Cells]:
+    def _facts_of(self, target: SnapshotObject, *, sees_others: bool) -> object:
+        """Return a key that is equal for objects of the snapshot on which all users have the same levels."""
+        chain = target.chain
+        link = chain[0]
+        own_id = link.id if link.id in self._ids_with_rules else 0
+        return (chain[1].id if len(chain) > 1 else 0, link.kind, target.owner_id, own_id, sees_others)
+
+    def _keep(self, key: object, ends: list[Cells]) -> None:
+        if self._cells_known > CELLS_KEPT:
+            self._forget()
+        self._known[key] = ends
+        self._cells_known += 1 + len(ends)
+
+    def _forget(self) -> None:
+        self._known, self._cells_known = {}, 0
+
+    def _decide(self, target: SnapshotObject, *, sees_others: bool) -> list[Cells]:
+        """Return the ends of the rows of an object: of each user with access, or of the caller alone."""
+        own_name = self._access.caller.subject.user_name
+        users = self._users if sees_others else [user for user in self._users if user.name == own_name]
         owners = self._access.owners
         object_id = target.chain[0].id
         is_new = object_id not in owners
         if is_new and target.owner_id is not None:
             owners[object_id] = target.owner_id
         levels_by_id: dict[int, tuple[tuple[str, ...], bool]] = {}
-        start = (object_id, target.chain[0].kind.word, display.render(target.path))
         results: list[Cells] = []
         for user in users:
             levels = levels_by_id.get(user.group)
             if levels is None:
                 levels = levels_by_id[user.group] = self._levels_by_group[user.group](target)
             if levels[0]:
-                results.append((*start, user.name, user.is_enabled, levels[0], levels[1]))
+                results.append((user.name, user.is_enabled, levels[0], levels[1]))
         if is_new:
             owners.pop(object_id, None)
         return results

@@ -12,13 +12,13 @@ from functools import partial
 from json import dumps
 from typing import Final, NamedTuple
 
-from limnos.formats.iceberg.schema_columns import NO_TOTALS, document_facts, schema_columns, snapshot_totals
+from limnos.formats.iceberg.schema_columns import NO_TOTALS, document_facts, facts_with_totals, schema_columns
 from limnos.formats.system_tables import Cells, RowRequest
 from limnos.model.kinds import KINDS, Kind
 from limnos.model.privileges import Privilege
 from limnos.model.records import NODE_RECORDS, CatalogRecord
 from limnos.names import display
-from limnos.rooms.exchange.services.part_reads import IdRange, PartReads
+from limnos.rooms.exchange.services.part_reads import ROWS_AT_ONCE, IdRange, PartReads
 from limnos.rooms.exchange.services.table_access import SnapshotObject, TableAccess
 from limnos.services.request.catalog_properties import is_secret, mask_passwords
 from limnos.store.exchange import exports
@@ -26,13 +26,21 @@ from limnos.store.exchange import system_tables as statements
 from limnos.store.sql import Params, Row, Sql, Value
 
 DOCUMENTS_AT_ONCE: Final = 50
-"""The maximum number of metadata documents that are in memory at once."""
+"""The maximum number of metadata documents that one statement reads."""
+DOCUMENT_BYTES_AT_ONCE: Final = 1 << 20
+"""The size of metadata documents, in bytes, after which a page ends."""
 PageRows = Callable[[], list[Cells]]
 """Builds the rows of a page."""
 Pages = AsyncGenerator[PageRows, None]
 _REST: Final[Mapping[str, Value]] = {"second": -1, "third": -1}
 _PRIVILEGES: Final = {int(privilege): privilege.name for privilege in Privilege}
 _TOTALS: Final = frozenset({"row_count", "byte_count"})
+_IN_BODY: Final = frozenset({"changed_at", "snapshot_id", "comment", "properties"}) | _TOTALS
+"""The columns of the table `tables` that a document's body has."""
+_OF_NODES: Final = frozenset({"id", "kind", "path", "format", "restricted"})
+"""The columns of the table `tables` that need no document."""
+_BODY: Final = 5
+"""The position of the body in a row of a document."""
 _WITH_DOCUMENTS: Final = frozenset({Kind.TABLE, Kind.VIEW})
 
 
@@ -88,24 +96,43 @@ class TableRows:
 
     # -- documents --------------------------------------------------------------------------------------------
 
-    async def _documents(self, statement: Sql) -> AsyncGenerator[list[tuple[_PageNode, Row]], None]:
-        """Yield visible tables and views with the rows of their documents; one without a document has an empty row."""
+    async def _documents(
+        self, statement: Sql | None, *, at_once: int = DOCUMENTS_AT_ONCE
+    ) -> AsyncGenerator[list[tuple[_PageNode, Row]], None]:
+        """Yield visible tables and views with the rows of their documents, `at_once` from a statement. One without a
+        document has an empty row; without a statement, all of them have.
+        """
         async for page in self.node_pages():
             visible = [
                 each
                 for each in page
                 if each.target.chain[0].kind in _WITH_DOCUMENTS and self._access.is_visible(each.target)
             ]
-            for start in range(0, len(visible), DOCUMENTS_AT_ONCE):
-                some = visible[start : start + DOCUMENTS_AT_ONCE]
-                ids = dumps([each.row[0] for each in some])
+            if statement is None:
+                yield [(each, ()) for each in visible]
+                continue
+            some: list[tuple[_PageNode, Row]] = []
+            size = 0
+            for start in range(0, len(visible), at_once):
+                read = visible[start : start + at_once]
+                ids = dumps([each.row[0] for each in read])
                 rows = {row[0]: row for row in await self._held.rows((statement, {"ids": ids}))}
-                yield [(each, rows.get(each.row[0], ())) for each in some]
+                some += [(each, rows.get(each.row[0], ())) for each in read]
+                size += sum(len(row[_BODY]) for row in rows.values() if len(row) > _BODY)
+                if size >= DOCUMENT_BYTES_AT_ONCE:
+                    yield some
+                    some, size = [], 0
+            if some:
+                yield some
 
     async def _tables(self) -> Pages:
-        in_body = {"changed_at", "snapshot_id", "comment", "properties"} | _TOTALS
-        statement = statements.PLACES if self._wanted.isdisjoint(in_body) else statements.DOCUMENTS
-        async for page in self._documents(statement):
+        if not self._wanted.isdisjoint(_IN_BODY):
+            pages = self._documents(statements.DOCUMENTS)
+        elif self._wanted <= _OF_NODES:
+            pages = self._documents(None)
+        else:
+            pages = self._documents(statements.PLACES, at_once=ROWS_AT_ONCE)
+        async for page in pages:
             yield partial(self._table_rows, page)
 
     def _table_rows(self, page: list[tuple[_PageNode, Row]]) -> list[Cells]:
@@ -283,13 +310,15 @@ def _table_cells(each: _PageNode, row: Row, *, is_restricted: bool, has_totals: 
     if not row:
         return (*start, *([None] * 10))
     _, version, uuid, location, metadata_location, *body = row
-    facts = document_facts(bytes(body[0])) if body else None
+    facts, totals = None, NO_TOTALS
+    if body:
+        data = bytes(body[0])
+        facts, totals = facts_with_totals(data) if has_totals else (document_facts(data), NO_TOTALS)
     changed_at, snapshot_id = (None, None) if facts is None else (facts.changed_at, facts.snapshot_id)
     if is_restricted:
         return (*start, None, None, version, uuid, changed_at, *([None] * 5))
     comment = None if facts is None else facts.comment
     properties = None if facts is None else list(facts.properties.items())
-    totals = snapshot_totals(bytes(body[0])) if body and has_totals else NO_TOTALS
     document = (location, metadata_location, version, uuid, changed_at, snapshot_id, comment, properties)
     return (*start, *document, totals.rows, totals.bytes)
 
@@ -300,6 +329,6 @@ def _column_rows(page: list[tuple[_PageNode, Row]]) -> list[Cells]:
         if not row:
             continue
         start = _object_cells(each.target)
-        for position, column in enumerate(schema_columns(bytes(row[5]))):
+        for position, column in enumerate(schema_columns(bytes(row[_BODY]))):
             results.append((*start, position, column.id, column.name, column.type, column.required, column.doc))
     return results
