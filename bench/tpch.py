@@ -19,12 +19,12 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from bench.cpu import processes_s
+from bench.machine_speed import MachineSpeed, machine_speed
 from bench.tpch_statements import TABLES, filling, making
 from bench.workers import served
 from conformance.tpch.data import deliveries
@@ -107,11 +107,11 @@ def _side(
     trial = Trial(_directory(temporary / "whole"), spark, deliveries=place / f"deliveries-{arguments.scale:g}")
     for day in range(arguments.days + 1):
         trial.deliver(day)
-        cpu, began = processes_s([pid, os.getpid()]), time.perf_counter()
+        cpu, start = processes_s([pid, os.getpid()]), time.monotonic()
         phases = work(trial, day=day)
-        seconds, cpu = time.perf_counter() - began, processes_s([pid, os.getpid()]) - cpu
+        end, cpu = time.monotonic(), processes_s([pid, os.getpid()]) - cpu
         slowest = dict(sorted(phases.items(), key=lambda each: -each[1])[: arguments.slowest])
-        print(json.dumps({"day": day, "seconds": seconds, "cpu_s": cpu, "phases": slowest}), flush=True)
+        print(json.dumps({"day": day, "start": start, "end": end, "cpu_s": cpu, "phases": slowest}), flush=True)
     print(json.dumps({"rows": {table: _rows(spark, table) for table in TABLES}}), flush=True)
 
 
@@ -168,12 +168,34 @@ def main() -> int:
         place.mkdir(parents=True, exist_ok=True)
         deliveries(place / f"deliveries-{arguments.scale:g}", scale=arguments.scale, days=arguments.days)
         deliveries(place / f"deliveries-{arguments.warm}", scale=arguments.warm, days=1)
-        lines_by_side = {side: _by_itself(side, arguments, place=place) for side in arguments.sides}
-    _print(lines_by_side)
+        with machine_speed(Path(temporary)) as speed:
+            lines_by_side = {side: _by_itself(side, arguments, place=place) for side in arguments.sides}
+        _print(lines_by_side, speed)
     return 0
 
 
-def _by_itself(side: str, arguments: argparse.Namespace, *, place: Path) -> list[dict[str, object]]:
+class Costs(NamedTuple):
+    """What a day costs: seconds, seconds of CPU, and CPU in units of the fixed computation at the same time."""
+
+    seconds: float
+    cpu_s: float
+    units: float
+
+
+def _costs(line: dict[str, Any], speed: MachineSpeed) -> Costs:
+    cpu_s = line["cpu_s"]
+    return Costs(line["end"] - line["start"], cpu_s, cpu_s / speed.mean_ms(line["start"], line["end"]))
+
+
+def _described(costs: Costs, base: Costs) -> str:
+    seconds, cpu, units = (own / other for own, other in zip(costs, base, strict=True))
+    return (
+        f"{costs.seconds:8.1f} s ({seconds:.2f})  CPU {costs.cpu_s:8.1f} s ({cpu:.2f}; {units:.2f} at equal speed of the"
+        " machine)"
+    )
+
+
+def _by_itself(side: str, arguments: argparse.Namespace, *, place: Path) -> list[dict[str, Any]]:
     option_names = ("scale", "days", "warm", "memory", "slowest", "at_once")
     words = [f"--{name.replace('_', '-')}={getattr(arguments, name)}" for name in option_names]
     command = [sys.executable, "-m", "bench.tpch", f"--side={side}", f"--directory={place}", *words]
@@ -181,18 +203,18 @@ def _by_itself(side: str, arguments: argparse.Namespace, *, place: Path) -> list
     return [json.loads(line) for line in answer.stdout.splitlines() if line.startswith("{")]
 
 
-def _print(lines_by_side: dict[str, list[dict[str, object]]]) -> None:
+def _print(lines_by_side: dict[str, list[dict[str, Any]]], speed: MachineSpeed) -> None:
     base = next(iter(lines_by_side.values()))
-    number: Callable[[object], float] = lambda each: float(str(each))  # noqa: E731
+    firsts = [_costs(line, speed) for line in base[:-1]]
+    totals: dict[str, Costs] = {}
     for side, lines in lines_by_side.items():
-        for line, first in zip(lines[:-1], base, strict=False):
-            ratio = [number(line[key]) / number(first[key]) for key in ("seconds", "cpu_s")]
-            print(
-                f"day {line['day']} {side:8} {number(line['seconds']):8.1f} s ({ratio[0]:.2f})  CPU"
-                f" {number(line['cpu_s']):8.1f} s ({ratio[1]:.2f})"
-            )
-            phases: dict[str, float] = line["phases"]  # type: ignore[assignment]
-            print("    " + ", ".join(f"{name} {value:.1f}" for name, value in phases.items()))
+        costs = [_costs(line, speed) for line in lines[:-1]]
+        totals[side] = Costs(*(sum(column) for column in zip(*costs, strict=True)))
+        for line, own, first in zip(lines[:-1], costs, firsts, strict=True):
+            print(f"day {line['day']} {side:8} {_described(own, first)}")
+            print("    " + ", ".join(f"{name} {value:.1f}" for name, value in line["phases"].items()))
+    for side, total in totals.items():
+        print(f"days  {side:8} {_described(total, totals[next(iter(totals))])}")
     same = all(lines[-1] == base[-1] for lines in lines_by_side.values())
     print(
         "all sides hold the same rows"

@@ -18,7 +18,7 @@ from limnos.names import engine
 from limnos.pipeline.declaration import WriteMode
 from limnos.pipeline.engine.branches import WriteKind, base_mark, branch_identifier
 from limnos.pipeline.engine.changes import fit_frame
-from limnos.pipeline.engine.history import HistorySource, keep_history
+from limnos.pipeline.engine.history.writes import HistorySource, keep_history
 from limnos.pipeline.engine.inserting import insert
 from limnos.pipeline.engine.merging import merge
 from limnos.pipeline.engine.metadata import LoadedTable, TableMetadata, require_metadata
@@ -133,8 +133,7 @@ def _carry_out(
     if mode is WriteMode.HISTORY:
         increment = step.incremental and not whole and branch.base is not None
         source = HistorySource(frame=frame, run_at=run_at, increment=increment, excluded=excluded)
-        keep_history(step, source, branch=branch, schema=schema)
-        return None
+        return keep_history(step, source, branch=branch, schema=schema)
     kind = WriteKind.OVERWRITE if mode is WriteMode.APPEND and whole else _INSERTS[mode]
     return insert(fit_frame(frame, schema), branch=branch, kind=kind)
 

@@ -10,21 +10,26 @@ import hashlib
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from limnos.pipeline.engine.sources.fingerprints import SourceFileState
 from limnos.pipeline.engine.sources.values import SourceReadRequest, first_line
 from limnos.pipeline.reader_options import LISTING_OPTIONS
 from limnos.pipeline.source_declarations import Files
+from limnos.spark.scala import scala_items
 
 CONTENT_BYTES_MAX = 16 * 1024 * 1024
 """The total size up to which the content of local files is digested, in bytes, to detect an edit that keeps size and
 time.
 """
+_STATUSES_MAX = 100
+"""The number of files up to which their states are read one by one from Java."""
 _GLOB = re.compile(r"[\\\[\]{}*?]")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _SECRET = re.compile(r"//[^/@]*@")
@@ -54,13 +59,10 @@ def list_files(request: SourceReadRequest, files: Files, *, path: str) -> tuple[
     reader = reader.options(**{name: value for name, value in files.options.items() if name.lower() in selecting})
     try:
         listed = reader.load(path)
-        rows = listed.select("path", "length", F.unix_millis("modificationTime").alias("at")).collect()
-        every = listed.inputFiles() if not rows or files.format == "parquet" else []
+        states = _states(listed)
+        every = listed.inputFiles() if not states or files.format == "parquet" else []
     except (PySparkException, Py4JJavaError) as error:
         raise request.failed(_why(error, path_without_credentials(path))) from error
-    states = tuple(
-        sorted(SourceFileState(path=row["path"], size_bytes=row["length"], changed_ms=row["at"]) for row in rows)
-    )
     if files.format == "parquet" and len(every) > len(states):
         full = {_bare(state.path) for state in states}
         empty = min(one for one in every if _bare(one) not in full)
@@ -68,6 +70,29 @@ def list_files(request: SourceReadRequest, files: Files, *, path: str) -> tuple[
     if not states and not every:
         raise request.failed(f"there is no file at {path_without_credentials(path)}. {_hint(path)}")
     return states
+
+
+def _states(listed: DataFrame) -> tuple[SourceFileState, ...]:
+    """Return the state of each file of a listing that is not empty, sorted by path.
+
+    Spark has listed them before it reads the frame: a few files are taken from there, which costs a tenth of a query.
+    """
+    java: Any = getattr(listed, "_jdf", None)
+    if java is not None:
+        statuses = java.queryExecution().analyzed().relation().location().allFiles()
+        if statuses.size() <= _STATUSES_MAX:
+            return tuple(sorted(state for each in scala_items(statuses) if (state := _state(each)).size_bytes))
+    rows = listed.select("path", "length", F.unix_millis("modificationTime").alias("at")).collect()
+    return tuple(
+        sorted(SourceFileState(path=row["path"], size_bytes=row["length"], changed_ms=row["at"]) for row in rows)
+    )
+
+
+def _state(status: Any) -> SourceFileState:  # noqa: ANN401 - Hadoop's own
+    """Return the state of a file from its `FileStatus`."""
+    return SourceFileState(
+        path=status.getPath().toString(), size_bytes=status.getLen(), changed_ms=status.getModificationTime()
+    )
 
 
 def content_digest(files: Sequence[SourceFileState], *, bytes_max: int = CONTENT_BYTES_MAX) -> str | None:

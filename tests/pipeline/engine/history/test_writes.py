@@ -14,6 +14,7 @@ from limnos.names import engine
 from limnos.pipeline.declaration import StepDeclaration, WriteDeclaration, WriteMode
 from limnos.pipeline.declared_values import Parts
 from limnos.pipeline.engine.branches import head
+from limnos.pipeline.engine.history import writes
 from limnos.pipeline.engine.keys import KeyViolation
 from tests.pipeline.engine.steps import RUN_AT, on_branch, step_of, written
 from tests.pipeline.engine.write_models import instant
@@ -58,6 +59,29 @@ def test_key_states_give_expected_timeline(
     assert timelines == {(v, AT[start], None if end is None else AT[end], end is None) for v, start, end in expected}
 
 
+def test_events_that_follow_their_rows_need_no_timeline(
+    spark: SparkSession, place: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """New, changed, equal and ended states after the newest row of a key are written without the key's timeline; the
+    time of a history without `as_of` is that of the run.
+    """
+    monkeypatch.setattr(writes, "timeline_events", None)
+    now = step_of((*place, "now"), WriteDeclaration(mode=WriteMode.HISTORY, keys=("id",)))
+    batches = [[("a", 1)], [("a", 2)], [("b", 3)], [("gone", 4)], [("gone", 5)], [("b", 6)]]
+
+    timelines = timelines_of(spark, step_of((*place, "t"), TIMED), batches)
+    current = timelines_of(spark, now, [[("a", 1)], [("b", 1)]])
+
+    assert timelines == {
+        ("a", AT[1], AT[3], False),
+        ("b", AT[3], AT[4], False),
+        ("b", AT[6], None, True),
+    }
+    first = RUN_AT.replace(tzinfo=None)
+    second = first + dt.timedelta(days=1)
+    assert current == {("a", first, second, False), ("b", second, None, True)}
+
+
 def timelines_of(
     spark: SparkSession, step: StepDeclaration, batches: list[list[tuple[str | None, int]]]
 ) -> set[tuple[object, ...]]:
@@ -66,7 +90,8 @@ def timelines_of(
     name = engine.render_spark(step.table)
     for number, rows in enumerate(frames):
         frame = spark.createDataFrame(rows, "id int, v string, at timestamp")
-        branch, _ = written(spark, step, frame, branch=f"run_0123456789ab_{number + 1}")
+        run_at = RUN_AT + dt.timedelta(days=number)
+        branch, _ = written(spark, step, frame, branch=f"run_0123456789ab_{number + 1}", run_at=run_at)
         if branch.base is not None:
             spark.sql(f"CALL main.system.fast_forward('{'.'.join(step.table[1:])}', 'main', '{branch.name}')")
         else:
