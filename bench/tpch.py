@@ -21,10 +21,9 @@ import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from bench.cpu import processes_s
-from bench.machine_speed import MachineSpeed, machine_speed
 from bench.tpch_statements import TABLES, filling, making
 from bench.workers import served
 from conformance.tpch.data import deliveries
@@ -107,11 +106,11 @@ def _side(
     trial = Trial(_directory(temporary / "whole"), spark, deliveries=place / f"deliveries-{arguments.scale:g}")
     for day in range(arguments.days + 1):
         trial.deliver(day)
-        cpu, start = processes_s([pid, os.getpid()]), time.monotonic()
+        cpu, began = processes_s([pid, os.getpid()]), time.perf_counter()
         phases = work(trial, day=day)
-        end, cpu = time.monotonic(), processes_s([pid, os.getpid()]) - cpu
+        seconds, cpu = time.perf_counter() - began, processes_s([pid, os.getpid()]) - cpu
         slowest = dict(sorted(phases.items(), key=lambda each: -each[1])[: arguments.slowest])
-        print(json.dumps({"day": day, "start": start, "end": end, "cpu_s": cpu, "phases": slowest}), flush=True)
+        print(json.dumps({"day": day, "seconds": seconds, "cpu_s": cpu, "phases": slowest}), flush=True)
     print(json.dumps({"rows": {table: _rows(spark, table) for table in TABLES}}), flush=True)
 
 
@@ -168,31 +167,16 @@ def main() -> int:
         place.mkdir(parents=True, exist_ok=True)
         deliveries(place / f"deliveries-{arguments.scale:g}", scale=arguments.scale, days=arguments.days)
         deliveries(place / f"deliveries-{arguments.warm}", scale=arguments.warm, days=1)
-        with machine_speed(Path(temporary)) as speed:
-            lines_by_side = {side: _by_itself(side, arguments, place=place) for side in arguments.sides}
-        _print(lines_by_side, speed)
+        lines_by_side = {side: _by_itself(side, arguments, place=place) for side in arguments.sides}
+    _print(lines_by_side)
     return 0
 
 
-class Costs(NamedTuple):
-    """What a day costs: seconds, seconds of CPU, and CPU in units of the fixed computation at the same time."""
-
-    seconds: float
-    cpu_s: float
-    units: float
-
-
-def _costs(line: dict[str, Any], speed: MachineSpeed) -> Costs:
-    cpu_s = line["cpu_s"]
-    return Costs(line["end"] - line["start"], cpu_s, cpu_s / speed.mean_ms(line["start"], line["end"]))
-
-
-def _described(costs: Costs, base: Costs) -> str:
-    seconds, cpu, units = (own / other for own, other in zip(costs, base, strict=True))
-    return (
-        f"{costs.seconds:8.1f} s ({seconds:.2f})  CPU {costs.cpu_s:8.1f} s ({cpu:.2f}; {units:.2f} at equal speed of the"
-        " machine)"
-    )
+def _costs_text(lines: list[dict[str, Any]], base: list[dict[str, Any]]) -> str:
+    """Return seconds and CPU of days together, each also as a multiple of the base."""
+    seconds, cpu_s = (sum(line[key] for line in lines) for key in ("seconds", "cpu_s"))
+    ratios = [own / sum(line[key] for line in base) for key, own in (("seconds", seconds), ("cpu_s", cpu_s))]
+    return f"{seconds:8.1f} s ({ratios[0]:.2f})  CPU {cpu_s:8.1f} s ({ratios[1]:.2f})"
 
 
 def _by_itself(side: str, arguments: argparse.Namespace, *, place: Path) -> list[dict[str, Any]]:
@@ -203,18 +187,14 @@ def _by_itself(side: str, arguments: argparse.Namespace, *, place: Path) -> list
     return [json.loads(line) for line in answer.stdout.splitlines() if line.startswith("{")]
 
 
-def _print(lines_by_side: dict[str, list[dict[str, Any]]], speed: MachineSpeed) -> None:
+def _print(lines_by_side: dict[str, list[dict[str, Any]]]) -> None:
     base = next(iter(lines_by_side.values()))
-    firsts = [_costs(line, speed) for line in base[:-1]]
-    totals: dict[str, Costs] = {}
     for side, lines in lines_by_side.items():
-        costs = [_costs(line, speed) for line in lines[:-1]]
-        totals[side] = Costs(*(sum(column) for column in zip(*costs, strict=True)))
-        for line, own, first in zip(lines[:-1], costs, firsts, strict=True):
-            print(f"day {line['day']} {side:8} {_described(own, first)}")
+        for line, first in zip(lines[:-1], base, strict=False):
+            print(f"day {line['day']} {side:8} {_costs_text([line], [first])}")
             print("    " + ", ".join(f"{name} {value:.1f}" for name, value in line["phases"].items()))
-    for side, total in totals.items():
-        print(f"days  {side:8} {_described(total, totals[next(iter(totals))])}")
+    for side, lines in lines_by_side.items():
+        print(f"days  {side:8} {_costs_text(lines[:-1], base[:-1])}")
     same = all(lines[-1] == base[-1] for lines in lines_by_side.values())
     print(
         "all sides hold the same rows"

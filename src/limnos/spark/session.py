@@ -27,6 +27,7 @@ from weakref import WeakKeyDictionary
 from limnos.client import Client
 from limnos.model.errors import BadRequest, UnsupportedOperation
 from limnos.model.token_text import token_fault
+from limnos.spark.collector import DEFAULT_JAVA_OPTIONS, PARALLEL, is_chosen
 from limnos.spark.gateway import disable_answer_delay
 from limnos.spark.jars import AWS_BUNDLE, cache_directory, ensure_listener, ensure_runtime, ensure_s3, installed_pyspark
 from limnos.spark.java import find_java
@@ -88,13 +89,13 @@ def session(
     `token` is sent as Bearer; `user` is for servers that accept the Basic user without a password (`simple`
     authentication, loopback). `catalogs` None: all Iceberg catalogs that the caller may see. `master` is any Spark
     master URL. `config` adds and overrides Spark settings. If the process already runs Spark, a new session of it is
-    returned, with its own catalogs and credential; of `config` only settings of catalogs then apply. With `lineage`,
-    OpenLineage's listener reports each statement's sources and targets to the server, with the credential of the
-    session that started Spark. The session has the source `limnos.system`, the tree as tables; with the extra `lance`
-    installed also the source `limnos.lance`, unless `lance` is False. `files` are existing JAR archives and a Java
-    runtime; without them both are found or fetched. With
-    `s3` Spark reads tables on S3, by vended credentials or request signing. `ca_file` is a PEM file of certificate
-    authorities that this process and Spark trust in addition to the system's.
+    returned, with its own catalogs and credential; of `config` only settings of catalogs then apply. On one machine,
+    Java has the parallel collector, unless `config` or the environment names another one. With `lineage`, OpenLineage's
+    listener reports each statement's sources and targets to the server, with the credential of the session that started
+    Spark. The session has the source `limnos.system`, the tree as tables; with the extra `lance` installed also the
+    source `limnos.lance`, unless `lance` is False. `files` are existing JAR archives and a Java runtime; without them
+    both are found or fetched. With `s3` Spark reads tables on S3, by vended credentials or request signing. `ca_file`
+    is a PEM file of certificate authorities that this process and Spark trust in addition to the system's.
 
     Raises UnsupportedOperation (no PySpark, no Iceberg runtime for it, or a running Spark without a requested feature),
     ServiceUnavailable (no Java, or an archive cannot be fetched), BadRequest (contradictory arguments), and with
@@ -128,6 +129,8 @@ def session(
     if running is not None:
         spark = running.newSession()
     else:
+        if is_local(master) and not is_chosen(settings, os.environ):
+            settings[DEFAULT_JAVA_OPTIONS] = PARALLEL
         entries = lineage_environment(uri, metalake=metalake, authorization=header) if lineage else {}
         spark = _start_spark(
             settings, _launch_environment(master, files) | entries, master=master, app_name=app_name, digest=digest
