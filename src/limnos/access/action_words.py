@@ -86,10 +86,10 @@ def actions_of(privilege: Privilege) -> tuple[Action, ...]:
     noun = privilege.word.partition("_")[2]
     prefix = f"{_PREFIXES.get(noun, noun)}_"
     needing = [action for action, rule in POLICY.items() if privilege in _privileges(rule)]
-    own = [
+    direct_actions = [
         action for action in needing if action.word.startswith(prefix) and not action.word.endswith(("_see", "_list"))
     ]
-    return tuple((own or needing)[:_NAMED_MAX])
+    return tuple((direct_actions or needing)[:_NAMED_MAX])
 
 
 def _privileges(rule: Rule) -> Iterator[Privilege]:

@@ -119,9 +119,9 @@ class Authenticator:
         credential = self._remembered.get(header)
         if credential is None:
             if self.has_issuer:
-                checked = self._checked.get(header)
-                if checked is not None and checked[1] > time.monotonic():
-                    return checked[0]
+                checked_credential = self._checked.get(header)
+                if checked_credential is not None and checked_credential[1] > time.monotonic():
+                    return checked_credential[0]
                 if is_jwt(header):
                     return None
             credential = self._parse(header)

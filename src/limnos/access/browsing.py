@@ -153,13 +153,13 @@ class _RuleObjects:
         """
         while self._place < len(self._ids):
             part = self._ids[self._place : self._place + READ_MAX]
-            lacking = tuple([object_id for object_id in part if object_id not in zones])
-            if lacking:
-                key = zones_of_key(lacking)
+            unknown_ids = tuple([object_id for object_id in part if object_id not in zones])
+            if unknown_ids:
+                key = zones_of_key(unknown_ids)
                 results = view.get(key)
                 if results is ABSENT:
                     raise CacheMiss({key: metalake_id}, goes_on=self._place + READ_MAX < len(self._ids))
-                for object_id in lacking:
+                for object_id in unknown_ids:
                     zones[object_id] = results.get(object_id, 0)
             for object_id in part:
                 self._by_zone.setdefault(zones[object_id], []).append(object_id)
@@ -189,8 +189,8 @@ class _BrowsePathBuilder:
         self._entries: set[int] = set()
         self._above: dict[int, int] = {}
         self._barring = tuple([each for each in SHOWING if each in subject.deny_ids])
-        own = self._denials_on([link.id for link in outer], _NONE)
-        self._denied: dict[int, frozenset[Privilege] | None] = {self.catalog_id: own}
+        outer_denials = self._denials_on([link.id for link in outer], _NONE)
+        self._denied: dict[int, frozenset[Privilege] | None] = {self.catalog_id: outer_denials}
         """For each namespace: the privileges denied on it or above it; None if the namespace does not exist."""
 
     # -- validity --------------------------------------------------------------------------------------------
@@ -305,9 +305,9 @@ class _BrowsePathBuilder:
                 self._entries.add(parent_id)
 
     def _gather(self, view: StoreView, ids: Iterable[int], *, goes_on: bool) -> None:
-        lacking = [each for each in ids if each not in self._denied and view.get(node_key(each)) is ABSENT]
-        if lacking:
-            raise CacheMiss({nodes_key(self.catalog_id, tuple(lacking)): self.catalog_id}, goes_on=goes_on)
+        absent_ids = [each for each in ids if each not in self._denied and view.get(node_key(each)) is ABSENT]
+        if absent_ids:
+            raise CacheMiss({nodes_key(self.catalog_id, tuple(absent_ids)): self.catalog_id}, goes_on=goes_on)
 
     def _denials_at(self, view: StoreView, namespace_id: int) -> frozenset[Privilege] | None:
         """Return the privileges denied on a namespace or its ancestors; None if the namespace does not exist.

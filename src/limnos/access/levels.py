@@ -99,8 +99,8 @@ def deciding_privileges(actions: Iterable[Action], kind: Kind) -> frozenset[Priv
         leaves = tuple(POLICY[action].leaves(kind))
         if any(isinstance(leaf, _FOR_EVERYBODY) for leaf in leaves):
             return None
-        own = {leaf.privilege for leaf in leaves if isinstance(leaf, PrivilegeRule)}
-        privileges |= own if _suffices_to_use(action, kind) else own - _USES
+        own_privileges = {leaf.privilege for leaf in leaves if isinstance(leaf, PrivilegeRule)}
+        privileges |= own_privileges if _suffices_to_use(action, kind) else own_privileges - _USES
     return frozenset(privileges)
 
 

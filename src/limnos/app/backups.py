@@ -19,12 +19,16 @@ def backup(settings: Settings, target: Path) -> str:
     uses = sealed_keys(str(target))
     if not uses:
         return summary
-    origin, lacking = keys_origin(settings), missing_keys(settings, str(target))
+    origin, missing_key_names = keys_origin(settings), missing_keys(settings, str(target))
     summary += (
         f"\nSecrets in it are sealed. Keep a copy of the keys in {origin}, apart from the backup: without them the"
         f" secrets are lost. Keys: {', '.join(uses)}"
     )
-    return f"{summary}\nKeys that this server does not have either: {keys_text(lacking)}" if lacking else summary
+    return (
+        f"{summary}\nKeys that this server does not have either: {keys_text(missing_key_names)}"
+        if missing_key_names
+        else summary
+    )
 
 
 def restore(settings: Settings, source: Path, *, keeps_tokens: bool, vouched: bool, without_keys: bool = False) -> str:
@@ -37,19 +41,23 @@ def restore(settings: Settings, source: Path, *, keeps_tokens: bool, vouched: bo
     """
     database = _file_of(settings, "pg_restore, then 'limnos server migrate --restored'")
     backup_check(source, vouched=vouched)
-    lacking = missing_keys(settings, str(source))
-    if lacking and not without_keys:
+    missing_key_names = missing_keys(settings, str(source))
+    if missing_key_names and not without_keys:
         raise BadBackup(
             f"Secrets in {source} are sealed under keys that {keys_origin(settings)} does not have:"
-            f" {keys_text(lacking)}. Put the copy of the keys there first (one per line, mode 600), or discard the"
-            " secrets: --without-keys"
+            f" {keys_text(missing_key_names)}. Put the copy of the keys there first (one per line, mode 600), or"
+            " discard the secrets: --without-keys"
         )
-    replaced, revoked = backup_restore(database, source, keeps_tokens=keeps_tokens, vouched=vouched)
-    stored_text = f"; the previous store is now {replaced}" if replaced else ""
+    replaced_path, revoked_count = backup_restore(database, source, keeps_tokens=keeps_tokens, vouched=vouched)
+    stored_text = f"; the previous store is now {replaced_path}" if replaced_path else ""
     return (
-        f"{source} is the store at {database}{stored_text}. Tokens revoked: {revoked}."
+        f"{source} is the store at {database}{stored_text}. Tokens revoked: {revoked_count}."
         " Users, roles and grants are as they were at the backup: repeat the revocations made since then"
-        + (f"\nSecrets that cannot be decrypted because keys are missing: {keys_text(lacking)}" if lacking else "")
+        + (
+            f"\nSecrets that cannot be decrypted because keys are missing: {keys_text(missing_key_names)}"
+            if missing_key_names
+            else ""
+        )
     )
 
 

@@ -149,8 +149,8 @@ class WebhookDeliveries(WorkPoller):
 
     async def _record_failure(self, webhook: Webhook, error: Exception, tries: _FailureCounts) -> None:
         """Record a failure, and release the webhook until its next attempt; stop it if its next changes were pruned."""
-        known = isinstance(error, DeliveryRefusal | PostFailed | LimnosError)
-        text = (str(error) if known else f"{type(error).__name__}: {error}")[:1000]
+        is_expected = isinstance(error, DeliveryRefusal | PostFailed | LimnosError)
+        text = (str(error) if is_expected else f"{type(error).__name__}: {error}")[:1000]
         delay = None if isinstance(error, PositionPruned) else pause_ms(tries.failed)
         if isinstance(error, PositionPruned):
             text += " ('limnos webhook retry --after oldest' continues without the lost changes)"

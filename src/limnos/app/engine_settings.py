@@ -47,5 +47,5 @@ def make_writable_directories(paths: Iterable[str], *, closed: Iterable[str]) ->
     Raises OSError.
     """
     for path in map(Path, paths):
-        if any(path.is_relative_to(own) for own in closed):
+        if any(path.is_relative_to(directory) for directory in closed):
             path.mkdir(mode=0o700, parents=True, exist_ok=True)

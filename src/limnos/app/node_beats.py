@@ -76,9 +76,9 @@ class NodeBeats:
             clock_offset_ms=clock.offset_ms,
             failing=failing,
         )
-        checked = await self.services.store.submit(self._permit, partial(_beat, heartbeat=heartbeat))
+        beat_result = await self.services.store.submit(self._permit, partial(_beat, heartbeat=heartbeat))
         self._reported = frozenset(each.name for each in failing)
-        OTHER_SEPARATOR.of(self.services).update(checked, defaults=self.services.defaults)
+        OTHER_SEPARATOR.of(self.services).update(beat_result, defaults=self.services.defaults)
 
 
 def _beat(tx: Tx, *, heartbeat: NodeHeartbeat) -> str | None:

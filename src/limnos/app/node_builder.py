@@ -134,10 +134,10 @@ def allowed_storage_of(settings: Settings) -> AllowedStorage:
         [*inner, *([] if any(is_within(path, [warehouse]) for path in entries) else [warehouse])]
     )
     roots = dict.fromkeys((warehouse, *inner, *map(root_of, settings.storage.allowed_roots)))
-    named = [
+    named_endpoints = [
         secrets[name].reveal() for secrets in settings.storage.named.values() for name in ENDPOINTS if name in secrets
     ]
-    endpoints = tuple(dict.fromkeys([*settings.storage.allowed_endpoints, *named]))
+    endpoints = tuple(dict.fromkeys([*settings.storage.allowed_endpoints, *named_endpoints]))
     return AllowedStorage(tuple(roots), endpoints, tuple(entries), tuple(directories))
 
 
@@ -256,14 +256,14 @@ def build(settings: Settings, origins: Mapping[str, str] = _NO_ORIGINS) -> Serve
         if store.inline
         else SharedFreshnessGate(view, store, cold_reads_max=settings.view.cold_reads_max)  # type: ignore[arg-type]
     )
-    allowed = allowed_storage_of(settings)
-    files = FileOperations(allowed, timeout_s=settings.storage.timeout_s)
+    allowed_storage = allowed_storage_of(settings)
+    files = FileOperations(allowed_storage, timeout_s=settings.storage.timeout_s)
     believes_basic = settings.access.authentication == "simple"
     upkeep = Upkeep(
         store,
         gate,
         keep_ms=settings.store.change_retention_s * 1000,
-        allowed=allowed,
+        allowed=allowed_storage,
         warehouse=warehouse_of(settings),
         keep_runs_ms=settings.store.run_retention_s * 1000,
         debris_ms=settings.lance.debris_age_s * 1000,
@@ -277,7 +277,7 @@ def build(settings: Settings, origins: Mapping[str, str] = _NO_ORIGINS) -> Serve
         gate=gate,
         rules=_rules_of(settings),
         authenticator=Authenticator(believes_basic=believes_basic, has_issuer=settings.oidc.issuer is not None),
-        defaults=defaults_of(settings, allowed, storages=storages_of(settings), is_tls=url.is_tls),
+        defaults=defaults_of(settings, allowed_storage, storages=storages_of(settings), is_tls=url.is_tls),
         files=files,
         wake_worker=upkeep.wake,
         offloader=OffloadProcesses(processes_max=settings.server.chore_processes_max),

@@ -41,10 +41,10 @@ def keys_text(lacking: Mapping[str, KeyUse]) -> str:
 
 def warn_of_keys(settings: Settings, database: str) -> None:
     """Raise StartWarning if secrets of the store are sealed under missing keys."""
-    lacking = missing_keys(settings, database)
-    if lacking:
+    missing_key_uses = missing_keys(settings, database)
+    if missing_key_uses:
         raise StartWarning(
             "Secrets of the store cannot be decrypted: keys are missing",
-            why=f"sealed under keys that {keys_origin(settings)} does not have: {keys_text(lacking)}",
+            why=f"sealed under keys that {keys_origin(settings)} does not have: {keys_text(missing_key_uses)}",
             advice=f"restore those keys in {keys_origin(settings)} (one per line, mode 600), or set the secrets again",
         )

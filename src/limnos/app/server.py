@@ -98,9 +98,9 @@ def migrate(
     summary = f"schema {after}: nothing to do" if before == after else f"schema {before or 'none'} -> {after}"
     if not restored:
         return summary
-    lacking = missing_keys(settings, database_of(settings))
-    if lacking:
-        summary = f"{summary}; secrets are sealed under keys that {keys_origin(settings)} lacks: {keys_text(lacking)}"
+    missing_key_names = missing_keys(settings, database_of(settings))
+    if missing_key_names:
+        summary = f"{summary}; secrets are sealed under keys that {keys_origin(settings)} lacks: {keys_text(missing_key_names)}"
     renew_epoch(database_of(settings))
     revoked = 0 if keeps_tokens else revoke_tokens(database_of(settings))
     return (
@@ -131,8 +131,10 @@ async def _clean(settings: Settings, *, dry_run: bool) -> list[str]:
     store = open_store(settings)
     permit = upkeep_permit("limnos")
     try:
-        stated = await store.submit(permit, lambda tx: tx.tasks.waiting_payload(JANITOR))
-        payload = JanitorPayload() if stated is None else msgspec.json.decode(stated, type=JanitorPayload)
+        waiting_payload = await store.submit(permit, lambda tx: tx.tasks.waiting_payload(JANITOR))
+        payload = (
+            JanitorPayload() if waiting_payload is None else msgspec.json.decode(waiting_payload, type=JanitorPayload)
+        )
         work = TaskContext(
             0,
             store=store,

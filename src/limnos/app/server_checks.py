@@ -168,11 +168,11 @@ def _root_warnings(settings: Settings, roots: Sequence[tuple[str, int]]) -> list
     another one, an allowed root is not enough for its tables.
     """
     storage = allowed_storage_of(settings)
-    own = (storage.roots[0], *storage.open_within)  # the warehouse is the first root
+    own_roots = (storage.roots[0], *storage.open_within)  # the warehouse is the first root
     outside = [
         root
         for root, catalog_id in roots
-        if not is_within(root, storage.roots) or (root.endswith(f"/{catalog_id}") and not is_within(root, own))
+        if not is_within(root, storage.roots) or (root.endswith(f"/{catalog_id}") and not is_within(root, own_roots))
     ]
     if not outside:
         return []

@@ -140,25 +140,25 @@ async def _serve(
 ) -> None:
     settings = loaded.settings
     with log_slow_start():
-        built = build(settings, loaded.origins)
+        server_node = build(settings, loaded.origins)
     build_struct_types()
     is_inner_needed = certificates is not None or settings.server.workers > 1
     inner = _InnerSocket(sockets[0], is_needed=is_inner_needed)
     background_tasks: list[asyncio.Task[None]] = []
     try:
         with log_slow_start():
-            await run_patiently(built.services.store, lambda: bootstrap(built.services, settings))
-        loops = loops_of(built.rooms.on, LoopStart(built.services, settings, inner.open))
-        kernel_loops = (built.upkeep.run(), built.deliveries.run(), NodeBeats(built.services).run())
+            await run_patiently(server_node.services.store, lambda: bootstrap(server_node.services, settings))
+        loops = loops_of(server_node.rooms.on, LoopStart(server_node.services, settings, inner.open))
+        kernel_loops = (server_node.upkeep.run(), server_node.deliveries.run(), NodeBeats(server_node.services).run())
         background_tasks += map(asyncio.create_task, (*kernel_loops, *loops))
-        server = _NodeServer(_config(built, settings))
+        server = _NodeServer(_config(server_node, settings))
         server.drain_timeout_s = settings.server.drain_timeout_s
         server.handshake_s, server.inner = settings.server.head_timeout_s, inner.own
         if certificates is not None:
             certificates.reload_if_changed()
             server.tls = certificates.context
-            background_tasks.append(asyncio.create_task(certificates.run(built.services.loops)))
-        server.release_waiters = built.services.watch.close
+            background_tasks.append(asyncio.create_task(certificates.run(server_node.services.loops)))
+        server.release_waiters = server_node.services.watch.close
         if lifeline is not None:
             asyncio.get_running_loop().add_reader(lifeline, _stop_alone, server, lifeline)
         announcing = asyncio.create_task(_announce(server, announce, beats=beats))
@@ -166,7 +166,7 @@ async def _serve(
         announcing.cancel()
     finally:
         await _end(background_tasks)
-        await built.close()
+        await server_node.close()
 
 
 class _InnerSocket:

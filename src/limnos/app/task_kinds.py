@@ -103,8 +103,10 @@ KERNEL_KINDS: Final = (
 
 def kinds_of(rooms: Iterable[Manifest]) -> Mapping[str, TaskKind]:
     """Return the kinds of tasks of the kernel and of rooms, by their names in the store."""
-    added = (each for room in rooms for entry in room.tasks for each in cast("tuple[TaskKind, ...]", load(entry.kinds)))
-    return MappingProxyType({kind.name: kind for kind in (*KERNEL_KINDS, *added)})
+    added_kinds = (
+        each for room in rooms for entry in room.tasks for each in cast("tuple[TaskKind, ...]", load(entry.kinds))
+    )
+    return MappingProxyType({kind.name: kind for kind in (*KERNEL_KINDS, *added_kinds)})
 
 
 def names_of(rooms: Iterable[Manifest]) -> tuple[str, ...]:

@@ -118,14 +118,14 @@ class Upkeep:
         ]
         if not self.store.inline:
             steps.append(("statistics of tables", self.refresh_statistics, REPAIR_EVERY_S))
-        added = {name: loops.add(name, every_s=every_s) for name, _, every_s in steps}
+        added_loops = {name: loops.add(name, every_s=every_s) for name, _, every_s in steps}
         self._progress = {
-            False: added["tasks"].record_progress,
-            True: added["long tasks"].record_progress,
+            False: added_loops["tasks"].record_progress,
+            True: added_loops["long tasks"].record_progress,
         }
         async with asyncio.TaskGroup() as group:
             for name, step, _ in steps:
-                group.create_task(added[name].run(step, woken=self._woken.get(name)))
+                group.create_task(added_loops[name].run(step, woken=self._woken.get(name)))
 
     def _record_progress(self, *, among_long: bool) -> None:
         """Record that a task has ended or renewed its lease."""

@@ -220,13 +220,17 @@ class CommonFlags:
 
     def _profile(self, environ: Mapping[str, str]) -> tuple[str, Profile] | None:
         """Return the current profile, or with `--uri` the profile of that URL: a token is for its server only."""
-        known = profiles.read(environ)
+        stored_profiles = profiles.read(environ)
         if self.profile is not None:
-            return self.profile, self._named_profile(known.profiles, environ)
+            return self.profile, self._named_profile(stored_profiles.profiles, environ)
         if self.uri is None:
-            return (known.used, known.profiles[known.used]) if known.used in known.profiles else None
-        same = [each for each in known.profiles.items() if each[1].uri == self.uri.rstrip("/")]
-        return next((each for each in same if each[0] == known.used), same[0] if same else None)
+            return (
+                (stored_profiles.used, stored_profiles.profiles[stored_profiles.used])
+                if stored_profiles.used in stored_profiles.profiles
+                else None
+            )
+        same = [each for each in stored_profiles.profiles.items() if each[1].uri == self.uri.rstrip("/")]
+        return next((each for each in same if each[0] == stored_profiles.used), same[0] if same else None)
 
     def _named_profile(self, known: Mapping[str, Profile], environ: Mapping[str, str]) -> Profile:
         """Return the profile that `--profile` names. Raises UsageError if there is none, or if `--uri` names another

@@ -62,8 +62,8 @@ def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:
 
 def complete(words: Sequence[str]) -> int:
     """Print the words that may stand where the last of `words` begins, one on each line."""
-    *before, prefix = words or [""]
-    candidates = _candidates(before, prefix)
+    *earlier_words, prefix = words or [""]
+    candidates = _candidates(earlier_words, prefix)
     for each in sorted({each for each in candidates if each.startswith(prefix)})[:NAMES_MAX]:
         print(each)
     return 0

@@ -379,10 +379,10 @@ def own_words(words: Sequence[str]) -> list[str] | None:
         if rest[0].lower() not in guess_table() and (meant := own_words(rest)) is not None:
             return meant
         at = next((at for at, word in enumerate(rest) if word.lstrip("-").lower() in _known_starts()), 0)
-        before = [word for word in rest[:at] if word.lower() not in PROGRAMS]
-        if before and not _is_kind(before[0]):
+        earlier_words = [word for word in rest[:at] if word.lower() not in PROGRAMS]
+        if earlier_words and not _is_kind(earlier_words[0]):
             return None
-        inner = [rest[at].lstrip("-"), *before, *rest[at + 1 :]]
+        inner = [rest[at].lstrip("-"), *earlier_words, *rest[at + 1 :]]
         if first in _FILE_PROGRAMS and inner[0].lower() == "ls" and _FILESET.fullmatch(inner[-1]):
             return ["files", *inner[1:]]
         return own_words(inner) or (inner if inner[0].lower() in _known_starts() else None)
@@ -425,8 +425,8 @@ def _plain_word(word: str) -> str:
 
 
 def _our_kind(kind: str, verb: str) -> str:
-    known = _OTHER_KINDS.get(kind.removesuffix("s"), kind)
-    return known if verb == "list" or not known.endswith("s") else known.removesuffix("s")
+    our_kind = _OTHER_KINDS.get(kind.removesuffix("s"), kind)
+    return our_kind if verb == "list" or not our_kind.endswith("s") else our_kind.removesuffix("s")
 
 
 @functools.cache

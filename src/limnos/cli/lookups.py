@@ -82,12 +82,12 @@ def access_offer(action: str, *, kind: str, path: str) -> AccessOffer | None:
     try:
         with opener() as client:
             decision = client.access.explain(action, path, kind=kind or None).decision
-            named = getattr(decision.target, "kind", "") or kind
+            target_kind = getattr(decision.target, "kind", "") or kind
             preset = preset_of(decision.factors)
-            if decision.allowed or preset is None or named not in _ASKED_FOR:
+            if decision.allowed or preset is None or target_kind not in _ASKED_FOR:
                 return None
             owner, owned = _nearest_owner(client, path)
-            return AccessOffer(preset=preset, kind=named, path=path, owner=owner, owned=owned)
+            return AccessOffer(preset=preset, kind=target_kind, path=path, owner=owner, owned=owned)
     except (ClientError, ArgumentError, InvalidName):
         return None
 
@@ -221,10 +221,10 @@ def known_path(parts: Sequence[str]) -> KnownPath | None:
     try:
         with opener() as client:
             for length in range(len(parts), 0, -1):
-                known = client.access.objects(parts[:length])
-                if known.objects:
-                    return KnownPath(length, tuple(each.kind for each in known.objects))
-                if not known.complete:
+                lookup = client.access.objects(parts[:length])
+                if lookup.objects:
+                    return KnownPath(length, tuple(each.kind for each in lookup.objects))
+                if not lookup.complete:
                     return None
     except (ClientError, ArgumentError, InvalidName):
         return None
@@ -271,8 +271,10 @@ def objects_named(name: str) -> tuple[NamedObject, ...]:
             hits = client.searches.find(name).hits
     except (ClientError, ArgumentError, InvalidName):
         return ()
-    named = [NamedObject(each.kind, tuple(each.path)) for each in hits if len(each.path) > 1 and each.path[-1] == name]
-    return tuple(dict.fromkeys(named))[:_NAMED_MAX]
+    named_objects = [
+        NamedObject(each.kind, tuple(each.path)) for each in hits if len(each.path) > 1 and each.path[-1] == name
+    ]
+    return tuple(dict.fromkeys(named_objects))[:_NAMED_MAX]
 
 
 def dropped_kind(path: Sequence[str]) -> str | None:

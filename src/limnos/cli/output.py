@@ -78,14 +78,14 @@ def flag_values(tokens: Sequence[str], flag: str) -> Iterator[str]:
 
 def format_of(tokens: Sequence[str], environ: Mapping[str, str], *, terminal: bool) -> Format:
     """Return the output format before the command line is parsed, because parse errors use it, too."""
-    typed = [each for each in flag_values(tokens, "--output") if each in {"table", "json", "csv"}]
-    chosen = [environ.get("LIMNOS_OUTPUT", ""), *typed][-1]
-    if chosen == "json":
+    typed_formats = [each for each in flag_values(tokens, "--output") if each in {"table", "json", "csv"}]
+    chosen_format = [environ.get("LIMNOS_OUTPUT", ""), *typed_formats][-1]
+    if chosen_format == "json":
         return "json"
-    if chosen == "csv":
+    if chosen_format == "csv":
         return "csv"
     is_reported = " ".join([*tokens[:2], ""]).startswith(_FOR_PEOPLE)
-    return "table" if chosen == "table" or terminal or is_reported else "json"
+    return "table" if chosen_format == "table" or terminal or is_reported else "json"
 
 
 def to_json(value: object, *, indent: int = 2) -> str:
@@ -117,17 +117,21 @@ def show_rows(
     command: `--columns` may name them, and a list that has none of the named ones is not printed. `keeps_columns`: the
     caller chose the columns, so that none is left out where the terminal is narrow.
     """
-    chosen = _chosen_columns(rows, columns, beside=beside)
-    if beside and not chosen:
+    chosen_columns = _chosen_columns(rows, columns, beside=beside)
+    if beside and not chosen_columns:
         return
     if output_format == "json":
-        print(to_json([{key: row.get(key) for key in chosen} for row in rows] if table_options.get().columns else rows))
+        print(
+            to_json(
+                [{key: row.get(key) for key in chosen_columns} for row in rows] if table_options.get().columns else rows
+            )
+        )
     elif output_format == "csv":
-        _print_csv([chosen, *([cell(row.get(column)) for column in chosen] for row in rows)])
+        _print_csv([chosen_columns, *([cell(row.get(column)) for column in chosen_columns] for row in rows)])
     elif not rows:
         print(empty, file=sys.stderr)
     else:
-        headings = {column: column if verbatim else column.replace("_", " ") for column in chosen}
+        headings = {column: column if verbatim else column.replace("_", " ") for column in chosen_columns}
         _print_table(rows, headings, keeps_columns=keeps_columns)
 
 
@@ -210,21 +214,21 @@ def _chosen_columns(rows: Sequence[Row], columns: Sequence[str], *, beside: Coll
     `beside` have.
     """
     requested = table_options.get().columns
-    known = dict.fromkeys([*columns, *(key for row in rows for key in row)])
+    column_names = dict.fromkeys([*columns, *(key for row in rows for key in row)])
     if not requested or not rows:
         return [*columns]
-    spelled = {key.replace("_", " ").casefold(): key for key in known}
-    chosen = [spelled.get(each.replace("_", " ").replace("-", " ").casefold()) for each in requested]
+    spelled = {key.replace("_", " ").casefold(): key for key in column_names}
+    chosen_columns = [spelled.get(each.replace("_", " ").replace("-", " ").casefold()) for each in requested]
     others = {key.replace("_", " ").casefold() for key in beside}
     missing = [
         each
-        for each, key in zip(requested, chosen, strict=True)
+        for each, key in zip(requested, chosen_columns, strict=True)
         if key is None and each.replace("_", " ").replace("-", " ").casefold() not in others
     ]
     if missing:
-        names = ", ".join(key for key in known)
+        names = ", ".join(key for key in column_names)
         raise UsageError(f"this list has no column '{missing[0]}'", hint=f"--columns takes some of: {names}")
-    return [key for key in chosen if key is not None]
+    return [key for key in chosen_columns if key is not None]
 
 
 def _print_csv(lines: Sequence[Sequence[str]]) -> None:

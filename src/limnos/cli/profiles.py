@@ -142,9 +142,9 @@ def update(environ: Mapping[str, str], change: Callable[[Profiles], Profiles]) -
     logout has ended meanwhile. Raises StoppedError as `read`.
     """
     with lock_profiles(environ):
-        known = read(environ)
-        write(environ, change(known))
-    return known
+        stored_profiles = read(environ)
+        write(environ, change(stored_profiles))
+    return stored_profiles
 
 
 def write(environ: Mapping[str, str], profiles: Profiles) -> None:

@@ -167,11 +167,11 @@ def _with_known_values(tokens: Sequence[str]) -> list[str]:
     result = list(tokens)
     for at, (flag, sign, value) in enumerate([token.partition("=") for token in tokens]):
         text = value if sign else "".join(tokens[at + 1 : at + 2])
-        known = _known_value(flag, text)
-        if known is not None and sign:
-            result[at] = f"{flag}={known}"
-        elif known is not None:
-            result[at + 1] = known
+        known_value = _known_value(flag, text)
+        if known_value is not None and sign:
+            result[at] = f"{flag}={known_value}"
+        elif known_value is not None:
+            result[at + 1] = known_value
     return result
 
 

@@ -71,7 +71,7 @@ def _too_many(extra: str, command: CalledCommand) -> UsageError:
         text = f"{flag} takes one value, and is repeated for others, such as '{extra}'"
         return UsageError(text, hint=answers.propose(_with_repeated_flag(flag, command)))
     at = command.tokens.index(extra) if extra in command.tokens else 0
-    before = command.tokens[at - 1] if at else ""
+    earlier_token = command.tokens[at - 1] if at else ""
     if command.words[0] in {"protect", "unprotect", "undrop"} and words and words[0].lower() in _PRINCIPALS:
         text = f"'limnos {command.words[0]}' is for objects, not for a {words[0].lower()}"
         return UsageError(text, hint=f"'{shlex.join(['limnos', 'show', words[0].lower(), extra])}' shows it")
@@ -87,7 +87,7 @@ def _too_many(extra: str, command: CalledCommand) -> UsageError:
         return UsageError(f"'{joins}' is one word too many", hint=answers.propose([*command.words, *plain, *flags]))
     if command.words == ["access", "explain"] and (ordered := ordered_words(words)) is not None:
         return UsageError(ordered.message, hint=answers.propose([*ordered.command, *flags]))
-    if "=" in extra and "=" in before:
+    if "=" in extra and "=" in earlier_token:
         tokens = [*command.tokens[:at], "--property", *command.tokens[at:]]
         return UsageError(f"each property has its own --property: '{extra}'", hint=answers.propose(tokens))
     if (template := PLACES.get(" ".join(command.words))) is not None:
@@ -115,9 +115,9 @@ def _too_many(extra: str, command: CalledCommand) -> UsageError:
 
 def _flag_of_list(extra: str, command: CalledCommand) -> str | None:
     """Return the flag after whose value an argument too many stands, if the flag may be repeated; None otherwise."""
-    before = command.rest[: command.rest.index(extra)] if extra in command.rest else []
-    at = max((at for at, token in enumerate(before) if token.startswith("--")), default=-1)
-    flag = before[at] if 0 <= at < len(before) - 1 else ""
+    earlier_words = command.rest[: command.rest.index(extra)] if extra in command.rest else []
+    at = max((at for at, token in enumerate(earlier_words) if token.startswith("--")), default=-1)
+    flag = earlier_words[at] if 0 <= at < len(earlier_words) - 1 else ""
     lists = (argument for argument in command.arguments if flag in argument.names)
     is_list = any({*map(get_origin, (each.hint, *get_args(each.hint)))} & {list, tuple} for each in lists)
     return flag if is_list else None

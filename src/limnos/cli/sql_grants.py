@@ -68,7 +68,7 @@ def _command(verb: str, privileges: Sequence[str], *, path: str, holder: tuple[s
     if not kind and word in _HOLDERS and rest:
         kind, name = word, rest
     option = "--to" if verb == "grant" else "--from"
-    named = f"{kind}:{name}" if kind else name
+    target_text = f"{kind}:{name}" if kind else name
     note = _NOTE.format(verb)
     if list(privileges) == ["ownership"]:
         return Proposal(("set", "owner", path, f"group:{name}" if kind == "group" else name), "an object has one owner")
@@ -77,17 +77,17 @@ def _command(verb: str, privileges: Sequence[str], *, path: str, holder: tuple[s
     usages = [_privilege(each, path) for each in privileges]
     exact = (verb, *usages, "--on", path, option)
     if len(privileges) == 1 and privileges[0] in preset and kind != "role":
-        command = (verb, "--preset", preset[privileges[0]], path, option, named)
-        own = "" if privileges[0] not in SQL_PRIVILEGES else f"; to a role alone: {quote_command((*exact, name))}"
+        command = (verb, "--preset", preset[privileges[0]], path, option, target_text)
+        role_hint = "" if privileges[0] not in SQL_PRIVILEGES else f"; to a role alone: {quote_command((*exact, name))}"
         if verb == "revoke":
-            own = own.replace("to a role alone", "from a role alone")
-        more = own if kind else f"; several may have this name: user:{name}, group:{name}, role:{name}{own}"
+            role_hint = role_hint.replace("to a role alone", "from a role alone")
+        more = role_hint if kind else f"; several may have this name: user:{name}, group:{name}, role:{name}{role_hint}"
         return Proposal(command, f"{note}; a preset is for users, groups and roles", more)
     if list(privileges) == ["all"]:
-        return Proposal((verb, "--preset", "admin", path, option, named), f"{note}; all of them are a preset")
+        return Proposal((verb, "--preset", "admin", path, option, target_text), f"{note}; all of them are a preset")
     if kind == "role":
         return Proposal((*exact, name), note)
-    role = quote_command((verb, "role", "ROLE", option, named))
+    role = quote_command((verb, "role", "ROLE", option, target_text))
     then = f", then {role}" if verb == "grant" else f"; {role} takes a whole role away"
     return Proposal((*exact, "ROLE"), note, f"{then}; if {name} is a role: {quote_command((*exact, name))}")
 

@@ -60,4 +60,8 @@ def with_flags(command: Sequence[str], flags: Sequence[str]) -> list[str] | None
 def without_flag(tokens: Sequence[str], flag: str) -> list[str]:
     """Return a command line without a flag and its value."""
     pairs = zip(["", *tokens], tokens, strict=False)
-    return [token for before, token in pairs if flag not in {token, before} and not token.startswith(f"{flag}=")]
+    return [
+        token
+        for earlier_token, token in pairs
+        if flag not in {token, earlier_token} and not token.startswith(f"{flag}=")
+    ]

@@ -53,14 +53,14 @@ def path_answer(error: ClientError, typed: TypedCommand) -> PathAnswer | None:
         return None
     if (file := _file_of(typed)) is not None:
         return file
-    if (known := known_path(path)) is None:
+    if (known_object := known_path(path)) is None:
         return None
-    if known.length == 0:
+    if known_object.length == 0:
         return _without_catalog(path, error, typed=typed)
-    if known.length < len(path):
-        return _in_part(path, known, typed=typed)
+    if known_object.length < len(path):
+        return _in_part(path, known_object, typed=typed)
     kinds = _kinds_of(error, typed)
-    return _of_other_kind(path, known.kinds, wrong=kinds, typed=typed) if kinds else None
+    return _of_other_kind(path, known_object.kinds, wrong=kinds, typed=typed) if kinds else None
 
 
 def _kinds_of(error: ClientError, typed: TypedCommand) -> Sequence[str]:
@@ -126,7 +126,12 @@ def _version_of(path: Sequence[str], *, typed: TypedCommand) -> PathAnswer | Non
     """Return the answer for a path such as `model/0`, which names a version; None if there is no such model."""
     name, slash, version = path[-1].rpartition("/")
     model = (*path[:-1], name)
-    if not slash or (known := known_path(model)) is None or known.length < len(model) or "model" not in known.kinds:
+    if (
+        not slash
+        or (known_object := known_path(model)) is None
+        or known_object.length < len(model)
+        or "model" not in known_object.kinds
+    ):
         return None
     message = f"'{version}' is a version of the model {display.render(model)}: Gravitino's clients change versions"
     return PathAnswer(message, f"'{typed.command('show', display.render(model))}' shows the model and its versions")
@@ -137,9 +142,13 @@ def _file_of(typed: TypedCommand) -> PathAnswer | None:
     text = next((word for word in typed.words[1:] if "/" in word and "`" not in word and "://" not in word), "")
     fileset, _, file = text.partition("/")
     path = path_parts(fileset)
-    if len(path) < _PARTS_OF_FILESETS or (known := known_path(path)) is None or "fileset" not in known.kinds:
+    if (
+        len(path) < _PARTS_OF_FILESETS
+        or (known_object := known_path(path)) is None
+        or "fileset" not in known_object.kinds
+    ):
         return None
-    if known.length < len(path):
+    if known_object.length < len(path):
         return None
     if typed.words[0] == "head":
         again = typed.command("head", fileset, "--file", file)
@@ -220,7 +229,12 @@ def _near_path(path: Sequence[str]) -> tuple[str, ...] | None:
     """
     spelled = tuple(part for each in path for part in each.split("/") if part)
     for each in (path[1:], spelled, spelled[1:]):
-        if each and tuple(each) != tuple(path) and (known := known_path(each)) and known.length == len(each):
+        if (
+            each
+            and tuple(each) != tuple(path)
+            and (known_object := known_path(each))
+            and known_object.length == len(each)
+        ):
             return tuple(each)
     return path_below_a_catalog(path) or close_path(path)
 

@@ -126,12 +126,14 @@ def _unknown_text(value: _SettingValue) -> str:
 def _advice(key: str) -> str:
     """Suggest a correction for an unknown setting: the nearest full name, or the nearest key of any section."""
     setting_keys = keys()
-    own = key.rpartition(".")[2]
-    similar_keys = [name for name in setting_keys if name.rpartition(".")[2] == own]  # the same key in another section
+    own_name = key.rpartition(".")[2]
+    similar_keys = [
+        name for name in setting_keys if name.rpartition(".")[2] == own_name
+    ]  # the same key in another section
     similar_keys = similar_keys or difflib.get_close_matches(key, setting_keys, n=1, cutoff=0.6)
     if not similar_keys:
         tails = {name.partition(".")[2]: name for name in reversed(setting_keys)}
-        similar_keys = [tails[tail] for tail in difflib.get_close_matches(own, tails, n=1, cutoff=0.6)]
+        similar_keys = [tails[tail] for tail in difflib.get_close_matches(own_name, tails, n=1, cutoff=0.6)]
     if similar_keys:
         return f"did you mean '{similar_keys[0]}'?"
     return "'limnos server config' lists every setting"
@@ -143,13 +145,13 @@ def _build(winners: Mapping[str, _SettingValue], origins: Mapping[str, str]) -> 
         section, _, key = item.key.partition(".")
         tree.setdefault(section, {})[key] = item.value
     section_types = sections()
-    added = {
+    added_sections = {
         name: _check_section(section_types[name], tree.pop(name, {}), name=name, origins=origins)
         for name in section_types
         if name not in Settings.model_fields
     }
     try:
-        return Settings.model_validate(tree | ({"added": added} if added else {}))
+        return Settings.model_validate(tree | ({"added": added_sections} if added_sections else {}))
     except ValidationError as error:
         raise ConfigError("\n".join(_explain(error, origins))) from None  # pydantic's own message repeats values
 

@@ -31,11 +31,14 @@ def added_sections(static: Mapping[str, type[SettingsSection]]) -> dict[str, typ
     results: dict[str, type[SettingsSection]] = {}
     for room in installed_rooms().manifests:
         for entry in room.settings:
-            own = static.get(entry.name)
-            if own is not None and entry.section == f"{own.__module__}:{own.__qualname__}":
+            static_section = static.get(entry.name)
+            if (
+                static_section is not None
+                and entry.section == f"{static_section.__module__}:{static_section.__qualname__}"
+            ):
                 continue
             model = load(entry.section)
-            if own is not None or entry.name in results:
+            if static_section is not None or entry.name in results:
                 raise ValueError(f"the section '{entry.name}' of room {room.name} exists already")
             if not (isinstance(model, type) and issubclass(model, SettingsSection)):
                 raise TypeError(f"{entry.section} of room {room.name} is no SettingsSection")

@@ -89,7 +89,7 @@ class AllowedStorage(NamedTuple):
 
         A table at such a location would own the server's files, and a purge would delete them.
         """
-        return any(is_within(own, [location]) for own in self.own_directories) and not is_within(
+        return any(is_within(directory, [location]) for directory in self.own_directories) and not is_within(
             location, self.open_within
         )
 
@@ -167,12 +167,12 @@ def check_usable(properties: Mapping[str, str]) -> None:
     storage that is not configured.
     """
     for name, value in properties.items():
-        lacking = sorted(keys_of(value))
-        if lacking:
+        missing_key_names = sorted(keys_of(value))
+        if missing_key_names:
             raise StorageMisconfigured(
-                f"Property '{name}' of the catalog is sealed under key {lacking[0]}, which this server does not have:"
-                " the operator adds that key to its key file ('limnos server check' names the file), or the catalog's"
-                " owner sets the property again"
+                f"Property '{name}' of the catalog is sealed under key {missing_key_names[0]}, which this server does"
+                " not have: the operator adds that key to its key file ('limnos server check' names the file), or the"
+                " catalog's owner sets the property again"
             )
     if STORAGE in properties:
         raise StorageMisconfigured(

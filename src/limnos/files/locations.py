@@ -127,17 +127,17 @@ def is_within(location: str, roots: Sequence[str]) -> bool:
 
     Raises BadRequest for a malformed root.
     """
-    places = [parse(root) for root in roots]
+    parsed_roots = [parse(root) for root in roots]
     try:
-        place = parse(location)
+        parsed_location = parse(location)
     except BadRequest:
         return False
     # A loop without calls: each request checks some locations, and each table of a bulk job some ten.
-    for root in places:
+    for root in parsed_roots:
         if (
-            root.scheme == place.scheme
-            and root.authority == place.authority
-            and root.segments == place.segments[: len(root.segments)]
+            root.scheme == parsed_location.scheme
+            and root.authority == parsed_location.authority
+            and root.segments == parsed_location.segments[: len(root.segments)]
         ):
             return True
     return False
@@ -160,10 +160,10 @@ def check_within(location: str, roots: Sequence[str]) -> None:
 
 def check_size(location: str) -> None:
     """Raise BadRequest if a new location has too many bytes or path segments, or is malformed."""
-    place = parse(location)
-    if len(place.segments) > SEGMENTS_MAX:
+    parsed_location = parse(location)
+    if len(parsed_location.segments) > SEGMENTS_MAX:
         raise _illegal_location(
-            location[:200], f"it has {len(place.segments)} levels, and at most {SEGMENTS_MAX} are allowed"
+            location[:200], f"it has {len(parsed_location.segments)} levels, and at most {SEGMENTS_MAX} are allowed"
         )
     if len(location.encode()) > BYTES_MAX:
         raise _illegal_location(location[:200], f"it is longer than {BYTES_MAX} bytes")

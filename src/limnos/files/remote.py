@@ -188,7 +188,7 @@ class RemoteFiles:
 
     def below(self, location: str) -> Iterator[str]:
         path = self._path(location)
-        place = parse(location)
+        parsed_location = parse(location)
         try:
             names = cast("list[str]", self._fs.find(path))
         except Exception as error:
@@ -197,7 +197,7 @@ class RemoteFiles:
             raise file_errors.storage_error("list", location, error, remote=True) from error
         for each in names:
             if each != path:  # an object whose name is the prefix itself is not below it
-                yield f"{place.scheme}://{place.authority}/{each.partition('/')[2]}"
+                yield f"{parsed_location.scheme}://{parsed_location.authority}/{each.partition('/')[2]}"
 
     def holds(self, location: str) -> bool:
         path = self._path(location)
@@ -298,10 +298,10 @@ class RemoteFiles:
             return False
 
     def _path(self, location: str) -> str:
-        place = parse(location)
-        if not place.segments:
+        parsed_location = parse(location)
+        if not parsed_location.segments:
             raise BadRequest(f"Location {location} names a whole store, not a file in it.")
-        return self._class._strip_protocol(str(place))  # noqa: SLF001 - as above
+        return self._class._strip_protocol(str(parsed_location))  # noqa: SLF001 - as above
 
     def _create(self, path: str, data: bytes) -> None:
         """Write a file only if none exists.

@@ -104,11 +104,13 @@ def store_for(location: str, properties: Mapping[str, str]) -> FileStore:
     location, unknown scheme, incomplete credentials), StorageFailed (incomplete options), UnsupportedOperation (a
     package is not installed; the message names it).
     """
-    place = parse(location)
-    if place.scheme == LOCAL:
+    parsed_location = parse(location)
+    if parsed_location.scheme == LOCAL:
         return LOCAL_FILES
     return _remote(
-        place.scheme, str(ParsedLocation(place.scheme, place.authority, ())), options_from(place.scheme, properties)
+        parsed_location.scheme,
+        str(ParsedLocation(parsed_location.scheme, parsed_location.authority, ())),
+        options_from(parsed_location.scheme, properties),
     )
 
 

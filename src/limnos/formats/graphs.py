@@ -210,10 +210,12 @@ def _order(layers: list[list[_Key]], before: _Neighbours, *, after: _Neighbours)
         neighbours = before if is_down else after
         numbers = range(1, len(layers)) if is_down else range(len(layers) - 2, -1, -1)
         for number in numbers:
-            at = {key: place for place, key in enumerate(layers[number - 1 if is_down else number + 1])}
-            own = {key: place for place, key in enumerate(layers[number])}
+            at = {key: index for index, key in enumerate(layers[number - 1 if is_down else number + 1])}
+            order_by_key = {key: index for index, key in enumerate(layers[number])}
             layers[number].sort(
-                key=lambda key: _median([at[each] for each in neighbours[key]]) if key in neighbours else own[key]
+                key=lambda key: (
+                    _median([at[each] for each in neighbours[key]]) if key in neighbours else order_by_key[key]
+                )
             )
         count = _crossings(layers, after)
         if count < fewest:
@@ -238,12 +240,12 @@ def _crossings(layers: list[list[_Key]], after: _Neighbours) -> int:
     total = 0
     for left, right in pairwise(layers):
         place = {key: number for number, key in enumerate(right)}
-        seen: list[int] = []
+        positions: list[int] = []
         for key in left:
             for end in sorted([place[each] for each in after.get(key, ())]):
-                at = bisect_right(seen, end)
-                total += len(seen) - at
-                seen.insert(at, end)
+                at = bisect_right(positions, end)
+                total += len(positions) - at
+                positions.insert(at, end)
     return total
 
 
@@ -277,14 +279,14 @@ def _places(
 
 def _offsets(layer: list[_Key], halves: Mapping[str, float], *, gap: int) -> list[float]:
     """Return the vertical centres of a layer's nodes in the tightest layout."""
-    places: list[float] = []
+    offsets: list[float] = []
     at = 0.0
     for key in layer:
         half = _half_height(key, halves)
         at += half
-        places.append(at)
+        offsets.append(at)
         at += half + gap
-    return places
+    return offsets
 
 
 def _half_height(key: _Key, halves: Mapping[str, float]) -> float:

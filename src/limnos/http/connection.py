@@ -155,8 +155,12 @@ class FastPathProtocol(AdmissionProtocol):
 
         The parser has accepted these bytes before, so it is not called again. Returns False if they differ.
         """
-        before = cast("RequestResponseCycle | None", self.cycle)
-        if self._unparsed_bytes or (before is not None and not before.response_complete) or self.flow.write_paused:
+        former_cycle = cast("RequestResponseCycle | None", self.cycle)
+        if (
+            self._unparsed_bytes
+            or (former_cycle is not None and not former_cycle.response_complete)
+            or self.flow.write_paused
+        ):
             return False
         name, _, url = line.partition(b" ")
         method = _METHODS.get(name)
@@ -230,9 +234,9 @@ class FastPathProtocol(AdmissionProtocol):
 
     def _may_use_fast_path(self) -> bool:
         """Return whether the state of the connection and the request line allow the fast path."""
-        before, url = cast("RequestResponseCycle | None", self.cycle), self.url
+        former_cycle, url = cast("RequestResponseCycle | None", self.cycle), self.url
         return (
-            (before is None or before.response_complete)
+            (former_cycle is None or former_cycle.response_complete)
             and not self.flow.write_paused
             and self.limit_concurrency is None
             and url[:1] == b"/"

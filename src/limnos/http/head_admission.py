@@ -233,12 +233,12 @@ def size_of(url: bytes, fields: Sequence[tuple[bytes, bytes]]) -> int:
 
 
 def _require_single(fields: Fields) -> None:
-    seen: set[bytes] = set()
+    seen_names: set[bytes] = set()
     for name, _ in fields:
         if name in SINGLE:
-            if name in seen:
+            if name in seen_names:
                 raise BadRequest(f"The request has two {name.decode().title()} headers: send one")
-            seen.add(name)
+            seen_names.add(name)
 
 
 def _name_and_port(authority: bytes) -> tuple[str, int | None]:

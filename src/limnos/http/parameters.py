@@ -45,15 +45,15 @@ def check_parameters(
         BadRequest: A known name is repeated, a change has an unknown name, or a read has a refused name.
         InvalidName: A name is not percent-encoded UTF-8.
     """
-    seen: set[str] = set()
+    seen_names: set[str] = set()
     for pair in query_string.split(b"&"):
         if not pair:
             continue
         name = unquote_form(pair.partition(b"=")[0])
         if name in known or name in ignored:
-            if name in seen and name not in repeatable:
+            if name in seen_names and name not in repeatable:
                 raise BadRequest(f"Query parameter {name} is repeated: send it once")
-            seen.add(name)
+            seen_names.add(name)
         elif name in refused:
             raise BadRequest(
                 f"Query parameter {name} is not supported by this operation, which returns the whole list. Leave it out"

@@ -56,8 +56,8 @@ def audit_response(audit: AuditLines, request: Request, *, status: int, user: st
         return
     if is_refused:
         decisions = [each for each in decisions if not each.allowed]
-        own = denial.decision if isinstance(denial, PermissionDenied) else None
-        decisions = [own] if own is not None else decisions  # type: ignore[list-item]
+        own_decision = denial.decision if isinstance(denial, PermissionDenied) else None
+        decisions = [own_decision] if own_decision is not None else decisions  # type: ignore[list-item]
     elif not is_failed:
         decisions = _reasons(decisions)
     outcome: AuditOutcome = "refused" if is_refused else "failed" if status >= 400 else "done"

@@ -131,18 +131,18 @@ class RequestOutcomes:
 
         Re-raises a cancellation that was not caused by the deadline.
         """
-        known: LimnosError
+        known_error: LimnosError
         if isinstance(error, AuthenticationFailed):
-            known = error if error.was_right else self.throttle.answer(request.peer, error)
+            known_error = error if error.was_right else self.throttle.answer(request.peer, error)
         elif isinstance(error, LimnosError):
-            known = error
+            known_error = error
         elif isinstance(error, asyncio.CancelledError):
             if not self._deadlines.was_late(cast("asyncio.Task[object]", asyncio.current_task())):
                 raise error
             late = f"The request was not complete within {target.seconds or self._deadlines.seconds:g} s"
-            known = _incomplete_error(late, ctx, retry_after_s=5)
+            known_error = _incomplete_error(late, ctx, retry_after_s=5)
         elif isinstance(error, OSError) and error.errno in OUT_OF_DESCRIPTORS:
-            known = _incomplete_error(DESCRIPTORS, ctx, retry_after_s=1)
+            known_error = _incomplete_error(DESCRIPTORS, ctx, retry_after_s=1)
         else:
             log.error("unexpected failure", operation=target.operation, request_id=request.id, exc_info=error)
             public_error = LimnosError(
@@ -150,10 +150,10 @@ class RequestOutcomes:
             )
             public_error.__cause__ = error
             return refusal_response(target, public_error, request_id=request.id)
-        response = refusal_response(target, known, request_id=request.id)
+        response = refusal_response(target, known_error, request_id=request.id)
         if response.status >= 500:
-            context = getattr(known, "context", {})
-            log.error("failed", operation=target.operation, request_id=request.id, error=str(known), **context)
+            context = getattr(known_error, "context", {})
+            log.error("failed", operation=target.operation, request_id=request.id, error=str(known_error), **context)
         return response
 
 

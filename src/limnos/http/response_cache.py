@@ -221,9 +221,9 @@ class ResponseCache:
             return False
 
     def _put(self, key: ResponseCacheKey, answer: CachedResponse) -> None:
-        before = self._young.get(key)
+        former_entry = self._young.get(key)
         self._young[key] = answer
-        self._young_bytes += answer.bytes - (0 if before is None else before.bytes)
+        self._young_bytes += answer.bytes - (0 if former_entry is None else former_entry.bytes)
         if self._young_bytes > self.bytes_max // 2:
             self._old, self._young = self._young, {}
             self._old_bytes, self._young_bytes = self._young_bytes, 0

@@ -181,14 +181,14 @@ class Subject:
     role_ids: frozenset[int] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        merged = MergedRules.of(self.roles) if self.merged is None else self.merged
-        own = frozenset() if self.user_id is None else frozenset({self.user_id})
+        merged_rules = MergedRules.of(self.roles) if self.merged is None else self.merged
+        own_ids = frozenset() if self.user_id is None else frozenset({self.user_id})
         derived = {
-            "merged": merged,
-            "allow_ids": merged.allow_ids,
-            "deny_ids": merged.deny_ids,
-            "principal_ids": own | self.groups,
-            "role_ids": merged.role_ids,
+            "merged": merged_rules,
+            "allow_ids": merged_rules.allow_ids,
+            "deny_ids": merged_rules.deny_ids,
+            "principal_ids": own_ids | self.groups,
+            "role_ids": merged_rules.role_ids,
         }
         for name, value in derived.items():
             object.__setattr__(self, name, value)

@@ -171,9 +171,9 @@ def check_conditions(entries: Iterable[tuple[Privilege, GrantCondition]], name: 
 
     Raises IllegalPrivilege otherwise.
     """
-    seen: dict[Privilege, GrantCondition] = {}
+    conditions_by_privilege: dict[Privilege, GrantCondition] = {}
     for privilege, condition in entries:
-        if seen.setdefault(privilege, condition) is not condition:
+        if conditions_by_privilege.setdefault(privilege, condition) is not condition:
             raise IllegalPrivilege(
                 f"Privilege {privilege.name} is both allowed and denied on {escape_percent(name)}; keep one"
             )

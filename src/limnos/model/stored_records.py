@@ -82,9 +82,9 @@ def _read_optional(message: Any, name: str) -> object:  # noqa: ANN401 - any mes
 def _readers_of(message: Hashable) -> Mapping[str, _Reader]:
     """Return the function that reads each field of a message class, by the field's name; `version` is omitted."""
     return {
-        known.name: _reader_of(cast("FieldDescriptor", known))
-        for known in cast("type[RecordMessage]", message).DESCRIPTOR.fields
-        if known.name != "version"
+        field.name: _reader_of(cast("FieldDescriptor", field))
+        for field in cast("type[RecordMessage]", message).DESCRIPTOR.fields
+        if field.name != "version"
     }
 
 
@@ -119,8 +119,8 @@ class StoredRecord:
             return self.MESSAGE(**values)
         message: Any = self.MESSAGE.FromString(self.unknown)
         if "type" in values:
-            known = values["type"] == _type_word(message.type)
-            values["type"] = None if known else type_number(values["type"])
+            is_known_type = values["type"] == _type_word(message.type)
+            values["type"] = None if is_known_type else type_number(values["type"])
         message.MergeFrom(self.MESSAGE(**values))
         return cast("RecordMessage", message)
 
@@ -216,7 +216,7 @@ def _unknown(message: RecordMessage) -> bytes:
         keep.add("type")
     if not keep and not UnknownFieldSet(message):
         return b""
-    for known in message.DESCRIPTOR.fields:
-        if known.name not in keep:
-            message.ClearField(known.name)
+    for descriptor in message.DESCRIPTOR.fields:
+        if descriptor.name not in keep:
+            message.ClearField(descriptor.name)
     return message.SerializeToString(deterministic=True)

@@ -41,9 +41,9 @@ def reserved_column_message(name: str) -> str:
 
 def case_twins(names: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Yield the earlier and the later name of each pair that is equal, or differs by case alone."""
-    seen: dict[str, str] = {}
+    names_by_folded: dict[str, str] = {}
     for name in names:
-        if name.lower() in seen:
-            yield seen[name.lower()], name
+        if name.lower() in names_by_folded:
+            yield names_by_folded[name.lower()], name
         else:
-            seen[name.lower()] = name
+            names_by_folded[name.lower()] = name

@@ -40,8 +40,8 @@ def _unescape(escape: re.Match[str]) -> str:
 
 def has_foreign_path(location: str, paths: Iterable[str]) -> bool:
     """Return whether one of the paths is not, by its characters, a directory's location or a location below it."""
-    own = _without_scheme(location)
-    return any(has_dot_segments(each) or not f"{_without_scheme(each)}/".startswith(f"{own}/") for each in paths)
+    own_path = _without_scheme(location)
+    return any(has_dot_segments(each) or not f"{_without_scheme(each)}/".startswith(f"{own_path}/") for each in paths)
 
 
 def _without_scheme(location: str) -> str:

@@ -61,12 +61,12 @@ def check_separator_free(separator: str, names: Iterable[str]) -> None:
 
     Raises InvalidName with the first conflicting names and the allowed separators that no stored name contains.
     """
-    stored = list(names)
-    conflicts = separator_conflicts(separator, stored)
+    stored_names = list(names)
+    conflicts = separator_conflicts(separator, stored_names)
     if not conflicts:
         return
     text = ", ".join(quote_for_message(name) for name in conflicts[:5]) + (", …" if len(conflicts) > 5 else "")
-    free = [other for other in SEPARATORS_ALLOWED if not separator_conflicts(other, stored)]
+    free = [other for other in SEPARATORS_ALLOWED if not separator_conflicts(other, stored_names)]
     choice = f"choose another separator ({_join_or(free)})" if free else "choose another separator"
     raise InvalidName(
         "separator-taken",

@@ -49,12 +49,12 @@ def checkpoint_of(fields: Json | None) -> Mapping[str, str]:
     Searches the head of `main` and its unexpired ancestors. Returns an empty mapping if no snapshot has one.
     """
     metadata = _metadata(fields)
-    known = {one.snapshot_id: one for one in metadata.snapshots}
-    at = known.pop(metadata.current_snapshot_id or _NO_SNAPSHOT, None)
+    snapshots_by_id = {one.snapshot_id: one for one in metadata.snapshots}
+    at = snapshots_by_id.pop(metadata.current_snapshot_id or _NO_SNAPSHOT, None)
     while at is not None:  # maintenance adds snapshots after a run's; each snapshot is visited once
         if INPUTS in at.summary:
             return at.summary
-        at = known.pop(at.parent_snapshot_id or _NO_SNAPSHOT, None)
+        at = snapshots_by_id.pop(at.parent_snapshot_id or _NO_SNAPSHOT, None)
     return {}
 
 

@@ -134,17 +134,23 @@ def check(
         return _check_expanded(pipeline, scope)
     run, recorded = ("", {}) if client is None else rows_of_newest_run(client, pipeline)
     preview = partial(loop_preview, pipeline, rows=loop_rows, recorded=recorded, run=run)
-    chosen = preview()
-    result = _check_expanded(chosen.pipeline, scope)
-    if any(map(chosen.is_about_stand_in, result.problems)):
+    preview_result = preview()
+    result = _check_expanded(preview_result.pipeline, scope)
+    if any(map(preview_result.is_about_stand_in, result.problems)):
         other = preview(stand_in=STAND_INS - 1)
         second = _check_expanded(other.pipeline, scope)
-        problems = tuple(independent_problems(result.problems, second.problems, preview=chosen))
+        problems = tuple(independent_problems(result.problems, second.problems, preview=preview_result))
         if len(second.problems) < len(result.problems):
-            result, chosen = second, other
+            result, preview_result = second, other
         result = replace(result, problems=problems)
-    missing = tuple([one for one in result.missing if not chosen.depends_on_row(".".join(one.table))])
-    return replace(result, missing=missing, unchecked=(*chosen.notes, *result.unchecked), loops=chosen, source=pipeline)
+    missing = tuple([one for one in result.missing if not preview_result.depends_on_row(".".join(one.table))])
+    return replace(
+        result,
+        missing=missing,
+        unchecked=(*preview_result.notes, *result.unchecked),
+        loops=preview_result,
+        source=pipeline,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,9 +202,9 @@ def _check_expanded(pipeline: Pipeline, scope: _CheckScope) -> CheckResult:
         missing = () if isinstance(message, Problem) else (message,)
         reasons = (f"tables and rights: they are in catalog {unseen[0]}, which you may not see",)
         return _without_tables(replace(partial_result, missing=missing), problems, spark=spark, reasons=reasons)
-    named = {table for one in reads.values() for table in (*one.tables, *one.past)}
-    named |= {table for each in looped.values() for table in each}
-    lookups = look_up_tables(client, frozenset({*named, *written_tables(pipeline, reads)}), catalogs=catalogs)
+    named_tables = {table for one in reads.values() for table in (*one.tables, *one.past)}
+    named_tables |= {table for each in looped.values() for table in each}
+    lookups = look_up_tables(client, frozenset({*named_tables, *written_tables(pipeline, reads)}), catalogs=catalogs)
     lookups = with_checkpoints(client, lookups, pipeline=pipeline)
     near = cache(partial(near_tables, client))
     problems += absent_tables(reads, lookups, pipeline=pipeline, near=near)
@@ -232,12 +238,12 @@ def _without_tables(
 
 def _properties(lookups: Mapping[Parts, TableLookup]) -> dict[Parts, Mapping[str, object]]:
     """Return the properties of the existing tables."""
-    known: dict[Parts, Mapping[str, object]] = {}
+    table_properties: dict[Parts, Mapping[str, object]] = {}
     for table, one in lookups.items():
         properties = one.lance.properties if one.lance is not None else (one.metadata or {}).get("properties")
         if one.kind == "table":
-            known[table] = properties if isinstance(properties, Mapping) else {}
-    return known
+            table_properties[table] = properties if isinstance(properties, Mapping) else {}
+    return table_properties
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +272,7 @@ def _analyzed_columns(
     except UnsupportedOperation as error:
         return _ColumnAnalysis(unchecked=[f"columns: {error.message}"])
     analyzer = query_analyzer(grammar, only_builtin=spark is None and not has_python)
-    known = {
+    known_columns = {
         table: tuple(AnalyzedColumn(*each) for each in columns)
         for table, one in lookups.items()
         if (columns := _columns_of(one)) is not None
@@ -274,7 +280,7 @@ def _analyzed_columns(
     checker = ColumnChecker(
         pipeline=pipeline,
         analyzer=analyzer,
-        tables=known,
+        tables=known_columns,
         catalogs=result.catalogs,
         unreadable=result.unreadable,
     )
@@ -288,9 +294,9 @@ def _analyzed_columns(
     ]
     resolved: PipelineColumns | None = None
     if result.columns is not None:
-        named = {table for one in reads.values() for table in (*one.tables, *one.past)}
+        named_tables = {table for one in reads.values() for table in (*one.tables, *one.past)}
         reasons = {table: _unknown_columns(one) for table, one in lookups.items()}
-        resolved = pipeline_columns(checker, tables=named, reasons=reasons)
+        resolved = pipeline_columns(checker, tables=named_tables, reasons=reasons)
     return _ColumnAnalysis(problems, unknown, resolved)
 
 
@@ -332,9 +338,9 @@ def _loop_reads(
     pipeline: Pipeline, spark: Session | None, *, catalogs: frozenset[str]
 ) -> tuple[dict[str, frozenset[Parts]], list[Problem]]:
     """Return the tables that the queries of loops read, and the problems of these queries."""
-    known = catalogs.union(pipeline.catalogs)
+    known_catalogs = catalogs.union(pipeline.catalogs)
     try:
-        return loop_tables(pipeline, queries=partial(query_names, spark), catalogs=known)
+        return loop_tables(pipeline, queries=partial(query_names, spark), catalogs=known_catalogs)
     except (UnsupportedOperation, ServiceUnavailable):  # their steps are named as not checked
         return {}, []
 

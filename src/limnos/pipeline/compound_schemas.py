@@ -167,19 +167,19 @@ class Record(NodeSchema):
     def read(self, node: YamlNode, notes: ProblemNotes) -> Any:  # noqa: ANN401
         if not isinstance(node, MapNode):
             raise notes.bad(f"{self.name}: {self.word} is expected, not {describe_node(node)}", node.at)
-        before = len(notes.problems)
+        problem_count = len(notes.problems)
         self._require(node, notes)
         values: dict[str, Any] = {}
         for key, value in node.entries:
-            known = self.keys.get(key.text)
-            if known is None:
+            key_schema = self.keys.get(key.text)
+            if key_schema is None:
                 self._unknown(key, value, notes=notes)
                 continue
             try:
-                values[key.text] = known.value_schema.read(value, notes)
+                values[key.text] = key_schema.value_schema.read(value, notes)
             except InvalidNode:
                 continue
-        if len(notes.problems) > before:
+        if len(notes.problems) > problem_count:
             raise InvalidNode
         return self.build(values, NodeSite(node, notes))
 
@@ -192,27 +192,27 @@ class Record(NodeSchema):
         if isinstance(value, ScalarNode) and not value.text:
             notes.add(f"'{key.text}' has no value; a comma within {{…}} ends a string, unless it is in quotes", key.at)
             return
-        known = tuple(self.keys)
+        key_names = tuple(self.keys)
         own, instead = _FOREIGN.get(key.text, ("", ""))
-        text = f"; {instead}" if own in self.keys else nearest_word(key.text, known)
-        text = text or f"; {self.name} takes {', '.join(known)}"
+        text = f"; {instead}" if own in self.keys else nearest_word(key.text, key_names)
+        text = text or f"; {self.name} takes {', '.join(key_names)}"
         notes.add(f"unknown key '{key.text}'{text}", key.at)
 
     def _require(self, node: MapNode, notes: ProblemNotes) -> None:
-        written = {key.text: key.at for key, _ in node.entries}
+        written_keys = {key.text: key.at for key, _ in node.entries}
         for name, key in self.keys.items():
-            if key.required and name not in written:
+            if key.required and name not in written_keys:
                 notes.add(f"{self.name} needs '{name}': {key.example.strip()}", node.at)
-        chosen = [name for name in self.one_of if name in written]
-        if self.one_of and not chosen:
+        chosen_keys = [name for name in self.one_of if name in written_keys]
+        if self.one_of and not chosen_keys:
             notes.add(f"{self.name} needs one of {', '.join(self.one_of)}", node.at)
-        if len(chosen) > 1:
-            notes.add(f"{self.name} has {' and '.join(chosen)}: only one of them", written[chosen[1]])
-        if self.some_of and not any(name in written for name in self.some_of):
+        if len(chosen_keys) > 1:
+            notes.add(f"{self.name} has {' and '.join(chosen_keys)}: only one of them", written_keys[chosen_keys[1]])
+        if self.some_of and not any(name in written_keys for name in self.some_of):
             notes.add(f"{self.name} needs {' or '.join(self.some_of)}", node.at)
         for name, other in self.together.items():
-            if name in written and other not in written:
-                notes.add(f"'{name}' is only valid together with '{other}'", written[name])
+            if name in written_keys and other not in written_keys:
+                notes.add(f"'{name}' is only valid together with '{other}'", written_keys[name])
 
     def schema(self) -> Schema:
         properties = {
@@ -263,10 +263,10 @@ class Cases(NodeSchema):
             if chooser is None:
                 raise notes.bad(f"{self.name} needs '{self.tag}', one of {', '.join(self.cases)}", node.at)
             return Choice(tuple(self.cases)).read(chooser, notes)
-        written = [key.text for key, _ in node.entries]
-        result = next((case for case in self.cases if case in written), None)
+        written_keys = [key.text for key, _ in node.entries]
+        result = next((case for case in self.cases if case in written_keys), None)
         if result is None:
-            text = next((hint for key in written if (hint := nearest_word(key, tuple(self.cases)))), "")
+            text = next((hint for key in written_keys if (hint := nearest_word(key, tuple(self.cases)))), "")
             raise notes.bad(f"{self.name} needs one of {', '.join(self.cases)}{text}", node.at)
         return result
 

@@ -108,8 +108,8 @@ def mode_reason(step: StepDeclaration) -> str | None:
 
 def change_reason(recorded: str | None, now: Mapping[str, str]) -> str | None:
     """Return the changes since the definition `recorded` was published, in words; None without one."""
-    before = decode(recorded)
-    return UNRECORDED if before is None else _changed_parts(before, now)
+    former_parts = decode(recorded)
+    return UNRECORDED if former_parts is None else _changed_parts(former_parts, now)
 
 
 def declared_change(pipeline: Pipeline, step: StepDeclaration, *, recorded: str | None) -> str | None:
@@ -117,17 +117,19 @@ def declared_change(pipeline: Pipeline, step: StepDeclaration, *, recorded: str 
 
     Nothing is imported. Parameters and settings of the session are not compared.
     """
-    before = decode(recorded)
-    if before is None:
+    former_parts = decode(recorded)
+    if former_parts is None:
         return UNRECORDED
-    sources = {name.removeprefix(_SOURCE) for name in before if name.startswith(_SOURCE)}
+    sources = {name.removeprefix(_SOURCE) for name in former_parts if name.startswith(_SOURCE)}
     declared = {**declared_parts(pipeline, step, sources=sources), **_code_of_file(pipeline, step)}
-    return _changed_parts({name: before[name] for name in (*declared, RULES, EMBEDDING) if name in before}, declared)
+    return _changed_parts(
+        {name: former_parts[name] for name in (*declared, RULES, EMBEDDING) if name in former_parts}, declared
+    )
 
 
 def _changed_parts(before: Mapping[str, str], now: Mapping[str, str]) -> str | None:
-    changed = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
-    return f"{_join_names(changed)} changed since it was published" if changed else None
+    changed_names = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
+    return f"{_join_names(changed_names)} changed since it was published" if changed_names else None
 
 
 def _code_of_file(pipeline: Pipeline, step: StepDeclaration) -> dict[str, str]:

@@ -139,20 +139,20 @@ class PipelineDirectory:
 
 
 def _arguments(tree: ast.Module, name: str, *, module: str) -> tuple[FunctionArgument, ...] | None:
-    known = [node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
-    result = next((node for node in reversed(known) if node.name == name), None)
+    functions = [node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    result = next((node for node in reversed(functions) if node.name == name), None)
     if result is None:
         if any(name in _bound_names(node) for node in tree.body):
             return None  # defined by a call or an import: only running it would show its arguments
-        near = difflib.get_close_matches(name, [node.name for node in known], n=1)
+        near = difflib.get_close_matches(name, [node.name for node in functions], n=1)
         raise ValueError(f"{module} has no function '{name}'" + (f"; did you mean '{near[0]}'?" if near else ""))
     arguments = result.args
     plain = [*arguments.posonlyargs, *arguments.args]
     needed = len(plain) - len(arguments.defaults)
-    named = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    keyword_arguments = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
     return (
         *(FunctionArgument(one.arg, required=index < needed) for index, one in enumerate(plain)),
-        *(FunctionArgument(one.arg, required=default is None) for one, default in named),
+        *(FunctionArgument(one.arg, required=default is None) for one, default in keyword_arguments),
     )
 
 

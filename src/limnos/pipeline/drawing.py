@@ -176,8 +176,8 @@ class _SvgDocument:
 
     def _row_y(self, node: Parts, column: str) -> float:
         """Return the middle of a column's row in a box; of its last row for a column that is left out."""
-        places = self._places.get(node, {})
-        return self._row_at(node, places.get(column.lower(), len(places)))
+        row_offsets = self._places.get(node, {})
+        return self._row_at(node, row_offsets.get(column.lower(), len(row_offsets)))
 
     def _row_at(self, node: Parts, index: int) -> float:
         rows = self._rows[node]

@@ -95,9 +95,11 @@ def reading_production(pipeline: Pipeline, tables: frozenset[Parts] | set[Parts]
     environment = pipeline.environment
     if environment is None or not tables:
         return pipeline
-    own = {declared: actual for declared, actual in environment.tables.items() if declared not in tables}
+    own_tables = {declared: actual for declared, actual in environment.tables.items() if declared not in tables}
     return replace(
-        pipeline, environment=replace(environment, tables=own), sources=_sources(environment.production, tables=own)
+        pipeline,
+        environment=replace(environment, tables=own_tables),
+        sources=_sources(environment.production, tables=own_tables),
     )
 
 
@@ -105,8 +107,8 @@ def actual_reads(pipeline: Pipeline, reads: Mapping[str, frozenset[Parts]]) -> d
     """Return the tables that each step reads, after `reading_production` changed what names stand for."""
     if pipeline.environment is None:
         return dict(reads)
-    own = pipeline.environment.tables
-    back = {step.table: step.declared_table for step in pipeline.steps if step.declared_table not in own}
+    own_tables = pipeline.environment.tables
+    back = {step.table: step.declared_table for step in pipeline.steps if step.declared_table not in own_tables}
     return {name: frozenset(back.get(table, table) for table in tables) for name, tables in reads.items()}
 
 
@@ -133,13 +135,13 @@ def require_own_outputs(client: Client, pipeline: Pipeline, *, names: frozenset[
     if pipeline.environment is None:
         return
     steps = tuple(step for step in pipeline.steps if step.name in names)
-    known = {
+    output_properties = {
         table: heads.metadata.get("properties") or {}
         for step in steps
         for table in tables_of(pipeline, step)
         if (heads := heads_of(client, table)) is not None
     }
-    if problems := list(foreign_tables(replace(pipeline, steps=steps), known)):
+    if problems := list(foreign_tables(replace(pipeline, steps=steps), output_properties)):
         raise InvalidPipeline(problems)
 
 

@@ -41,7 +41,7 @@ def order_steps(pipeline: Pipeline, reads: Mapping[str, frozenset[Parts]]) -> tu
 
 def steps_by_inputs(pipeline: Pipeline, reads: Mapping[str, frozenset[Parts]]) -> tuple[StepDeclaration, ...]:
     """Return all steps, each after those that it reads as far as that is possible, also if there is no valid order."""
-    before = needs(pipeline, reads)
+    needs_by_step = needs(pipeline, reads)
     steps = {step.table: step for step in pipeline.steps}
     ordered: dict[Parts, StepDeclaration] = {}
     visited: set[Parts] = set()
@@ -54,7 +54,7 @@ def steps_by_inputs(pipeline: Pipeline, reads: Mapping[str, frozenset[Parts]]) -
             elif table not in visited:
                 visited.add(table)
                 stack.append((table, True))
-                stack += [(other, False) for other in sorted(before.get(table, ()))]
+                stack += [(other, False) for other in sorted(needs_by_step.get(table, ()))]
     return tuple(ordered.values())
 
 
@@ -102,9 +102,9 @@ def _side_tables_of_others(pipeline: Pipeline) -> list[Problem]:
 
 def _source_twins(pipeline: Pipeline) -> list[Problem]:
     """Find sources whose names differ by case alone. Spark's names of temporary views ignore case."""
-    places = {source.name: source.at for source in pipeline.sources}
+    positions = {source.name: source.at for source in pipeline.sources}
     return [
-        Problem(f"the sources '{earlier}' and '{name}' differ by case alone: rename one", places[name])
+        Problem(f"the sources '{earlier}' and '{name}' differ by case alone: rename one", positions[name])
         for earlier, name in case_twins([source.name for source in pipeline.sources])
     ]
 

@@ -78,11 +78,11 @@ def neighbourhood(graph: PipelineGraph, node: Parts) -> PipelineGraph:
     """
     inputs = [source for source, target in graph.edges if target == node][:NEIGHBOURS_MAX]
     readers = [target for source, target in graph.edges if source == node][:NEIGHBOURS_MAX]
-    chosen = {node, *inputs, *readers}
-    own = next(each for each in graph.nodes if each.id == node)
+    chosen_nodes = {node, *inputs, *readers}
+    own_node = next(each for each in graph.nodes if each.id == node)
     used = {
         (origin.source, origin.column.lower())
-        for column in (own.lineage.columns if own.lineage else ())
+        for column in (own_node.lineage.columns if own_node.lineage else ())
         for origin in column.origins
     }
     nodes = [
@@ -92,10 +92,10 @@ def neighbourhood(graph: PipelineGraph, node: Parts) -> PipelineGraph:
         if each.id in inputs
         else _reduce_columns(each, reads=node)
         for each in graph.nodes
-        if each.id in chosen
+        if each.id in chosen_nodes
     ]
-    edges = tuple(edge for edge in graph.edges if node in edge and chosen.issuperset(edge))
-    return PipelineGraph(title=own.name, nodes=tuple(nodes), edges=edges, after=graph.after & frozenset(edges))
+    edges = tuple(edge for edge in graph.edges if node in edge and chosen_nodes.issuperset(edge))
+    return PipelineGraph(title=own_node.name, nodes=tuple(nodes), edges=edges, after=graph.after & frozenset(edges))
 
 
 def describe_lineage(graph: PipelineGraph, node: DrawnNode, *, most: int = LISTED_MAX) -> Iterator[str]:

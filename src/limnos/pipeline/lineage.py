@@ -145,23 +145,26 @@ def lineage_event(
     The first of `targets` is the step's own table. A quarantine table gets the step's column lineage; a table of
     malformed rows gets none.
     """
-    own = f"limnos://{metalake}"
-    columns = _columns(own, lineage)
+    server_namespace = f"limnos://{metalake}"
+    columns = _columns(server_namespace, lineage)
     texts = side_table(targets[0], MALFORMED)
 
     def output(target: Parts) -> dict[str, object]:
         facets = {} if target == texts else {"columnLineage": columns}
-        return {"namespace": own, "name": display.render(target), "facets": facets}
+        return {"namespace": server_namespace, "name": display.render(target), "facets": facets}
 
-    parent = {"run": {"runId": run_id}, "job": {"namespace": own, "name": pipeline}}
+    parent = {"run": {"runId": run_id}, "job": {"namespace": server_namespace, "name": pipeline}}
     return {
         "eventType": "COMPLETE",
         "eventTime": (at or datetime.now(UTC)).isoformat(),
         "producer": PRODUCER,
         "schemaURL": _SPEC,
-        "run": {"runId": str(uuid.uuid5(uuid.NAMESPACE_URL, f"{own}/{run_id}/{step}")), "facets": {"parent": parent}},
-        "job": {"namespace": own, "name": f"{pipeline}.{step}"},
-        "inputs": [_encode_source(own, each) for each in lineage.inputs],
+        "run": {
+            "runId": str(uuid.uuid5(uuid.NAMESPACE_URL, f"{server_namespace}/{run_id}/{step}")),
+            "facets": {"parent": parent},
+        },
+        "job": {"namespace": server_namespace, "name": f"{pipeline}.{step}"},
+        "inputs": [_encode_source(server_namespace, each) for each in lineage.inputs],
         "outputs": [output(each) for each in targets],
     }
 

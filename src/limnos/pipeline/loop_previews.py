@@ -78,12 +78,12 @@ def loop_preview(
         if loop.name not in chosen.rows:
             chosen.choose(loop, of_run=(recorded or {}).get(loop.name), run=run, stand_in=stand_in)
     expanded = _expand_loops(pipeline, chosen.rows)
-    named = {loop.name: _table_of(loop, chosen.rows[loop.name]) for loop in chosen.stand_ins}
+    preview_tables = {loop.name: _table_of(loop, chosen.rows[loop.name]) for loop in chosen.stand_ins}
     tables = {
         step.table: loop
         for loop in chosen.stand_ins
         for step in expanded.steps
-        if ".".join(step.declared_table[1:]) == named[loop.name]
+        if ".".join(step.declared_table[1:]) == preview_tables[loop.name]
     }
     steps = tuple(
         replace(step, declared=(step.declared_table[0], *_parts(tables[step.table].name)))

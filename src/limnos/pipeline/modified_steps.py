@@ -88,12 +88,12 @@ def state_difference(run: Run, *, name: str, state: str) -> str | None:
     states = run.options.get("states")
     first = states.get(name, "") if isinstance(states, dict) else ""
     finished = next((step.outputs[0].get("state") for step in run.steps if step.name == name and step.outputs), None)
-    before = str(finished or first).split(".")
+    former_state = str(finished or first).split(".")
     now = state.split(".")
-    if len(before) != len(now):
+    if len(former_state) != len(now):
         return "its state was recorded in another form"
-    changed = [part for part, old, new in zip(_PARTS, before, now, strict=True) if old != new]
-    return f"{' and '.join(changed)} changed" if changed else None
+    changed_parts = [part for part, old, new in zip(_PARTS, former_state, now, strict=True) if old != new]
+    return f"{' and '.join(changed_parts)} changed" if changed_parts else None
 
 
 def _state(pipeline: Pipeline, step: StepDeclaration, *, directory: Path | None) -> str:
@@ -161,8 +161,8 @@ class _SchemaComparison:
         metadata = self._load(table)
         if metadata is None:
             return f"{name}, which it reads, is gone or not visible"
-        known = _list(metadata.get("snapshots"))
-        schema_id = next((one.get("schema-id") for one in known if one.get("snapshot-id") == snapshot), None)
+        snapshots = _list(metadata.get("snapshots"))
+        schema_id = next((one.get("schema-id") for one in snapshots if one.get("snapshot-id") == snapshot), None)
         if schema_id is None:
             return f"the snapshot of {name} that it read has expired, so that its columns cannot be compared"
         schemas = {one.get("schema-id"): one.get("fields") for one in _list(metadata.get("schemas"))}

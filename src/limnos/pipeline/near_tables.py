@@ -36,8 +36,10 @@ def near_tables(client: Client, table: Parts) -> tuple[str, ...]:
 def _near_by_listing(client: Client, table: Parts) -> Iterator[Parts]:
     at = table[:1]
     for part in table[1:-1]:
-        known = [each.name for each in client.children.page(at, kind="namespace", limit=_LISTED_MAX).children]
-        near = [part] if part in known else difflib.get_close_matches(part, known, n=1, cutoff=_CUTOFF)
+        namespace_names = [each.name for each in client.children.page(at, kind="namespace", limit=_LISTED_MAX).children]
+        near = (
+            [part] if part in namespace_names else difflib.get_close_matches(part, namespace_names, n=1, cutoff=_CUTOFF)
+        )
         if not near:
             return
         at = (*at, near[0])

@@ -121,20 +121,24 @@ class Project:
         from limnos.pipeline.python import bind_functions  # noqa: PLC0415
         from limnos.pipeline.run.loop_rows import check_with_rows  # noqa: PLC0415
 
-        checked = self.check(spark, client=client)
-        if checked.holds and checked.loops is not None:
+        check_result = self.check(spark, client=client)
+        if check_result.holds and check_result.loops is not None:
             with ExitStack() as opened:
-                checked = check_with_rows(checked, spark, client=client or opened.enter_context(self._client(spark)))
-        if not checked.holds:
-            return RunPlan(checked=checked)
+                check_result = check_with_rows(
+                    check_result, spark, client=client or opened.enter_context(self._client(spark))
+                )
+        if not check_result.holds:
+            return RunPlan(checked=check_result)
         previews = preview(
             spark,
-            bind_functions(checked.pipeline, self.directory),
-            levels=checked.levels,
-            catalogs=checked.catalogs,
-            lance_catalogs=checked.lance_catalogs,
+            bind_functions(check_result.pipeline, self.directory),
+            levels=check_result.levels,
+            catalogs=check_result.catalogs,
+            lance_catalogs=check_result.lance_catalogs,
         )
-        return RunPlan(checked=checked, steps=plan(checked), previews=checked.without_stand_ins(previews))
+        return RunPlan(
+            checked=check_result, steps=plan(check_result), previews=check_result.without_stand_ins(previews)
+        )
 
     def _client(self, spark: Session, *, timeout_s: float = 60.0) -> Client:
         from limnos.pipeline.engine.connection import client_of  # noqa: PLC0415

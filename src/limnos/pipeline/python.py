@@ -111,9 +111,9 @@ def bind_functions(declaration: Pipeline, directory: Path) -> Pipeline:
     Raises InvalidPipeline for a function that cannot be imported.
     """
     problems: list[Problem] = []
-    named = [step.body for step in declaration.steps] + [source.kind for source in declaration.sources]
+    bodies = [step.body for step in declaration.steps] + [source.kind for source in declaration.sources]
     embeddings = [step.embed for step in declaration.steps if step.embed is not None]
-    functions = [*(one for one in named if isinstance(one, (PythonStep, PythonSource))), *embeddings]
+    functions = [*(one for one in bodies if isinstance(one, (PythonStep, PythonSource))), *embeddings]
     if functions:
         enter_directory(directory, again=any(one.callable is None for one in functions))
     steps = tuple(_bound_step(one, directory, problems=problems) for one in declaration.steps)
@@ -135,10 +135,10 @@ def _with_functions(
     return dataclasses.replace(
         production,
         steps=tuple(
-            dataclasses.replace(own, body=one.body, embed=one.embed)
-            for own, one in zip(production.steps, steps, strict=True)
+            dataclasses.replace(production_step, body=one.body, embed=one.embed)
+            for production_step, one in zip(production.steps, steps, strict=True)
         ),
-        sources=tuple(one if isinstance(one.kind, PythonSource) else own for own, one in pairs),
+        sources=tuple(one if isinstance(one.kind, PythonSource) else production_step for production_step, one in pairs),
     )
 
 

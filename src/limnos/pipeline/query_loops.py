@@ -58,8 +58,8 @@ def recorded_rows(pipeline: Pipeline, record: Mapping[str, object], *, run: str)
 
     Raises BadRequest for a loop that the run did not have, or that had another query then.
     """
-    known = record.get("loops")
-    recorded = known if isinstance(known, Mapping) else {}
+    recorded_loops = record.get("loops")
+    recorded = recorded_loops if isinstance(recorded_loops, Mapping) else {}
     rows: dict[str, LoopRows] = {}
     for loop in pipeline.loops:
         one = recorded.get(loop.name)
@@ -89,8 +89,10 @@ def loop_tables(
             problems.append(Problem(f"{loop.name}: {error.message}", within(loop.query_at, error)))
             continue
         problems += [Problem(message, loop.query_at) for message in name_problems(pipeline, loop, query=query)]
-        named = [one.parts for one in query.relations if len(one.parts) > 1]
-        tables[loop.name] = frozenset(table_of(each, catalog=pipeline.catalog, catalogs=catalogs) for each in named)
+        table_parts = [one.parts for one in query.relations if len(one.parts) > 1]
+        tables[loop.name] = frozenset(
+            table_of(each, catalog=pipeline.catalog, catalogs=catalogs) for each in table_parts
+        )
     return tables, problems
 
 
@@ -104,12 +106,13 @@ def name_problems(pipeline: Pipeline, loop: QueryLoop, *, query: QueryNames) -> 
                 f"{loop.name}: the query of a loop reads published tables, and '{one.parts[0]}' is none: write a table"
                 " with its namespace"
             )
-    known = [one.name for one in pipeline.parameters]
-    for name in sorted(query.parameters - set(known)):
+    parameter_names = [one.name for one in pipeline.parameters]
+    for name in sorted(query.parameters - set(parameter_names)):
         if name in RUN_PARAMETERS:
             yield f"{loop.name}: the query of a loop is read before the run begins, so it has no ':{name}'"
         else:
-            yield f"{loop.name}: no parameter ':{name}'{nearest_word(name, known)}; declare it under 'parameters'"
+            near_name = nearest_word(name, parameter_names)
+            yield f"{loop.name}: no parameter ':{name}'{near_name}; declare it under 'parameters'"
 
 
 def absent_loop_tables(

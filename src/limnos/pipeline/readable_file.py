@@ -47,18 +47,18 @@ def read_readable(text: str, *, file: str, directory: Path) -> ReadableFile | No
     unreadable: set[str] = set()
     entries: list[tuple[ScalarNode, YamlNode]] = []
     for key, value in root.entries:
-        known = FILE.keys.get(key.text)
-        if known is None:
+        key_schema = FILE.keys.get(key.text)
+        if key_schema is None:
             continue
         readable = (
             value
-            if _is_valid(known.value_schema, value, beside=beside)
-            else _prune_mapping(key.text, known, value=value, beside=beside, unreadable=unreadable)
+            if _is_valid(key_schema.value_schema, value, beside=beside)
+            else _prune_mapping(key.text, key_schema, value=value, beside=beside, unreadable=unreadable)
         )
         if readable is not None:
             entries.append((key, readable))
-    written = {key.text for key, _ in entries}
-    if any(name not in written for name in _REQUIRED):
+    written_keys = {key.text for key, _ in entries}
+    if any(name not in written_keys for name in _REQUIRED):
         return None
     notes = ProblemNotes(beside)
     pipeline = None

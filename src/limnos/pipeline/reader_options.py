@@ -166,15 +166,16 @@ _CLIENT_OPTIONS: Final = (
 
 def topic_option_problem(name: str, *, json: bool) -> str | None:
     """Return why a source that is a topic may not have an option; None if it may. `json`: its values are JSON."""
-    own = {one.lower(): key for one, key in _OWN_KEYS.items()}
-    if name.lower() in own:
-        return f"the option {name} has its own key in a source: use `{own[name.lower()]}`."
+    own_keys = {one.lower(): key for one, key in _OWN_KEYS.items()}
+    if name.lower() in own_keys:
+        return f"the option {name} has its own key in a source: use `{own_keys[name.lower()]}`."
     if name.lower() in {one.lower() for one in _ENDS}:
         return f"the option {name} is set by the run, which pins the end when it starts: leave it out."
-    known = (*CONNECTOR_OPTIONS, *_CLIENT_OPTIONS, *(VALUE_OPTIONS if json else ()))
-    if name in known:
+    option_names = (*CONNECTOR_OPTIONS, *_CLIENT_OPTIONS, *(VALUE_OPTIONS if json else ()))
+    if name in option_names:
         return None
-    return f"there is no option {name} of a topic{nearest_word(name, known)}; possible are {', '.join(known)}."
+    near_name, every_name = nearest_word(name, option_names), ", ".join(option_names)
+    return f"there is no option {name} of a topic{near_name}; possible are {every_name}."
 
 
 def option_problem(format_: str, name: str, *, stream: bool = False) -> str | None:
@@ -186,10 +187,12 @@ def option_problem(format_: str, name: str, *, stream: bool = False) -> str | No
     refused = {one.lower(): reason for one, reason in REFUSED.get(format_, _REFUSED).items()}
     if name.lower() in refused:
         return f"the option {name} {refused[name.lower()]}."
-    known = HONOURED.get(format_)
-    if known is None:
+    option_names = HONOURED.get(format_)
+    if option_names is None:
         return None
-    known = (*known, *_STREAMING) if stream else known
-    if name.lower() in {one.lower() for one in known}:
+    option_names = (*option_names, *_STREAMING) if stream else option_names
+    if name.lower() in {one.lower() for one in option_names}:
         return None
-    return f"there is no option {name} of {format_.upper()} files{nearest_word(name, known)}; see Spark's reader."
+    return (
+        f"there is no option {name} of {format_.upper()} files{nearest_word(name, option_names)}; see Spark's reader."
+    )

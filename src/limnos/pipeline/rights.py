@@ -89,18 +89,17 @@ def absent_tables(
     `near` returns the paths of tables that may be meant in place of a missing one, beside those of the pipeline.
     """
     results = {step.table for step in pipeline.steps}
-    existing = {table for table, one in lookups.items() if one.metadata}
+    existing_tables = {table for table, one in lookups.items() if one.metadata}
     for step in pipeline.steps:
-        usable = (results | existing) - _tables_made_from(step.table, reads, pipeline=pipeline)
-        own = {*map(display.render, usable)}
+        usable = (results | existing_tables) - _tables_made_from(step.table, reads, pipeline=pipeline)
+        usable_names = {*map(display.render, usable)}
         unusable = {*map(display.render, results - usable)}
         for table in sorted(reads[step.name].tables - results):
             if lookups[table].kind == "absent" and not any(loop.may_make(table) for loop in pipeline.loops):
                 name = display.render(table)
-                known = sorted(own.union(near(table)) - unusable)
-                message = (
-                    f"{step.name} reads {name}, which does not exist, or you may not see it{nearest_word(name, known)}"
-                )
+                candidates = sorted(usable_names.union(near(table)) - unusable)
+                near_name = nearest_word(name, candidates)
+                message = f"{step.name} reads {name}, which does not exist, or you may not see it{near_name}"
                 yield Problem(message, step.at)
 
 
@@ -117,16 +116,16 @@ def missing_rights(
 ) -> tuple[MissingRight, ...]:
     """Return the rights that the caller lacks for a run of the pipeline: first the rights on tables."""
     results = {step.table for step in pipeline.steps}
-    lacking: list[MissingRight] = []
+    missing: list[MissingRight] = []
     for table in sorted({table for one in reads.values() for table in (*one.tables, *one.past)} - results):
         kind = lookups[table].kind
         if kind not in {"outside", "absent"}:
-            lacking += _lacking(
+            missing += _lacking(
                 client, table, action="view_load" if kind == "view" else "table_load", needed_for="read"
             )
     for table in written_tables(pipeline, reads):
-        lacking += _rights_to_create(client, table, kind=lookups[table].kind)
-    return (*dict.fromkeys(lacking), *_rights_to_run(client, pipeline))
+        missing += _rights_to_create(client, table, kind=lookups[table].kind)
+    return (*dict.fromkeys(missing), *_rights_to_run(client, pipeline))
 
 
 def written_tables(pipeline: Pipeline, reads: Mapping[str, StepReads]) -> tuple[Parts, ...]:
@@ -142,7 +141,7 @@ def grants_lacking_now(client: Client, *, read: Iterable[Parts], written: Iterab
     """
     outputs = sorted({*written})
     results = {table: _look_up_table(client, table).kind for table in {*read, *outputs}}
-    lacking = [
+    missing_grants = [
         one
         for table in sorted({*read})
         if results[table] != "absent"
@@ -150,8 +149,8 @@ def grants_lacking_now(client: Client, *, read: Iterable[Parts], written: Iterab
             client, table, action="view_load" if results[table] == "view" else "table_load", needed_for="read"
         )
     ]
-    lacking += [one for table in outputs for one in _rights_to_create(client, table, kind=results[table])]
-    return tuple(dict.fromkeys(line for one in lacking for line in one.grants))
+    missing_grants += [one for table in outputs for one in _rights_to_create(client, table, kind=results[table])]
+    return tuple(dict.fromkeys(line for one in missing_grants for line in one.grants))
 
 
 def commands_text(lines: Iterable[str]) -> str:

@@ -61,8 +61,8 @@ def selects_from(step: declaration.StepDeclaration, source: str) -> bool:
     """
     if not isinstance(step.body, declaration.Sql):
         return names_source(step, source)
-    named = rf"(?:\b(?:from|join|table)|,)[\s(]*`?{re.escape(source)}`?(?![\w.])"
-    return re.search(named, step.body.text, re.IGNORECASE) is not None
+    name_pattern = rf"(?:\b(?:from|join|table)|,)[\s(]*`?{re.escape(source)}`?(?![\w.])"
+    return re.search(name_pattern, step.body.text, re.IGNORECASE) is not None
 
 
 def names_word(query: str, word: str) -> bool:

@@ -145,16 +145,18 @@ class _Site:
         comments = {column.name.lower(): column.comment or "" for column in step.columns}
         lineage = self._lineage(step)
         fields = _fields(self._facts.metadata.get(step.table))
-        known = {str(one.get("name")): one for one in fields}
-        checked = self._facts.columns.tables.get(step.table, TableLineage())
-        types = {one.name: one.type.lower() for one in checked.columns}
-        names = list(known) or list(types) or [column.name for column in step.columns]
-        origins = {} if lineage else {one.name: list(self._checked_origins(one.origins)) for one in checked.columns}
+        fields_by_name = {str(one.get("name")): one for one in fields}
+        checked_lineage = self._facts.columns.tables.get(step.table, TableLineage())
+        types = {one.name: one.type.lower() for one in checked_lineage.columns}
+        names = list(fields_by_name) or list(types) or [column.name for column in step.columns]
+        origins = (
+            {} if lineage else {one.name: list(self._checked_origins(one.origins)) for one in checked_lineage.columns}
+        )
         return [
             [
                 escape(name),
-                escape(_type(known[name].get("type", "")) if name in known else types.get(name, "")),
-                escape(known.get(name, {}).get("doc") or comments.get(name.lower(), "")),
+                escape(_type(fields_by_name[name].get("type", "")) if name in fields_by_name else types.get(name, "")),
+                escape(fields_by_name.get(name, {}).get("doc") or comments.get(name.lower(), "")),
                 ", ".join(origins.get(name) or self._origins(lineage, name)),
             ]
             for name in names

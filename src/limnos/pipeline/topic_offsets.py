@@ -121,8 +121,8 @@ def plan_read(
         whole: Whether the published rows are read again, too.
         records_max: The largest number of offsets after those of the checkpoint.
     """
-    replaced = None if before is None else _replacement_reason(before, pin=pin, now=now)
-    continued = before if replaced is None else None
+    replacement_reason = None if before is None else _replacement_reason(before, pin=pin, now=now)
+    continued = before if replacement_reason is None else None
     partitions = range(len(pin.ends))
     if continued is None:
         firsts = nexts = [max(pin.starts[each], now.earliest[each]) for each in partitions]
@@ -149,7 +149,7 @@ def plan_read(
         ranges={each: (starts[each], ends[each]) for each in partitions if ends[each] > starts[each]},
         checkpoint=TopicOffsets(topic=pin.topic, topic_id=pin.topic_id, starts=tuple(firsts), ends=tuple(ends)),
         lost=lost,
-        replaced=replaced,
+        replaced=replacement_reason,
         missing=missing,
     )
 

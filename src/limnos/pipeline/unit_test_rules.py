@@ -41,30 +41,30 @@ def input_problems(tested: TestedStep, test: UnitTest) -> Iterator[Problem]:
     """Return problems of `given`: inputs that the step does not read, and inputs that lack rows."""
     test_inputs = {tested.full_name(parts): parts for parts in test.given}
     unknown = [parts for full, parts in test_inputs.items() if full not in tested.inputs]
-    lacking = [display.render(parts) for full, parts in tested.inputs.items() if full not in test_inputs]
+    missing_inputs = [display.render(parts) for full, parts in tested.inputs.items() if full not in test_inputs]
     for parts in unknown:
         advice = _other_input(tested, parts)
         yield Problem(
             f"'given' has rows of {display.render(parts)}, which the step does not read{advice}",
             test.given_at.get(parts, test.at),
         )
-    for name in lacking[len(unknown) :]:  # the others are what the unknown names stand for
+    for name in missing_inputs[len(unknown) :]:  # the others are what the unknown names stand for
         yield Problem(f"'given' lacks rows of {name}, which the step reads; write {name}: [] for none", test.at)
 
 
 def _other_input(tested: TestedStep, parts: Parts) -> str:
     """Return the advice for an input that the step does not read."""
-    name, known = display.render(parts), tested.names_in_body()
+    name, input_names = display.render(parts), tested.names_in_body()
     body = tested.step.body
     if isinstance(body, PythonStep) and len(parts) == 1 and parts[0] in body.inputs:
         value = body.inputs[parts[0]]
         return f": it is an argument; write {display.render(value if isinstance(value, tuple) else (value,))}"
     if tested.full_name(parts) == tested.step.table:
-        return f": it is the step itself; give rows of {_join_words(known)}"
-    lowered = next((one for one in known if one.lower() == name.lower()), None)
+        return f": it is the step itself; give rows of {_join_words(input_names)}"
+    lowered = next((one for one in input_names if one.lower() == name.lower()), None)
     if lowered is not None:
         return f"; did you mean '{lowered}'? Upper and lower case differ"
-    return nearest_word(name, known) or f"; it reads {_join_words(known)}"
+    return nearest_word(name, input_names) or f"; it reads {_join_words(input_names)}"
 
 
 def parameter_problems(pipeline: Pipeline, test: UnitTest) -> Iterator[Problem]:
@@ -76,8 +76,8 @@ def parameter_problems(pipeline: Pipeline, test: UnitTest) -> Iterator[Problem]:
             if moment_of(value) is None:
                 yield Problem(f"run_at: '{value}' is not a time; write for example 2026-01-31T12:00:00Z", at)
         elif name not in declared and name != RUN_ID:
-            known = [*declared, RUN_ID, RUN_AT]
-            near = nearest_word(name, known) or f"; there are {_join_words(known)}"
+            parameter_names = [*declared, RUN_ID, RUN_AT]
+            near = nearest_word(name, parameter_names) or f"; there are {_join_words(parameter_names)}"
             yield Problem(f"the pipeline has no parameter '{name}'{near}", at)
         elif name in declared:
             try:
@@ -146,19 +146,19 @@ def expected_key_problems(step: StepDeclaration, test: UnitTest) -> Iterator[Pro
     keys = [columns[key.lower()] for key in step.write.keys if key.lower() in columns]
     if not keys or len(keys) < len(step.write.keys):
         return
-    seen: dict[tuple[str, ...], int] = {}
+    row_numbers: dict[tuple[str, ...], int] = {}
     for number, row in enumerate(rows.rows, start=1):
         key = tuple(str(row.get(name)) for name in keys)
-        if key in seen:
+        if key in row_numbers:
             text = ", ".join(f"{name} {value}" for name, value in zip(keys, key, strict=True))
             at = rows.rows_at[number - 1] if rows.rows_at else rows.at
             yield Problem(
-                f"rows {seen[key]} and {number} of 'expect' have one key ({text[:80]}): 'write: "
+                f"rows {row_numbers[key]} and {number} of 'expect' have one key ({text[:80]}): 'write: "
                 f"{step.write.mode.value}' has one row for each key; take one of them out",
                 at,
             )
             return
-        seen[key] = number
+        row_numbers[key] = number
 
 
 def of_test(problem: Problem, *, step: StepDeclaration, test: UnitTest) -> Problem:

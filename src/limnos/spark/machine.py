@@ -160,10 +160,10 @@ def start_lent_spark(settings: Mapping[str, str], digest: str) -> None:
     lent = _LOANS.get("spark")
     if lent is None or (lent.is_used and lent.address is not None):
         return
-    own = {**settings, "spark.python.worker.reuse": "false"}  # workers import the modules that are there now
+    own_settings = {**settings, "spark.python.worker.reuse": "false"}  # workers import the modules that are there now
     options = "spark.driver.extraJavaOptions"
-    own[options] = f"{own.get(options, '')} {END_ON_EXHAUSTION}".strip()
-    words = [word for key, value in own.items() for word in ("--conf", f"{key}={value}")]
+    own_settings[options] = f"{own_settings.get(options, '')} {END_ON_EXHAUSTION}".strip()
+    words = [word for key, value in own_settings.items() for word in ("--conf", f"{key}={value}")]
     command = [f"{os.environ['SPARK_HOME']}/bin/spark-submit", *words, "pyspark-shell"]
     _connect(lent.start_spark(command, environment=os.environ, settings=digest))
 

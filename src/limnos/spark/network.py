@@ -47,9 +47,9 @@ def limit_java_network(uri: str, *, master: str) -> dict[str, str]:
     if directory is None:
         logger.warning("No temporary directory has a path short enough for sockets: Java may connect to every address")
         return {}
-    own = _free_ports(len(_PORT_SETTINGS))
-    _start_java_with((port_of(uri), *own), listening=(EPHEMERAL, *own))
-    ports = dict(zip(_PORT_SETTINGS, map(str, own), strict=True))
+    free_ports = _free_ports(len(_PORT_SETTINGS))
+    _start_java_with((port_of(uri), *free_ports), listening=(EPHEMERAL, *free_ports))
+    ports = dict(zip(_PORT_SETTINGS, map(str, free_ports), strict=True))
     return ports | {
         "spark.port.maxRetries": "0",
         "spark.python.unix.domain.socket.enabled": "true",

@@ -156,8 +156,8 @@ def _set_catalogs(spark: SparkSession, settings: Mapping[str, str], *, names: Se
 
 def _archives(files: SparkFiles | None, *, s3: bool, lineage: bool) -> list[Path]:
     """Return the paths of the JAR files for Spark's class path; missing JAR files are downloaded."""
-    own = [ensure_runtime()] if files is None else [Path(path) for path in files.jars]
-    return [*own, *([ensure_s3()] if s3 else []), *([ensure_listener()] if lineage else [])]
+    own_archives = [ensure_runtime()] if files is None else [Path(path) for path in files.jars]
+    return [*own_archives, *([ensure_s3()] if s3 else []), *([ensure_listener()] if lineage else [])]
 
 
 def _start_spark(
@@ -166,16 +166,16 @@ def _start_spark(
     """Start Spark with all settings except catalog settings, which are set on each session."""
     from pyspark.sql import SparkSession  # noqa: PLC0415 - heavy, and only in the extra
 
-    own = {key: value for key, value in settings.items() if not key.startswith(_CATALOG_PREFIX)}
-    own |= {key: _SET_LATER for key in settings if key.startswith(_CATALOG_PREFIX) and key.endswith(_HEADER)}
-    own |= {"spark.master": master, "spark.app.name": app_name}
+    own_settings = {key: value for key, value in settings.items() if not key.startswith(_CATALOG_PREFIX)}
+    own_settings |= {key: _SET_LATER for key in settings if key.startswith(_CATALOG_PREFIX) and key.endswith(_HEADER)}
+    own_settings |= {"spark.master": master, "spark.app.name": app_name}
     builder = SparkSession.builder
-    for key, value in own.items():
+    for key, value in own_settings.items():
         builder = builder.config(key, value)
     with _environment(environment):
-        start_lent_spark(own, digest)
-        if LISTENER in own.get("spark.extraListeners", ""):
-            _quiet_listener(own)
+        start_lent_spark(own_settings, digest)
+        if LISTENER in own_settings.get("spark.extraListeners", ""):
+            _quiet_listener(own_settings)
         return builder.getOrCreate()
 
 
@@ -191,8 +191,10 @@ def another_session(
     header = authorization(token=token)
     for name in catalogs:
         prefix = f"{_CATALOG_PREFIX}{name}"
-        own = _catalog_settings(name, uri=uri, metalake=metalake) | _credential(prefix, header, uri=uri, connect=False)
-        for key, value in (own | {f"{prefix}.{end}": value for end, value in more.items()}).items():
+        own_settings = _catalog_settings(name, uri=uri, metalake=metalake) | _credential(
+            prefix, header, uri=uri, connect=False
+        )
+        for key, value in (own_settings | {f"{prefix}.{end}": value for end, value in more.items()}).items():
             spark.conf.set(key, value)
     return spark
 
@@ -291,9 +293,9 @@ def config_for(
         if s3:
             settings[f"{_CATALOG_PREFIX}{name}{_DELEGATION}"] = _DELEGATES
     extra = dict(config or {})
-    for key, own in (("spark.jars", archives), ("spark.extraListeners", settings.get("spark.extraListeners"))):
-        if key in extra and own:
-            extra[key] = f"{own},{extra[key]}"
+    for key, own_value in (("spark.jars", archives), ("spark.extraListeners", settings.get("spark.extraListeners"))):
+        if key in extra and own_value:
+            extra[key] = f"{own_value},{extra[key]}"
     if "spark.sql.extensions" in extra and EXTENSIONS not in extra["spark.sql.extensions"]:
         extra["spark.sql.extensions"] = f"{EXTENSIONS},{extra['spark.sql.extensions']}"
     if _JAVA_OPTIONS in extra and java_options is not None:

@@ -151,7 +151,7 @@ CLOCKS_MAX = 3
 
 def clock_params(zones: Sequence[int]) -> dict[str, int]:
     """Return the parameters of `CLOCKS_READ` for one to three zones, in which the last zone fills missing positions."""
-    return {f"zone{place}": zones[min(place, len(zones) - 1)] for place in range(CLOCKS_MAX)}
+    return {f"zone{index}": zones[min(index, len(zones) - 1)] for index in range(CLOCKS_MAX)}
 
 
 _CLOCK = "SELECT zone, revision, access_revision FROM clock WHERE zone"

@@ -29,16 +29,16 @@ def _down_to(parent: str) -> tuple[tuple[str, ...], str]:
 
     Cached, since most tables of a catalog share a parent.
     """
-    places = tuple(f"{parent}/"[: slash.start()] for slash in _SLASH.finditer(f"{parent}/"))
-    return places, msgspec.json.encode(places).decode()
+    parent_paths = tuple(f"{parent}/"[: slash.start()] for slash in _SLASH.finditer(f"{parent}/"))
+    return parent_paths, msgspec.json.encode(parent_paths).decode()
 
 
 def location_locks(locations: Iterable[str]) -> dict[str, bool]:
     """Return the locks to take for new locations: exclusive (True) for each new location, shared (False) for its parent
     locations.
     """
-    own = dict.fromkeys(locations, True)
-    return dict.fromkeys((above for each in own for above in parent_locations(each)), False) | own
+    lock_modes = dict.fromkeys(locations, True)
+    return dict.fromkeys((above for each in lock_modes for above in parent_locations(each)), False) | lock_modes
 
 
 def overlap_params(location: str) -> dict[str, Value]:

@@ -48,9 +48,13 @@ def require_facts(view: StoreView, keys: list[Key[V]], *, zone: int, at_once: in
             together.
     """
     results: list[Any] = [view.get(key) for key in keys]
-    lacking = [key for key, value in zip(keys, results, strict=True) if value is ABSENT] if ABSENT in results else []
-    if lacking:
-        raise CacheMiss(dict.fromkeys(lacking[:at_once], zone), goes_on=at_once is not None and len(lacking) > at_once)
+    absent_keys = (
+        [key for key, value in zip(keys, results, strict=True) if value is ABSENT] if ABSENT in results else []
+    )
+    if absent_keys:
+        raise CacheMiss(
+            dict.fromkeys(absent_keys[:at_once], zone), goes_on=at_once is not None and len(absent_keys) > at_once
+        )
     return results
 
 

@@ -357,7 +357,7 @@ class SharedFreshnessGate:
             return
         results = {clock.zone: clock.revision for clock in gate_result.clocks}
         _advance(self.view, gate_result, request, chains)
-        at = {zone: results.get(zone, known) for zone, known in request}
+        at = {zone: results.get(zone, revision) for zone, revision in request}
         _merge(self.view, loaded_facts, requested=requested, at=at, default=zones[-1])
 
 

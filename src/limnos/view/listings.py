@@ -48,7 +48,7 @@ class BlockIndex:
         last = at
         while last < len(blocks) and (until == "" or blocks[last][0] < until):
             last += 1
-        over = [block_key(space, *blocks[place]) for place in range(first, last)]
+        over = [block_key(space, *blocks[index]) for index in range(first, last)]
         insort(blocks, (after, until))
         return over
 

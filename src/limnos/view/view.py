@@ -122,25 +122,26 @@ class StoreView:
         """Record, for each zone, the revisions of the zones above it in the same snapshot. Never replaces them by older
         revisions.
         """
-        for place in range(1, len(zones)):
-            zone = self.zones.get(zones[place])
-            if zone is None or revisions[place] < zone.revision:
+        for index in range(1, len(zones)):
+            zone = self.zones.get(zones[index])
+            if zone is None or revisions[index] < zone.revision:
                 continue
-            above = revisions[:place]
-            zone.outer_revisions = above if len(zone.outer_revisions) != place else max(zone.outer_revisions, above)
+            above = revisions[:index]
+            zone.outer_revisions = above if len(zone.outer_revisions) != index else max(zone.outer_revisions, above)
 
     def is_paired(self, zones: tuple[int, ...]) -> bool:
         """Return whether the known revisions of these zones were read in one snapshot (rule 2)."""
-        known = self.zones
+        zone_states = self.zones
         try:
             if len(zones) == 3:
-                server, metalake = known[zones[0]].revision, known[zones[1]]
-                return known[zones[2]].outer_revisions == (server, metalake.revision) and metalake.outer_revisions == (
+                server, metalake = zone_states[zones[0]].revision, zone_states[zones[1]]
+                return zone_states[zones[2]].outer_revisions == (
                     server,
-                )
-            return zones[0] in known and all(
-                known[zones[place]].outer_revisions == tuple(known[zone].revision for zone in zones[:place])
-                for place in range(1, len(zones))
+                    metalake.revision,
+                ) and metalake.outer_revisions == (server,)
+            return zones[0] in zone_states and all(
+                zone_states[zones[index]].outer_revisions == tuple(zone_states[zone].revision for zone in zones[:index])
+                for index in range(1, len(zones))
             )
         except KeyError:
             return False
@@ -171,8 +172,8 @@ class StoreView:
 
     def access_stamps(self, zones: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
         """Return pairs of a zone and its known access revision, which identify the policy version of a decision."""
-        known = self.zones
-        return tuple([(zone, known[zone].access_revision) for zone in zones])
+        zone_states = self.zones
+        return tuple([(zone, zone_states[zone].access_revision) for zone in zones])
 
     def _advance_zone(self, clock: ClockRow, changes: tuple[ChangeRow, ...]) -> None:
         zone = self.zones.get(clock.zone)

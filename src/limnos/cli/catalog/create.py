@@ -77,8 +77,8 @@ def catalog(
         The provider, such as `jdbc-postgresql`; by default `lakehouse-iceberg`, or the one of the type.
     """
     _check_type(type)
-    stated = {"warehouse": warehouse, "storage": storage}
-    properties = properties_of(property) | {key: value for key, value in stated.items() if value}
+    stated_properties = {"warehouse": warehouse, "storage": storage}
+    properties = properties_of(property) | {key: value for key, value in stated_properties.items() if value}
     with common.client() as client:
         created = client.catalogs.create(name, type=type, provider=provider, comment=comment, properties=properties)
     result = {"kind": "catalog", "name": created.name, "path": [created.name], "properties": created.properties}
@@ -255,11 +255,11 @@ def _create_command(declared: DeclaredKind) -> Callable[..., None]:
             created = client.declared(declared).create(
                 path, declared.fields(**{**fields, **siblings}), comment=comment, properties=properties_of(property)
             )
-        own = msgspec.structs.asdict(created.fields)
-        if declared.advised and not own[declared.advised]:
+        field_values = msgspec.structs.asdict(created.fields)
+        if declared.advised and not field_values[declared.advised]:
             sets = f"{shlex.join(['limnos', 'set', path, '--field'])} {declared.advised}={declared.advised.upper()}"
             print(visible(f"note: it has no {declared.advised}: '{sets}' sets it"), file=sys.stderr)
-        result = {"kind": word, "name": path, "properties": created.properties, **own}
+        result = {"kind": word, "name": path, "properties": created.properties, **field_values}
         show_done(f"created {word} {path}", result, output_format=common.output_format)
 
     own_fields = msgspec.structs.fields(declared.fields)

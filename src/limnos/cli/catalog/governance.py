@@ -58,8 +58,8 @@ def column_tags(client: Client, path: str, *, columns: Sequence[str]) -> dict[st
     by_column: dict[str, list[str]] = {}
     if len(names) > len(columns):
         for column in columns:
-            own = [tag.name for tag in client.tags.on(path, kind="table", column=column) if not tag.inherited]
-            by_column |= {column: own} if own else {}
+            direct_tags = [tag.name for tag in client.tags.on(path, kind="table", column=column) if not tag.inherited]
+            by_column |= {column: direct_tags} if direct_tags else {}
         return by_column
     table = tuple(display.parse(path))
     for name in names:

@@ -117,12 +117,12 @@ def _too_short(path: str) -> UsageError:
     if "/" in path and "`" not in path:
         dotted = shlex.quote(display.render([part for part in path.split("/") if part]))
         return UsageError("the parts of a path have dots between them, no slashes", hint=f"'limnos head {dotted}'")
-    known = known_path(display.parse(path)) if "." not in path else None
-    if known is not None and known.length == 0:
+    known_object = known_path(display.parse(path)) if "." not in path else None
+    if known_object is not None and known_object.length == 0:
         text = f"'{path}' is no catalog, and a table is catalog.namespace.table"
         typed = TypedCommand(typed_tokens.get())
         return UsageError(text, hint=hint_for_name_alone(typed, path, kinds=("table", "view", "fileset")))
-    if known is not None:
+    if known_object is not None:
         text = f"'{path}' is a catalog: a table is catalog.namespace.table"
         return UsageError(text, hint=f"'limnos list tables {shlex.quote(path)}' lists its tables")
     return UsageError(

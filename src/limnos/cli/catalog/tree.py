@@ -83,8 +83,8 @@ def ls(
             _remark_incomplete(below)
     if long:
         columns = ["rows", "size", "changed_at", "owner", "format", "comment"]
-        known = [key for key in columns if any(row.get(key) is not None for row in rows)]
-        show_rows(rows, ["name", "kind", *known], output_format=common.output_format)
+        used_columns = [key for key in columns if any(row.get(key) is not None for row in rows)]
+        show_rows(rows, ["name", "kind", *used_columns], output_format=common.output_format)
         _report_failures(below)
         return
     further = [key for key in ("provider", "comment") if any(row.get(key) for row in rows)]

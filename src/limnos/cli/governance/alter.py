@@ -152,8 +152,8 @@ def _require_properties(client: Client, path: str, *, kind: str, keys: Sequence[
         return
     for key in keys:
         if properties is not None and key not in properties:
-            known = f"it has {', '.join(sorted(properties))}" if properties else "it has no properties"
-            text = f"{kind} {path} has no property {key}: {known}"
+            property_list = f"it has {', '.join(sorted(properties))}" if properties else "it has no properties"
+            text = f"{kind} {path} has no property {key}: {property_list}"
             raise StoppedError(text, code="not-found", hint=f"'limnos show {shlex.quote(path)}' shows its properties")
 
 
@@ -215,9 +215,11 @@ def _field_updates(kind: str, changes: Changes) -> list[Json]:
             raise UsageError(f"a {kind} has no fields of its own", hint="--property sets a property")
         return []
     types = {each.name: each.type for each in msgspec.structs.fields(declared.fields)}
-    own = next((each for each in properties_of(changes.property) if each in types), None)
-    if own is not None:
-        raise UsageError(f"{own} is a field of a {kind}, and no property", hint=f"write --field {own}=VALUE")
+    own_property = next((each for each in properties_of(changes.property) if each in types), None)
+    if own_property is not None:
+        raise UsageError(
+            f"{own_property} is a field of a {kind}, and no property", hint=f"write --field {own_property}=VALUE"
+        )
     unknown = next((each for each in typed if each not in types), None)
     if unknown is not None:
         raise UsageError(f"a {kind} has no field {unknown}", hint=f"its fields are {', '.join(types)}")

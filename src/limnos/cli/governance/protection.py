@@ -60,9 +60,11 @@ def unprotect(path: str, /, *, kind: KindFlag = None, common: CommonFlags = DEFA
     if protector is None:
         text = f"{result} {path} is no longer protected" if removed else f"{result} {path} was not protected"
     else:
-        own = f"is no longer protected itself, but {protector}" if removed else f"is not protected itself: {protector}"
+        message = (
+            f"is no longer protected itself, but {protector}" if removed else f"is not protected itself: {protector}"
+        )
         ends = shlex.join(["limnos", "unprotect", protector.name])
-        text = f"{result} {path} {own} protects all objects below it: '{ends}' ends that"
+        text = f"{result} {path} {message} protects all objects below it: '{ends}' ends that"
         fields["protected_by"] = str(protector)
     show_done(text, fields, output_format=common.output_format)
 

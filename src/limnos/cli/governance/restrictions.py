@@ -89,11 +89,11 @@ def set_(
             unless=_parse_principals(except_),
         )
     lost = [] if former is None else _lost_terms(former, filter=filter, masks=_masks(mask), to=to, except_=except_)
-    replaced = {} if former is None else {"replaced": _row(former), "lost": lost}
+    replaced_fields = {} if former is None else {"replaced": _row(former), "lost": lost}
     text = f"; the former {name} is replaced: {'; '.join(lost)}" if lost else ""
     show_done(
         f"{result} {path} is restricted by {name}{text}",
-        {"restriction": name, "on": path, "kind": result, **replaced},
+        {"restriction": name, "on": path, "kind": result, **replaced_fields},
         output_format=common.output_format,
     )
 
@@ -147,8 +147,8 @@ def _own_restrictions(client: Client, path: str, *, kind: str) -> dict[str, Read
         restrictions = client.restrictions.list(path, kind=kind)
     except ClientError:
         return {}
-    own = (kind, display.render(display.parse(path)))
-    return {each.name: each for each in restrictions if (each.on.kind, each.on.name) == own and not each.denies}
+    target = (kind, display.render(display.parse(path)))
+    return {each.name: each for each in restrictions if (each.on.kind, each.on.name) == target and not each.denies}
 
 
 def _lost_terms(

@@ -31,8 +31,8 @@ def single_grants(tokens: Sequence[str]) -> list[list[str]] | None:
     for at, token in enumerate(joined[2:], 2):
         if _NAMES.fullmatch(token) is None:
             continue
-        before = joined[at - 1].lower()
-        place = joined[at - 2].lower() if before in _KINDS and at > 2 else before
+        earlier_word = joined[at - 1].lower()
+        place = joined[at - 2].lower() if earlier_word in _KINDS and at > 2 else earlier_word
         if place in {"on", "to", "from", "--on"} or (place in _PLACES and len(joined) < len(tokens)):
             lists.append(at)
         elif place in _PLACES or not is_role or len(joined) == len(tokens):
@@ -41,7 +41,7 @@ def single_grants(tokens: Sequence[str]) -> list[list[str]] | None:
     if all(len(each) == 1 for each in names):
         return None
     choices = itertools.islice(itertools.product(*(names[at] for at in lists)), _COMMANDS_MAX)
-    return [_line(names, dict(zip(lists, chosen, strict=True))) for chosen in choices]
+    return [_line(names, dict(zip(lists, choice, strict=True))) for choice in choices]
 
 
 def _line(names: Sequence[Sequence[str]], chosen: dict[int, str]) -> list[str]:

@@ -53,26 +53,26 @@ _PLAIN: Final = re.compile(r"[A-Za-z][A-Za-z_-]*")
 
 def resolve(tokens: Sequence[str]) -> list[str]:
     """Return the command line that performs what was typed. Raises UsageError if no command does."""
-    typed = _split_quoted(tokens)
-    if typed[:1] == ["limnos"]:
-        raise UsageError("'limnos' is there twice", hint=f"'{shlex.join(typed)}'")
-    if not typed or typed[0] == "--version":
-        return typed
-    if (plain := without_sql(typed)) is not None:
+    words = _split_quoted(tokens)
+    if words[:1] == ["limnos"]:
+        raise UsageError("'limnos' is there twice", hint=f"'{shlex.join(words)}'")
+    if not words or words[0] == "--version":
+        return words
+    if (plain := without_sql(words)) is not None:
         raise UsageError("'if exists', 'if not exists' and 'or replace' are of SQL", hint=answers.propose(plain))
-    if (other := other_form(typed)) is not None:
+    if (other := other_form(words)) is not None:
         raise UsageError(other.message, hint=answers.propose(other.tokens))
-    if any(token in HELP for token in _before_dashes(typed)) or typed[0] in _HELP_WORDS:
-        rest = [token for token in typed[typed[0] in _HELP_WORDS :] if token not in HELP]
+    if any(token in HELP for token in _before_dashes(words)) or words[0] in _HELP_WORDS:
+        rest = [token for token in words[words[0] in _HELP_WORDS :] if token not in HELP]
         return [*_command(rest, is_help=True), "--help"]
-    _check_blanks(typed)
-    if (grants := single_grants(typed)) is not None:
+    _check_blanks(words)
+    if (grants := single_grants(words)) is not None:
         raise UsageError(
-            f"'{typed[0]}' takes one object and one holder, and names of roles without commas",
+            f"'{words[0]}' takes one object and one holder, and names of roles without commas",
             hint=_each_of(grants),
         )
-    check_sentence(typed)
-    return _command(typed, is_help=False)
+    check_sentence(words)
+    return _command(words, is_help=False)
 
 
 def _each_of(commands: Sequence[Sequence[str]]) -> str:
@@ -311,15 +311,15 @@ _RESTRICTED_TABLES: Final = (
 
 def _with_named_values(operation: Operation, flags: Sequence[str]) -> str:
     """Return how an operation is typed, with the values of flags that have the names of its arguments, as `--id 7`."""
-    typed = spell_operation(operation).split()
+    spelling = spell_operation(operation).split()
     others: list[str] = []
     for at, flag in enumerate(flags):
         if flag in _SET_FLAGS and operation.verb in {"set", "create"}:
             others += flags[at : at + 2]
-    for at, argument in enumerate(typed):
+    for at, argument in enumerate(spelling):
         value = _value_for(argument, operation, flags=flags) if argument.isupper() else ""
-        typed[at] = shlex.quote(value) if value else argument
-    return f"'{' '.join([*typed, *map(shlex.quote, others)])}'"
+        spelling[at] = shlex.quote(value) if value else argument
+    return f"'{' '.join([*spelling, *map(shlex.quote, others)])}'"
 
 
 _SET_FLAGS: Final = frozenset({"--comment", "--property", "--owner"})
@@ -330,11 +330,17 @@ def _value_for(argument: str, operation: Operation, *, flags: Sequence[str]) -> 
     """Return the value that a flag of another tool has for an argument: its own name, the kind's, or `--name`, below
     the namespace of another flag; empty without one.
     """
-    own = [f"--{operation.kind}", f"--{operation.kind}-name"] if operation.arguments.startswith(argument) else []
-    named = [(flag, value) for flag in (f"--{argument.lower()}", *own, "--name") for value in flag_values(flags, flag)]
+    kind_flags = [f"--{operation.kind}", f"--{operation.kind}-name"] if operation.arguments.startswith(argument) else []
+    flag_values_found = [
+        (flag, value) for flag in (f"--{argument.lower()}", *kind_flags, "--name") for value in flag_values(flags, flag)
+    ]
     if {"NAME", "PATH"} <= {*operation.arguments.split()}:  # of both, a path has a dot
-        named = [(flag, value) for flag, value in named if flag != "--name" or ("." in value) == (argument == "PATH")]
-    value = next((value for _, value in named), "")
+        flag_values_found = [
+            (flag, value)
+            for flag, value in flag_values_found
+            if flag != "--name" or ("." in value) == (argument == "PATH")
+        ]
+    value = next((value for _, value in flag_values_found), "")
     containers = ("--database-name", "--database", "--schema", "--namespace")
     above = next((value for flag in containers for value in flag_values(flags, flag)), "") if argument == "PATH" else ""
     return f"{above}.{value}" if above and value and "." not in value else value

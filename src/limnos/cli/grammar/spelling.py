@@ -17,10 +17,12 @@ def spell_operation(operation: Operation) -> str:
 
 def typed_as(command: str) -> str:
     """Return the words by which a command is best typed: verb and kind where an operation performs it."""
-    known = {each.command: each for each in OPERATIONS}
-    if command not in known or " " not in command:
+    operations = {each.command: each for each in OPERATIONS}
+    if command not in operations or " " not in command:
         return command
-    return spell_operation(known[command]).removeprefix("limnos ").removesuffix(known[command].arguments).strip()
+    return (
+        spell_operation(operations[command]).removeprefix("limnos ").removesuffix(operations[command].arguments).strip()
+    )
 
 
 def aliases_of(group: str) -> list[str]:

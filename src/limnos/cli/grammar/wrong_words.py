@@ -134,8 +134,8 @@ class WrongWords:
     def unknown_command(self, words: Sequence[str], flags: Sequence[str] = ()) -> UsageError:
         """Return the error for words that are no command, with the command to type."""
         if [each.lower() for each in (words[0], *words[2:3])] == ["add", "to"] and len(words) > 3:
-            typed = self.propose(["group", "add", words[3], words[1], *flags])
-            return UsageError(f"'add {words[1]} to' does not say to what", hint=f"{typed}, if {words[3]} is a group")
+            proposal = self.propose(["group", "add", words[3], words[1], *flags])
+            return UsageError(f"'add {words[1]} to' does not say to what", hint=f"{proposal}, if {words[3]} is a group")
         if (meant := own_words([*words, *flags])) is not None:
             return UsageError(f"there is no command '{words[0]}'{self._note_on(meant)}", hint=self.propose(meant))
         guess = command_for(words)
@@ -173,36 +173,36 @@ class WrongWords:
     def unknown_in_group(self, lowered: Sequence[str], words: Sequence[str], *, flags: Sequence[str]) -> UsageError:
         """Return the error for a group without a command, or with a word that is none of its commands."""
         group, commands = lowered[0], GROUPS[lowered[0]]
-        known = ", ".join(commands)
+        command_list = ", ".join(commands)
         if len(lowered) == 1:
-            typed = self.propose([*group.split(), commands[0], *flags])
-            return UsageError(f"options come after a command of 'limnos {group}': {known}", hint=typed)
+            proposal = self.propose([*group.split(), commands[0], *flags])
+            return UsageError(f"options come after a command of 'limnos {group}': {command_list}", hint=proposal)
         if (guess := command_for([*group.split(), *words[1:]], least=2)) is not None:
             return self.guess_error(f"{group} {words[1]}", guess, flags=flags)
         near = _same_command(lowered[1], commands) or nearest(lowered[1], [*commands, *aliases_of(group)])
         if near is None and group in ("tag", "policy") and "." in words[1] and len(words) > 2:
-            typed = self.propose(["set", group, words[2], words[1], *flags])
-            return UsageError(f"the command is missing between '{group}' and '{words[1]}'", hint=typed)
+            proposal = self.propose(["set", group, words[2], words[1], *flags])
+            return UsageError(f"the command is missing between '{group}' and '{words[1]}'", hint=proposal)
         if near is None and group in ("tag", "policy") and len(words) == 3 and "." in words[2]:
-            typed = self.propose(["set", group, words[1], words[2], *flags])
-            return UsageError(f"the command is missing between '{group}' and '{words[1]}'", hint=typed)
+            proposal = self.propose(["set", group, words[1], words[2], *flags])
+            return UsageError(f"the command is missing between '{group}' and '{words[1]}'", hint=proposal)
         if near is None and (verb := _ELSEWHERE.get(f"{group} {lowered[1]}")) is not None:
             return UsageError(
                 f"'limnos {group}' has no command '{words[1]}'", hint=self.propose([*verb.split(), *words[2:], *flags])
             )
         is_name = len(words) == 2 or "." in words[1] or "`" in words[1]
         if near is None and group in _FIRST_COMMANDS and is_name:
-            named = typed_as(f"{group} {_FIRST_COMMANDS[group]}").split()
-            typed = self.propose([*named, words[1], *flags])
+            example_words = typed_as(f"{group} {_FIRST_COMMANDS[group]}").split()
+            proposal = self.propose([*example_words, words[1], *flags])
             return UsageError(
                 f"the command is missing between '{group}' and '{words[1]}'",
-                hint=f"{typed}, or another command: {known}",
+                hint=f"{proposal}, or another command: {command_list}",
             )
         if near is None:
             hint = f"'limnos {group} --help' explains them"
-            return UsageError(f"'limnos {group}' has no command '{words[1]}'; it has {known}", hint=hint)
-        typed = self.propose([*typed_as(f"{group} {near}").split(), *words[2:], *flags])
-        return UsageError(f"'limnos {group}' has no command '{words[1]}'", hint=typed)
+            return UsageError(f"'limnos {group}' has no command '{words[1]}'; it has {command_list}", hint=hint)
+        proposal = self.propose([*typed_as(f"{group} {near}").split(), *words[2:], *flags])
+        return UsageError(f"'limnos {group}' has no command '{words[1]}'", hint=proposal)
 
     def unknown_kind(
         self, verb: str, lowered: Sequence[str], *, words: Sequence[str], flags: Sequence[str]
@@ -220,13 +220,13 @@ class WrongWords:
             return error
         near = nearest(lowered[1], kinds)
         if near is not None and near != lowered[1]:
-            typed = self.propose([verb, near, *words[2:], *flags])
-            return UsageError(f"'limnos {verb}' knows no '{words[1]}'", hint=typed)
+            proposal = self.propose([verb, near, *words[2:], *flags])
+            return UsageError(f"'limnos {verb}' knows no '{words[1]}'", hint=proposal)
         if verb == "create" and "." in words[1]:
-            typed = self.propose(["create", "namespace", *words[1:], *flags])
+            proposal = self.propose(["create", "namespace", *words[1:], *flags])
             return UsageError(
                 "the kind is missing: engines create tables, 'limnos create' the rest",
-                hint=f"{typed}, or another kind: {', '.join(kinds)}",
+                hint=f"{proposal}, or another kind: {', '.join(kinds)}",
             )
         return UsageError(
             f"'limnos {verb}' does not take '{words[1]}'; it takes {', '.join(kinds)}",
@@ -262,27 +262,27 @@ class WrongWords:
         """
         spoken = [word.rstrip(",") for word in words if word.lower() not in {"privileges", "privilege"}]
         at = next((at for at, word in enumerate(spoken) if word.lower() in SQL_WORDS), len(spoken))
-        granted, places = [word.lower() for word in spoken[:at]], _places(spoken[at:])
-        holder = next((f"--{word} {places[word]}" for word in ("to", "from") if word in places), "")
+        granted_words, target_words = [word.lower() for word in spoken[:at]], _places(spoken[at:])
+        holder = next((f"--{word} {target_words[word]}" for word in ("to", "from") if word in target_words), "")
         after = [word.lower() for word in spoken[at + 1 : at + 2]]
-        if granted[:1] == ["role"] and after == ["role"] and len(granted) > 1:
-            shows = self.propose(["show", "role", granted[1]])
+        if granted_words[:1] == ["role"] and after == ["role"] and len(granted_words) > 1:
+            shows = self.propose(["show", "role", granted_words[1]])
             return UsageError("a role is granted to users and groups, not to a role", hint=f"{shows} has its rights")
-        path = places.get("on", "PATH")
-        privileges = [SQL_PRIVILEGES.get(word, word) for word in granted]
+        path = target_words.get("on", "PATH")
+        privileges = [SQL_PRIVILEGES.get(word, word) for word in granted_words]
         note = f"'{verb}' takes options where SQL has words: --on, --to, --from"
-        name = places.get("to", places.get("from", "NAME"))
-        if granted == ["all"]:
+        name = target_words.get("to", target_words.get("from", "NAME"))
+        if granted_words == ["all"]:
             preset = ["--preset", "admin", path, f"--{'from' if verb == 'revoke' else 'to'}", f"user:{name}"]
             return UsageError(
                 "all that an administrator of an object needs is a preset", hint=self.propose([verb, *preset, *flags])
             )
-        if "on" not in places and "--on" not in flags and granted[:1] != ["role"]:
-            is_known = all(word in _PRIVILEGE_WORDS or word in SQL_PRIVILEGES for word in granted)
+        if "on" not in target_words and "--on" not in flags and granted_words[:1] != ["role"]:
+            is_known = all(word in _PRIVILEGE_WORDS or word in SQL_PRIVILEGES for word in granted_words)
             turned = [*privileges, "--on", "PATH"] if is_known else ["role", *spoken[:at]]
             return UsageError(note, hint=self.propose([verb, *turned, *holder.split(), *flags]))
         turned = [
-            *(spoken[:at] if granted[:1] == ["role"] else privileges),
-            *(["--on", path] if "on" in places else []),
+            *(spoken[:at] if granted_words[:1] == ["role"] else privileges),
+            *(["--on", path] if "on" in target_words else []),
         ]
         return UsageError(note, hint=self.propose([verb, *turned, *holder.split(), *flags]))

@@ -49,8 +49,8 @@ def hint_for_argument(message: str, typed: TypedCommand) -> str | None:
             return f"'{typed.command('find', 'kind:fileset')}' lists the filesets: a path is catalog.namespace.fileset"
         if typed.words[:2] == ("create", "namespace"):
             name = typed.words[-1]
-            known = known_path((name,))
-            if known is not None and known.length:
+            known_object = known_path((name,))
+            if known_object is not None and known_object.length:
                 return f"'{typed.command('create', 'namespace', f'{name}.NAME')}'"
             return (
                 f"'{typed.command('create', 'catalog', name)}' creates a catalog; in one:"
@@ -67,16 +67,16 @@ def hint_for_name_alone(typed: TypedCommand, name: str, *, kinds: Sequence[str] 
     """
     parts = path_parts(name)
     kinds = kinds or list(flag_values(typed.tokens, "--kind"))
-    named = objects_named(parts[0]) if len(parts) == 1 else ()
-    fitting = [each for each in named if not kinds or each.kind in kinds]
+    named_objects = objects_named(parts[0]) if len(parts) == 1 else ()
+    fitting = [each for each in named_objects if not kinds or each.kind in kinds]
     if fitting and not typed.takes_away:
         again = [f"'{_with_word(typed, name, after=display.render(each.path))}'" for each in fitting]
         return f"{' or '.join(again)}: a path begins with its catalog"
-    if named:
+    if named_objects:
         verbs = {"catalog": "list", "namespace": "list"}
         shows = [
             f"the {each.kind} '{typed.command(verbs.get(each.kind, 'show'), display.render(each.path))}'"
-            for each in fitting or named
+            for each in fitting or named_objects
         ]
         return f"of this name there is {', '.join(shows)}: a path begins with its catalog"
     find = f"'{typed.command('find', name or 'NAME')}' searches it, " if is_installed(("find",)) else ""

@@ -29,8 +29,8 @@ def denied_hint(error: DeniedError, typed: TypedCommand) -> str:
         other = other_metalake(not_a_member[2], typed.spell("list", "metalakes"), creates_command=creates)
         if other is not None:
             return other
-        added = typed.spell("create", "user", not_a_member[1], "--metalake", not_a_member[2])
-        return f"an admin of the metalake adds you with '{added}'"
+        create_command = typed.spell("create", "user", not_a_member[1], "--metalake", not_a_member[2])
+        return f"an admin of the metalake adds you with '{create_command}'"
     if not action:
         return f"'{typed.command('whoami')}' shows who you are"
     whole = kind in {"metalake", "server"} or action in _IN_METALAKE

@@ -55,10 +55,14 @@ def is_anonymous(error: ClientError) -> bool:
 def sign_in_hint() -> str:
     """Return how to sign in; first the commands that use a stored session, if no profile is in use."""
     try:
-        known = profiles.read(os.environ)
+        stored_profiles = profiles.read(os.environ)
     except StoppedError:
         return SIGN_IN
-    sessions = "" if known.used in known.profiles else profiles.other_sessions(known, now_s=time.time())
+    sessions = (
+        ""
+        if stored_profiles.used in stored_profiles.profiles
+        else profiles.other_sessions(stored_profiles, now_s=time.time())
+    )
     return f"{sessions}; {SIGN_IN}" if sessions else SIGN_IN
 
 
@@ -87,8 +91,10 @@ def hint_for(error: ClientError, typed: TypedCommand) -> str | None:
         used = used_server.get()
         if used is None or used.profile is None:
             is_named = any(flag_values(typed.tokens, "--uri")) or "LIMNOS_URI" in os.environ
-            known = used is not None and not is_named and profiles.read(os.environ).profiles
-            return f"{start}; 'limnos list profiles' lists the servers that you signed in to" if known else start
+            stored_profiles = used is not None and not is_named and profiles.read(os.environ).profiles
+            return (
+                f"{start}; 'limnos list profiles' lists the servers that you signed in to" if stored_profiles else start
+            )
         return f"{start}; {used.uri} is of profile {used.profile}, and 'limnos list profiles' lists the others"
     if isinstance(error, UnauthenticatedError) or is_anonymous(error):
         if any(each.partition("=")[0] == "--user" for each in typed.tokens):
@@ -126,8 +132,8 @@ def _acts_as(error: ClientError, typed: TypedCommand) -> str | None:
         return f"leave out '--as {shlex.quote(user)}': only service admins act as other users"
     if not error.message.startswith((f"User {user} does not exist", f"Current user {user} doesn't exist")):
         return None
-    own = TypedCommand(without_flag(typed.tokens, "--as"))
-    return f"'{own.command('list', 'users')}' lists the existing ones"
+    own_command = TypedCommand(without_flag(typed.tokens, "--as"))
+    return f"'{own_command.command('list', 'users')}' lists the existing ones"
 
 
 def _of_a_user(typed: TypedCommand) -> str | None:

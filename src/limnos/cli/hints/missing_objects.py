@@ -72,8 +72,8 @@ def not_found_hint(error: ClientError, typed: TypedCommand) -> str:
         return f"'{typed.command('files', display.render(path))}' lists its files"
     if NO_COLUMN in error.message:
         return _of_column(error.message, typed)
-    named = _NAMED.match(error.message)
-    kind = named[1].lower() if named else ""
+    name_match = _NAMED.match(error.message)
+    kind = name_match[1].lower() if name_match else ""
     if (instead := _of_grants(kind, error, typed=typed)) is not None:
         return instead
     if (instead := _of_another_kind(kind, typed)) is not None:
@@ -95,12 +95,12 @@ def not_found_hint(error: ClientError, typed: TypedCommand) -> str:
         return f"'{typed.command('list', '--kind', 'metalake')}' lists the existing ones"
     if kind != "catalog" and len(path) > 1:
         above = path[:1] if error.message.startswith("Schema ") else path[:-1]  # a schema of an external system
-        if (known := known_path(above)) is not None and known.length > 0:
-            above = above[: known.length]
-        elif known is None and typed.words[0] == "list":
+        if (known_object := known_path(above)) is not None and known_object.length > 0:
+            above = above[: known_object.length]
+        elif known_object is None and typed.words[0] == "list":
             above = path[:1]
         lists = f"'{typed.command('list', display.render(above))}' lists the existing objects"
-        return f"{lists}{_dotted_name(typed, length=len(above)) if known is not None else ''}"
+        return f"{lists}{_dotted_name(typed, length=len(above)) if known_object is not None else ''}"
     return f"'{typed.command('list')}' lists the existing objects"
 
 
@@ -108,8 +108,8 @@ def _kind_of_list(typed: TypedCommand) -> str | None:
     """Return the hint for a kind with a slip of the pen after `list`; None for other commands."""
     if typed.words[:1] != ("list",) or len(typed.words) != 2:
         return None
-    known = sorted({*map(plural, {*KIND_WORDS.values()})})
-    close = difflib.get_close_matches(typed.words[1].lower(), known, n=1, cutoff=0.75)
+    plurals = sorted({*map(plural, {*KIND_WORDS.values()})})
+    close = difflib.get_close_matches(typed.words[1].lower(), plurals, n=1, cutoff=0.75)
     if not close:
         return None
     return f"'{typed.command('list', close[0])}', if a kind is meant; '{typed.command('list')}' lists the catalogs"
@@ -228,14 +228,16 @@ def _closer_name(kind: str, error: ClientError, *, typed: TypedCommand) -> str |
     if kind not in get_args(NamedKind) or missing is None:
         return None
     name = missing[1]
-    places = [at for at, token in enumerate(typed.tokens) if re.fullmatch(rf"(?:[\w-]+[:=])*{re.escape(name)}", token)]
-    if not places or (near := close_name(cast("NamedKind", kind), name)) is None:
+    positions = [
+        at for at, token in enumerate(typed.tokens) if re.fullmatch(rf"(?:[\w-]+[:=])*{re.escape(name)}", token)
+    ]
+    if not positions or (near := close_name(cast("NamedKind", kind), name)) is None:
         return None
     lists = f"'{typed.command(*_OF_LISTS[kind].split())}' lists the existing ones"
     if typed.takes_away:
         return f"the nearest is {near}: '{typed.command('show', kind, near)}' shows it; {lists}"
     again = [
-        f"{token.removesuffix(name)}{near}" if at == places[-1] else token for at, token in enumerate(typed.tokens)
+        f"{token.removesuffix(name)}{near}" if at == positions[-1] else token for at, token in enumerate(typed.tokens)
     ]
     return f"did you mean '{TypedCommand(again).again()}'? {lists}"
 
@@ -254,11 +256,11 @@ def _with_near_column(text: str, typed: TypedCommand) -> str | None:
     """
     column, _, columns = text.partition(": it has ")
     near = difflib.get_close_matches(column.lower(), columns.split(", "), n=1, cutoff=0.7)
-    places = [at for at, token in enumerate(typed.tokens) if re.search(rf"(?:^|[.,=]){re.escape(column)}$", token)]
-    if not near or not places:
+    positions = [at for at, token in enumerate(typed.tokens) if re.search(rf"(?:^|[.,=]){re.escape(column)}$", token)]
+    if not near or not positions:
         return None
     again = list(typed.tokens)
-    again[places[-1]] = f"{again[places[-1]].removesuffix(column)}{near[0]}"
+    again[positions[-1]] = f"{again[positions[-1]].removesuffix(column)}{near[0]}"
     return TypedCommand(again).again()
 
 

@@ -31,13 +31,13 @@ def missing_value(error: MissingArgumentError, command: CalledCommand) -> UsageE
         return named
     label = "an argument" if error.argument is None else error.argument.name
     _, flags = take_words(command.rest)
-    typed = " ".join([command.usage, *map(shlex.quote, flags)]) if flags else command.usage
-    hint = f"'{typed}'" if "'" not in typed else typed
+    usage = " ".join([command.usage, *map(shlex.quote, flags)]) if flags else command.usage
+    hint = f"'{usage}'" if "'" not in usage else usage
     lists = _ID_LISTS.get(label)
     if lists is not None:
         words, _ = take_words(command.rest)
         hint += f"; {quote_command([*lists.split(), *(words[:1] if lists == 'list secrets' else [])])} has the ids"
-    if label == "PATH" and f"NAME {' '.join(map(shlex.quote, take_words(command.rest)[0]))}" in typed:
+    if label == "PATH" and f"NAME {' '.join(map(shlex.quote, take_words(command.rest)[0]))}" in usage:
         label = "NAME"
     return UsageError(f"{label} is missing", hint=hint)
 
@@ -57,7 +57,7 @@ _ID_LISTS: Final = {
 def _without_value(name: str, command: CalledCommand) -> UsageError:
     """Return the error for a flag without its value, or with a negative one, which stands for a flag."""
     tokens = command.typed_tokens
-    after = next((token for before, token in itertools.pairwise(tokens) if before == name), "")
+    after = next((token for earlier_token, token in itertools.pairwise(tokens) if earlier_token == name), "")
     if after[1:2].isdigit():
         again = [after[1:] if token == after else token for token in tokens]
         return UsageError(f"{name} takes no negative value, as '{after}'", hint=answers.propose(again))

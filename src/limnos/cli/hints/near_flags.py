@@ -136,9 +136,9 @@ def near_flags(typed: str, own: Sequence[str]) -> list[str]:
     """
     name = typed.lstrip("-").replace("_", "-")
     parts = {part for part in name.split("-") if len(part) > 2}
-    known = [flag for flag in own if flag.startswith("--") and flag not in COMMON]
-    same = [flag for flag in known if parts & {*flag.lstrip("-").split("-")}]
-    close = difflib.get_close_matches(f"--{name}", known, n=_NEAR_MAX, cutoff=_CUTOFF) if len(name) > 1 else []
+    candidates = [flag for flag in own if flag.startswith("--") and flag not in COMMON]
+    same = [flag for flag in candidates if parts & {*flag.lstrip("-").split("-")}]
+    close = difflib.get_close_matches(f"--{name}", candidates, n=_NEAR_MAX, cutoff=_CUTOFF) if len(name) > 1 else []
     close = [each for each in close if len(each) > _SHORT or each[2] == name[0]]
     return list(dict.fromkeys([*same, *close]))[:_NEAR_MAX]
 

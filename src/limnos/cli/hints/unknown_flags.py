@@ -60,42 +60,44 @@ def _typed_value(tokens: Sequence[str], flag: str) -> str:
 def unknown_flag(error: UnknownOptionError, command: CalledCommand) -> UsageError:
     """Return the error for a flag that the command does not have, with what to type instead."""
     parsed = (error.token.keyword or error.token.value).partition("=")[0]
-    typed = next((token for token in command.rest if token in GUESSED_FLAGS and parsed[1:] in token), parsed)
-    message = f"'{command.name}' has no flag {typed}"
-    known = [*command.flags, *(["-r"] if "--recursive" in command.flags else [])]
-    known += ["-l"] if "--long" in command.flags else []
-    if (error_of_command := _of_one_command(typed, command, message=message, has_yes="--yes" in known)) is not None:
+    typed_flag = next((token for token in command.rest if token in GUESSED_FLAGS and parsed[1:] in token), parsed)
+    message = f"'{command.name}' has no flag {typed_flag}"
+    command_flags = [*command.flags, *(["-r"] if "--recursive" in command.flags else [])]
+    command_flags += ["-l"] if "--long" in command.flags else []
+    if (
+        error_of_command := _of_one_command(typed_flag, command, message=message, has_yes="--yes" in command_flags)
+    ) is not None:
         return error_of_command
-    if (hint := _said_elsewhere(typed, command)) is not None:
+    if (hint := _said_elsewhere(typed_flag, command)) is not None:
         return UsageError(message, hint=hint)
     with_argument = answers.propose(command.typed_tokens)
     if with_argument != quote_command(command.typed_tokens) and len(take_words(command.rest)[0]) < _count(
         with_argument, command
     ):
         return UsageError(message, hint=with_argument)
-    if (instead := OTHER_COMMANDS.get((" ".join(command.words), typed))) is not None:
+    if (instead := OTHER_COMMANDS.get((" ".join(command.words), typed_flag))) is not None:
         words = [token for token in command.rest if not token.startswith("-")]
-        value = _typed_value(command.rest, typed)
+        value = _typed_value(command.rest, typed_flag)
         return UsageError(f"{message}: {instead[0]}", hint=instead[1].format(*words, "NAME", "VALUE", value=value))
-    for guess in _guesses(typed):
-        if guess.split()[0] in {*known, "--columns", "--wide"}:
-            return UsageError(message, hint=answers.propose(shlex.split(command.again(typed, guess))[1:]))
-    if (near := _near_flag(typed, known)) is not None:
-        return UsageError(message, hint=f"'{command.again(typed, near)}'")
-    if (filtered := filtered_list(typed, command.words, rest=command.rest)) is not None:
+    for guess in _guesses(typed_flag):
+        if guess.split()[0] in {*command_flags, "--columns", "--wide"}:
+            return UsageError(message, hint=answers.propose(shlex.split(command.again(typed_flag, guess))[1:]))
+    if (near := _near_flag(typed_flag, command_flags)) is not None:
+        return UsageError(message, hint=f"'{command.again(typed_flag, near)}'")
+    if (filtered := filtered_list(typed_flag, command.words, rest=command.rest)) is not None:
         return UsageError(f"{message}: {filtered.reason}", hint=filtered.hint)
-    if (flag := _flag_with_choice(typed, command)) is not None:
-        return UsageError(message, hint=answers.propose(shlex.split(command.again(typed, flag))[1:]))
-    if (as_argument := with_named_argument(typed, command.words, rest=command.rest)) is not None:
+    if (flag := _flag_with_choice(typed_flag, command)) is not None:
+        return UsageError(message, hint=answers.propose(shlex.split(command.again(typed_flag, flag))[1:]))
+    if (as_argument := with_named_argument(typed_flag, command.words, rest=command.rest)) is not None:
         return UsageError(f"{message}: the value stands alone", hint=answers.propose(as_argument))
-    if typed == "--catalog" and (catalog := next(iter(flag_values(command.rest, typed)), "")):
-        rest = [token for token in command.rest if token not in {typed, catalog, f"{typed}={catalog}"}]
+    if typed_flag == "--catalog" and (catalog := next(iter(flag_values(command.rest, typed_flag)), "")):
+        rest = [token for token in command.rest if token not in {typed_flag, catalog, f"{typed_flag}={catalog}"}]
         words, flags = take_words(rest)
         path = [f"{catalog}.{words[0]}" if words else catalog, *words[1:]] if len(words) < 2 else words
         return UsageError(
             f"{message}: a path begins with its catalog", hint=answers.propose([*command.words, *path, *flags])
         )
-    return UsageError(message, hint=_nearest(typed, command, known=known))
+    return UsageError(message, hint=_nearest(typed_flag, command, known=command_flags))
 
 
 def _flag_with_choice(typed: str, command: CalledCommand) -> str | None:
@@ -125,10 +127,10 @@ def _nearest(typed: str, command: CalledCommand, *, known: Sequence[str]) -> str
     """Return the hint for a flag that no rule knows: at most two near flags, or the command line without the flag. A
     command that takes something away is not proposed without it.
     """
-    own = [flag for flag in known if flag not in CONNECTION_FLAGS and not flag.startswith("--no-")]
-    if near := near_flags(typed, own):
+    own_flags = [flag for flag in known if flag not in CONNECTION_FLAGS and not flag.startswith("--no-")]
+    if near := near_flags(typed, own_flags):
         return proposed_flags(near, name=command.name)
-    explains = f"'{command.name} --help' explains its {'flags' if own else 'arguments'}"
+    explains = f"'{command.name} --help' explains its {'flags' if own_flags else 'arguments'}"
     if TypedCommand(command.tokens).takes_away or "delete" in command.tokens[:2]:
         return explains
     plain = answers.propose(command.typed_tokens).partition(" (it has no")[0]
@@ -158,11 +160,13 @@ def _of_one_command(typed: str, command: CalledCommand, *, message: str, has_yes
         return UsageError(f"{message}: the action comes first", hint=answers.propose([*command.words, value, *rest]))
     if typed in _PREVIEWS and command.words[0] not in _READING:
         flags = {each.name for each in command.arguments}
-        own = next((each for each in _PREVIEWS if each in flags), None)
-        if own is None:  # the command without the flag would do what was only to be shown
+        preview_flag = next((each for each in _PREVIEWS if each in flags), None)
+        if preview_flag is None:  # the command without the flag would do what was only to be shown
             text = f"{message}: nothing shows what it would do"
             return UsageError(text, hint=f"'{command.name} --help' explains what it does")
-        return UsageError(f"{message}: {own} shows what it would do", hint=f"'{command.again(typed, own)}'")
+        return UsageError(
+            f"{message}: {preview_flag} shows what it would do", hint=f"'{command.again(typed, preview_flag)}'"
+        )
     if typed in _CONFIRMED and not has_yes:
         rest = [token for token in command.rest if token != typed]
         return UsageError(f"{message}: it does not ask", hint=answers.propose([*command.typed_name, *rest]))
@@ -225,8 +229,8 @@ def _count(proposal: str, command: CalledCommand) -> int:
 
 def _guesses(typed: str) -> list[str]:
     """Return our flags for a flag of other tools."""
-    known = GUESSED_FLAGS.get(typed, GUESSED_FLAGS.get(typed.replace("_", "-"), ""))
-    return [each for each in known.split("|") if each]
+    guessed_flag = GUESSED_FLAGS.get(typed, GUESSED_FLAGS.get(typed.replace("_", "-"), ""))
+    return [each for each in guessed_flag.split("|") if each]
 
 
 def _near_flag(typed: str, known: Sequence[str]) -> str | None:
@@ -234,12 +238,12 @@ def _near_flag(typed: str, known: Sequence[str]) -> str | None:
     every command.
     """
     name = typed.replace("_", "-")
-    own = [flag for flag in known if flag not in CONNECTION_FLAGS and not flag.startswith("--no-")]
-    if near := close_words(name, [*own, "--columns", "--wide"], cutoff=0.75):
+    own_flags = [flag for flag in known if flag not in CONNECTION_FLAGS and not flag.startswith("--no-")]
+    if near := close_words(name, [*own_flags, "--columns", "--wide"], cutoff=0.75):
         return near[0]
     for guessed in difflib.get_close_matches(name, list(GUESSED_FLAGS), n=3, cutoff=0.85):
         for guess in GUESSED_FLAGS[guessed].split("|"):
-            if guess.split()[0] in own:
+            if guess.split()[0] in own_flags:
                 return guess
     near = difflib.get_close_matches(name, [flag for flag in known if flag in CONNECTION_FLAGS], n=1, cutoff=0.8)
     return near[0] if near and near[0] != "--as" else None

@@ -63,9 +63,9 @@ def check_counts(tokens: Sequence[str]) -> None:
 def hint_for_value(message: str, typed: TypedCommand) -> str | None:
     """Return the hint for a refused value; None if the message is about none."""
     if (mask := _NO_MASK.match(message)) is not None:
-        known = mask[2].split(", ")
-        near = [_MASKS.get(mask[1].lower(), ""), *difflib.get_close_matches(mask[1].lower(), known, n=1)]
-        meant = next((each for each in near if each in known), None)
+        allowed_values = mask[2].split(", ")
+        near = [_MASKS.get(mask[1].lower(), ""), *difflib.get_close_matches(mask[1].lower(), allowed_values, n=1)]
+        meant = next((each for each in near if each in allowed_values), None)
         again = [re.sub(rf"={re.escape(mask[1])}$", f"={meant}", token) for token in typed.tokens]
         return None if meant is None else _quote_command(again)
     if (privilege := _PRIVILEGE.match(message)) is not None and privilege[1] in PRIVILEGE_ACTIONS:
@@ -94,10 +94,10 @@ def hint_for_value(message: str, typed: TypedCommand) -> str | None:
 
 def hint_for_file(message: str, typed: TypedCommand) -> str | None:
     """Return the hint for a file that does not exist: the typed command with the file of a near name beside it."""
-    absent = _ABSENT.match(message) or _NO_PIPELINE.match(message)
-    if absent is None:
+    absence_match = _ABSENT.match(message) or _NO_PIPELINE.match(message)
+    if absence_match is None:
         return None
-    name, file = absent[1], Path(absent[1])
+    name, file = absence_match[1], Path(absence_match[1])
     try:
         with os.scandir(file.parent) as entries:
             names = [entry.name for _, entry in zip(range(_FILES_MAX), entries, strict=False) if entry.is_file()]

@@ -85,10 +85,10 @@ def explain(
     if action is None:
         raise UsageError("name the action to explain", hint="'limnos access explain --actions'")
     if path is None and is_path(action):
-        typed = shlex.join(["limnos", "access", "explain", "table_read", action])
+        example = shlex.join(["limnos", "access", "explain", "table_read", action])
         raise UsageError(
             f"the action is missing before '{action}'",
-            hint=f"'{typed}', or another action: 'limnos access explain --actions' lists them",
+            hint=f"'{example}', or another action: 'limnos access explain --actions' lists them",
         )
     if path is not None and (ordered := ordered_words([action, path])) is not None:
         user = ["--for", for_] if for_ and "--for" not in ordered.command else []

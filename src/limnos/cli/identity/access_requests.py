@@ -65,13 +65,13 @@ def access(
     with common.client() as client:
         if kind is None and len(parts) == _PARTS_OF_NAMESPACES:
             _require_visible_catalog(client, path)
-        named = kind or _kind(client, path, count=len(parts))
-        client.access_requests.create(path, kind=named, preset=preset, reason=reason)
+        object_kind = kind or _kind(client, path, count=len(parts))
+        client.access_requests.create(path, kind=object_kind, preset=preset, reason=reason)
         if kind is None and len(parts) == 1:
             _note_other_objects(client, path)
     show_done(
-        f"you asked for {preset} on {named} {path}; who may grant it sees your request",
-        {"requested": preset, "kind": named, "path": path},
+        f"you asked for {preset} on {object_kind} {path}; who may grant it sees your request",
+        {"requested": preset, "kind": object_kind, "path": path},
         output_format=common.output_format,
     )
 
@@ -110,11 +110,11 @@ def _kind(client: Client, path: str, *, count: int) -> str:
     `catalog`, `namespace`, or what a catalog of this type has, a table if the catalog is hidden, too.
     """
     try:
-        known = client.access.objects(path).objects
+        objects = client.access.objects(path).objects
     except (NotFoundError, DeniedError):
-        known = ()
-    if known or count < _PARTS_OF_OBJECTS:
-        return known[0].kind if known else ("catalog", "namespace")[count - 1]
+        objects = ()
+    if objects or count < _PARTS_OF_OBJECTS:
+        return objects[0].kind if objects else ("catalog", "namespace")[count - 1]
     catalog = display.parse(path)[0]
     types = [each.type for each in client.catalogs.list() if each.name == catalog]  # a load would be audited as refused
     return _KINDS_BY_TYPE.get(types[0], "table") if types else "table"
@@ -183,11 +183,11 @@ def withdraw(request: str, /, *, common: CommonFlags = DEFAULTS) -> None:
         The id of the request, or its beginning.
     """
     with common.client() as client:
-        named = _one(client.access_requests.own(), request, lists="limnos list requests --own")
-        client.access_requests.withdraw(named)
+        access_request = _one(client.access_requests.own(), request, lists="limnos list requests --own")
+        client.access_requests.withdraw(access_request)
     show_done(
-        f"withdrew your request for {named.preset} on {_where(named)}",
-        {"withdrawn": named.id, "kind": named.kind, "path": display.render(named.path)},
+        f"withdrew your request for {access_request.preset} on {_where(access_request)}",
+        {"withdrawn": access_request.id, "kind": access_request.kind, "path": display.render(access_request.path)},
         output_format=common.output_format,
     )
 

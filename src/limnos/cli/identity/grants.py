@@ -171,11 +171,11 @@ def _execute_preset(command: _GrantCommand, preset: PresetName, *, common: Commo
         raise UsageError("a preset is allowed, never denied: --deny is for privileges")
     paths = [*command.names, *([command.on] if command.on is not None else [])]
     is_one = len(paths) + command.on_metalake == 1
-    named = [each for each in paths if "." not in each]
-    if len(paths) == 2 and len(named) == 1 and command.holder is None and command.group is None:
-        path = next(each for each in paths if each != named[0])
-        typed = command.to_text("--preset", preset, path, f"--{command.preposition}", named[0])
-        raise UsageError(f"the holder of a preset is an option, --{command.preposition}", hint=f"'{typed}'")
+    principal_names = [each for each in paths if "." not in each]
+    if len(paths) == 2 and len(principal_names) == 1 and command.holder is None and command.group is None:
+        path = next(each for each in paths if each != principal_names[0])
+        correction = command.to_text("--preset", preset, path, f"--{command.preposition}", principal_names[0])
+        raise UsageError(f"the holder of a preset is an option, --{command.preposition}", hint=f"'{correction}'")
     if (command.holder is None) == (command.group is None):
         raise UsageError(
             f"name one holder of the preset: --{command.preposition} user:NAME, group:NAME or role:NAME",
@@ -290,10 +290,12 @@ def _of_principal(command: _GrantCommand, *, kind: str) -> str:
     if preset is not None:
         path = command.on or next((name for name in command.names if "." in name), "PATH")
         return f"a preset goes to a {kind}: '{command.to_text('--preset', preset, path, flag, holder)}'"
-    typed = command.to_text(*command.names, *_on(command), flag, "ROLE")
+    correction = command.to_text(*command.names, *_on(command), flag, "ROLE")
     if command.verb == "revoke":
-        return f"'{shlex.join(['limnos', 'show', kind, holder.rpartition(':')[2]])}' shows the roles, and '{typed}'"
-    return f"'limnos create role ROLE', '{typed}', then '{command.to_text('role', 'ROLE', flag, holder)}'"
+        return (
+            f"'{shlex.join(['limnos', 'show', kind, holder.rpartition(':')[2]])}' shows the roles, and '{correction}'"
+        )
+    return f"'limnos create role ROLE', '{correction}', then '{command.to_text('role', 'ROLE', flag, holder)}'"
 
 
 def _on(command: _GrantCommand) -> list[str]:
@@ -309,9 +311,9 @@ def _check_roles(command: _GrantCommand) -> None:
         flag = f"--{command.preposition}"
         roles = [name for name in command.names[1:] if name.lower() not in {"to", "from", "user"}]
         holder = roles[-1] if len(roles) > 1 else "USER"
-        typed = command.to_text("role", *(roles[:-1] or roles), flag, holder)
+        correction = command.to_text("role", *(roles[:-1] or roles), flag, holder)
         raise UsageError(
-            f"name one holder of the role: {flag} USER or {flag}-group GROUP", hint=f"'{typed}', if that is a user"
+            f"name one holder of the role: {flag} USER or {flag}-group GROUP", hint=f"'{correction}', if that is a user"
         )
 
 
@@ -328,18 +330,18 @@ def _check_privileges(command: _GrantCommand) -> None:
 
 def _privilege(text: str, command: _GrantCommand) -> str:
     word = text.lower().replace("-", "_")
-    known = [privilege.word for privilege in Privilege]
-    if word in known or word in ALIASES:
+    privilege_words = [privilege.word for privilege in Privilege]
+    if word in privilege_words or word in ALIASES:
         return word
     flag = f"--{command.preposition}"
     if "," in text:
         words = [part.strip() for name in command.names for part in name.split(",") if part.strip()]
         names = [SQL_PRIVILEGES.get(word.lower(), word) for word in words]
-        typed = command.to_text(*names, *_on(command), flag, command.holder or "ROLE")
-        raise UsageError("privileges are separated by blanks", hint=f"'{typed}'")
+        correction = command.to_text(*names, *_on(command), flag, command.holder or "ROLE")
+        raise UsageError("privileges are separated by blanks", hint=f"'{correction}'")
     if text.startswith("role:") and len(text) > len("role:"):
-        typed = command.to_text("role", text.removeprefix("role:"), flag, command.holder or "USER")
-        raise UsageError(f"a role is named after the word role, not as '{text}'", hint=f"'{typed}'")
+        correction = command.to_text("role", text.removeprefix("role:"), flag, command.holder or "USER")
+        raise UsageError(f"a role is named after the word role, not as '{text}'", hint=f"'{correction}'")
     paths = [command.on] if command.on else [name for name in command.names if "." in name]
     if word == "secret":
         number = next((name for name in command.names if name.isdigit()), "ID")
@@ -353,26 +355,26 @@ def _privilege(text: str, command: _GrantCommand) -> str:
         )
     preset = _PRESET_WORDS.get(word, "")
     if preset and paths and not command.deny:
-        typed = command.to_text("--preset", preset, paths[0], flag, command.holder or "HOLDER")
-        raise UsageError(f"'{text}' is no privilege: the preset {preset} has what one needs", hint=f"'{typed}'")
+        correction = command.to_text("--preset", preset, paths[0], flag, command.holder or "HOLDER")
+        raise UsageError(f"'{text}' is no privilege: the preset {preset} has what one needs", hint=f"'{correction}'")
     if (meant := SQL_PRIVILEGES.get(word)) is not None:
-        typed = command.to_text(meant, "--on", command.on or "PATH", flag, command.holder or "ROLE")
+        correction = command.to_text(meant, "--on", command.on or "PATH", flag, command.holder or "ROLE")
         whole = {"read": "reader", "write": "writer"}.get(word)
         also = ""
         if whole is not None and command.on and command.holder and not command.deny:
             with_preset = command.to_text("--preset", whole, command.on, flag, command.holder)
             also = f"; with all that a {whole} needs above it: '{with_preset}'"
-        raise UsageError(f"'{text}' is not a privilege", hint=f"'{typed}'{also}")
+        raise UsageError(f"'{text}' is not a privilege", hint=f"'{correction}'{also}")
     privileges = [SQL_PRIVILEGES.get(name.lower(), name.lower()) for name in command.names if name not in paths]
-    if command.on is None and text in paths and privileges and {*privileges} <= {*known, *ALIASES}:
-        typed = command.to_text(*privileges, "--on", text, flag, command.holder or "ROLE")
-        raise UsageError(f"'{text}' is no privilege: an object stands after --on", hint=f"'{typed}'")
+    if command.on is None and text in paths and privileges and {*privileges} <= {*privilege_words, *ALIASES}:
+        correction = command.to_text(*privileges, "--on", text, flag, command.holder or "ROLE")
+        raise UsageError(f"'{text}' is no privilege: an object stands after --on", hint=f"'{correction}'")
     if command.on is None and len(command.names) <= 2 and "." not in text:
         role, holder = command.names[0], command.holder or (command.names[1:] or ("USER",))[0]
-        typed = command.to_text("role", role, flag, holder)
-        raise UsageError(f"'{text}' is not a privilege", hint=f"'{typed}', if it is a role")
-    near = difflib.get_close_matches(word, known, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"privileges are {', '.join(known)}"
+        correction = command.to_text("role", role, flag, holder)
+        raise UsageError(f"'{text}' is not a privilege", hint=f"'{correction}', if it is a role")
+    near = difflib.get_close_matches(word, privilege_words, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"privileges are {', '.join(privilege_words)}"
     raise UsageError(f"'{text}' is not a privilege", hint=hint)
 
 
@@ -386,12 +388,12 @@ def _change_roles(client: Client, command: _GrantCommand) -> list[str]:
             client.roles.grant_to_user(holder, roles)
         return []
     group = command.group
-    before = _readable(lambda: client.groups.get(group) if group is not None else client.users.get(holder))
+    former_principal = _readable(lambda: client.groups.get(group) if group is not None else client.users.get(holder))
     if group is not None:
         client.roles.revoke_from_group(group, roles)
     else:
         client.roles.revoke_from_user(holder, roles)
-    return [] if before is None else [name for name in roles if name not in before.roles]
+    return [] if former_principal is None else [name for name in roles if name not in former_principal.roles]
 
 
 def _change_role(
@@ -404,11 +406,11 @@ def _change_role(
     if command.verb == "grant":
         client.roles.allow(holder, privileges, on=target, kind=kind, deny=command.deny)
         return [], ""
-    before = _readable(lambda: client.roles.get(holder))
+    former_role = _readable(lambda: client.roles.get(holder))
     after = client.roles.withdraw(holder, privileges, on=target, kind=kind, deny=command.deny)
-    if before is None:
+    if former_role is None:
         return [], ""
-    removed = {name for _, _, name, _ in _rules_of(before) - _rules_of(after)}
+    removed = {name for _, _, name, _ in _rules_of(former_role) - _rules_of(after)}
     missing = [word for word in privileges if (ALIASES[word].word if word in ALIASES else word) not in removed]
     return missing, _elsewhere(client, after, command=command, missing=missing, target=target)
 
@@ -417,19 +419,21 @@ def _elsewhere(client: Client, role: Role, *, command: _GrantCommand, missing: S
     """Return the words for objects above the target on which a role has privileges that it did not have on the target,
     with the commands that revoke them there; empty without any.
     """
-    own = "deny" if command.deny else "allow"
+    own_effect = "deny" if command.deny else "allow"
     words = {ALIASES[word].word if word in ALIASES else word for word in missing}
     above: list[str] = []
     for each in role.securable_objects:
-        names = sorted(name for one in each.privileges if one.condition == own and (name := one.name.lower()) in words)
+        names = sorted(
+            name for one in each.privileges if one.condition == own_effect and (name := one.name.lower()) in words
+        )
         kind = "namespace" if each.type.lower() == "schema" else each.type.lower()
         path = client.objects.path(each.full_name, kind=each.type) if names else ""
         if not names or command.on_metalake or not _is_above(path, kind=kind, target=target):
             continue
         place = ["--on-metalake"] if kind == "metalake" else ["--on", path, "--kind", kind]
-        typed = command.to_text(*names, *place, *(["--deny"] if command.deny else []), "--from", role.name)
+        correction = command.to_text(*names, *place, *(["--deny"] if command.deny else []), "--from", role.name)
         denial = "denies" if command.deny else "has"
-        above.append(f"it {denial} {', '.join(names)} on {kind} {path}: '{typed}'")
+        above.append(f"it {denial} {', '.join(names)} on {kind} {path}: '{correction}'")
     return "".join(f"; {each}" for each in above)
 
 
@@ -484,8 +488,8 @@ def _privileges_result(
     command: _GrantCommand, privileges: Sequence[str], *, missing: Sequence[str], target: str, kind: str
 ) -> tuple[str, dict[str, object]]:
     done = "granted" if command.verb == "grant" else "revoked"
-    changed = [each for each in privileges if each not in missing]
-    what = f"{'denial of ' if command.deny else ''}{', '.join(changed)}"
+    changed_privileges = [each for each in privileges if each not in missing]
+    what = f"{'denial of ' if command.deny else ''}{', '.join(changed_privileges)}"
     result: dict[str, object] = {
         "role": command.holder,
         "privileges": list(privileges),

@@ -104,9 +104,9 @@ def remove(group: str, /, *users: str, common: CommonFlags = DEFAULTS) -> None:
     """
     _require_some(users)
     with common.client() as client:
-        absent = [user for user in users if not client.groups.remove(group, user)]
-    if absent:
-        raise NotFoundError(f"not in group '{group}': {', '.join(absent)}", status=404, code="not-found")
+        absent_users = [user for user in users if not client.groups.remove(group, user)]
+    if absent_users:
+        raise NotFoundError(f"not in group '{group}': {', '.join(absent_users)}", status=404, code="not-found")
     result = {"group": group, "removed": users}
     show_done(f"removed {', '.join(users)} from group {group}", result, output_format=common.output_format)
 
@@ -115,8 +115,8 @@ def _require_blanks(group: str, users: tuple[str, ...]) -> None:
     """Raise UsageError for names that are separated by commas."""
     if any("," in each for each in users):
         names = [name for each in users for name in each.split(",") if name]
-        typed = shlex.join(["limnos", "group", "add", group, *names])
-        raise UsageError("users are separated by blanks, not by commas", hint=f"'{typed}'")
+        correction = shlex.join(["limnos", "group", "add", group, *names])
+        raise UsageError("users are separated by blanks, not by commas", hint=f"'{correction}'")
 
 
 def _require_some(users: tuple[str, ...]) -> None:

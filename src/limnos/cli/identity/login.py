@@ -85,19 +85,23 @@ def login(
             "the server's settings say how long a session with a password or an issuer lasts",
             hint="leave out --expires-in, or create a token: limnos create token --expires-in 30d",
         )
-    named, common = common.profile, _login_target(common)
+    profile_name, common = common.profile, _login_target(common)
     if local:
         result = _by_data_directory(data, common, lifetime_s=lifetime_of(expires_in) or LOCAL_S)
     else:
         result = _by_device(common) if user is None else _by_password(user, common)
-    name = named or result.uri.partition("://")[2].partition("/")[0]
+    name = profile_name or result.uri.partition("://")[2].partition("/")[0]
     former = profiles.read(os.environ)
     profiles.update(os.environ, lambda known: known.put(name, result))
     back = _way_back(former, name, uri=result.uri)
-    replaced = former.profiles.get(name)
-    other = replaced is not None and (replaced.user, replaced.uri) != (result.user, result.uri)
-    instead = f", in the place of {replaced.user} at {replaced.uri} in profile {name}" if replaced and other else ""
-    again = " ('--profile NAME' keeps both)" if instead and named is None else ""
+    replaced_profile = former.profiles.get(name)
+    other = replaced_profile is not None and (replaced_profile.user, replaced_profile.uri) != (result.user, result.uri)
+    instead = (
+        f", in the place of {replaced_profile.user} at {replaced_profile.uri} in profile {name}"
+        if replaced_profile and other
+        else ""
+    )
+    again = " ('--profile NAME' keeps both)" if instead and profile_name is None else ""
     show_done(
         f"signed in to {result.uri} as {result.user}{instead}{again}{back}",
         {"profile": name, "user": result.user},
@@ -121,8 +125,8 @@ def _login_target(common: CommonFlags) -> CommonFlags:
     """Return the flags with the server to sign in to: that of an existing profile which `--profile` names, without
     another one in a flag or the environment.
     """
-    known = profiles.read(os.environ).profiles.get(common.profile or "")
-    return replace(common, profile=None, uri=common.uri or (known.uri if known is not None else None))
+    stored_profile = profiles.read(os.environ).profiles.get(common.profile or "")
+    return replace(common, profile=None, uri=common.uri or (stored_profile.uri if stored_profile is not None else None))
 
 
 def _by_password(user: str, common: CommonFlags) -> Profile:
@@ -178,9 +182,9 @@ def _require_own_address(uri: str, directory: Path, *, common: CommonFlags) -> N
     """Raise UsageError if `--uri` was typed with another address than that of the server in the directory: its token
     would go to whatever listens there.
     """
-    typed = next(iter(flag_values(typed_tokens.get(), "--uri")), None)
-    if typed is not None and typed.rstrip("/") != uri:
-        instead = _with_admin_token(typed, directory, ca_file=common.ca_file)
+    typed_uri = next(iter(flag_values(typed_tokens.get(), "--uri")), None)
+    if typed_uri is not None and typed_uri.rstrip("/") != uri:
+        instead = _with_admin_token(typed_uri, directory, ca_file=common.ca_file)
         raise UsageError(
             f"--local signs in at the server of the data directory, {uri}: --uri is of no use",
             hint=f"leave out --uri; or without a session: {instead}",
@@ -239,16 +243,16 @@ def _print_notice(text: str) -> None:
 
 def logout(*, common: CommonFlags = DEFAULTS) -> None:
     """End a session and delete its profile, by default the one that commands use."""
-    known = profiles.read(os.environ)
+    stored_profiles = profiles.read(os.environ)
     profile = common.profile
     name = profile or _profile_in_use(common)
-    if name is None or name not in known.profiles:
+    if name is None or name not in stored_profiles.profiles:
         raise StoppedError(
             f"no session of {common.server_url} is stored" if profile is None else f"there is no profile {profile}",
             hint="'limnos list profiles' lists the profiles",
         )
     former = profiles.update(os.environ, lambda current: current.without(name))
-    ended = former.profiles.get(name, known.profiles[name])
+    ended = former.profiles.get(name, stored_profiles.profiles[name])
     with suppress(ClientError, StoppedError):
         _end_session(ended, timeout_s=common.timeout)
     left = profiles.other_sessions(former.without(name), now_s=time.time()) if former.used == name else ""
@@ -296,10 +300,10 @@ def _end_session(ended: Profile, *, timeout_s: float) -> None:
 @app.command(name="list")
 def list_profiles(*, common: CommonFlags = DEFAULTS) -> None:
     """List the servers you are signed in to."""
-    known = profiles.read(os.environ)
+    stored_profiles = profiles.read(os.environ)
     rows = [
-        {"profile": name, "uri": each.uri, "user": each.user, "used": name == known.used}
-        for name, each in sorted(known.profiles.items())
+        {"profile": name, "uri": each.uri, "user": each.user, "used": name == stored_profiles.used}
+        for name, each in sorted(stored_profiles.profiles.items())
     ]
     show_rows(
         rows, ["profile", "uri", "user", "used"], output_format=common.output_format, empty="no profile is signed in"
@@ -315,8 +319,8 @@ def use(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     name
         The profile, as `limnos list profiles` shows it.
     """
-    known = profiles.read(os.environ)
-    if name not in known.profiles:
+    stored_profiles = profiles.read(os.environ)
+    if name not in stored_profiles.profiles:
         raise StoppedError(f"there is no profile {name}", code="not-found", hint="'limnos list profiles' lists them")
     profiles.update(os.environ, lambda current: current.with_current(name))
     show_done(f"using {name}", {"profile": name}, output_format=common.output_format)

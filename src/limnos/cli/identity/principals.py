@@ -53,8 +53,8 @@ def find_holder(client: Client, text: str) -> Holder:
         "group": client.groups.get,
         "role": client.roles.get,
     }
-    known = {kind: _exists(read, text) for kind, read in reads.items()}
-    kinds = [kind for kind, is_known in known.items() if is_known]
+    exists_by_kind = {kind: _exists(read, text) for kind, read in reads.items()}
+    kinds = [kind for kind, is_known in exists_by_kind.items() if is_known]
     if len(kinds) == 1:
         return Holder(kinds[0], text)
     if not kinds and "," in text:
@@ -68,7 +68,7 @@ def find_holder(client: Client, text: str) -> Holder:
                 f"there is no user, group or role '{text}' that you may see",
                 hint=f"did you mean {' or '.join(near)}? '{creates}' creates a user",
             )
-        if None in known.values():
+        if None in exists_by_kind.values():
             raise UsageError(
                 f"there is no user, group or role '{text}' that you may see", hint=f"for a hidden one write {spellings}"
             )

@@ -153,10 +153,10 @@ def _note_owned(client: Client, name: str) -> None:
     except (ClientError, ArgumentError):
         return
     if result.hits:
-        named = ", ".join(display.render(hit.path) for hit in result.hits)
+        owned_paths = ", ".join(display.render(hit.path) for hit in result.hits)
         print(
             visible(
-                f"note: {name} owns {named}{', …' if result.more else ''}, whose objects need another owner:"
+                f"note: {name} owns {owned_paths}{', …' if result.more else ''}, whose objects need another owner:"
                 f" 'limnos find owner:{name}' lists them before, 'limnos set PATH --owner USER' hands one over"
             ),
             file=sys.stderr,

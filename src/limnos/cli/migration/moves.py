@@ -155,8 +155,8 @@ class Move:
 
     def run(self, *, plans: bool = False) -> None:
         """Bring what is new or has changed; with `plans` only say what would come."""
-        known = self._namespaces(plans=plans)
-        for namespace in known:
+        namespaces = self._namespaces(plans=plans)
+        for namespace in namespaces:
             for items in self._changes(namespace):
                 self._send(items, plans=plans)
             if not plans:
@@ -298,7 +298,7 @@ class Move:
                 return
             names, target_names = _or_none(lambda: list(self.source.tables(namespace))), set()
 
-        known: Mapping[Name, TableState] = {}
+        states: Mapping[Name, TableState] = {}
 
         def load(name: str) -> tuple[Name, TableState | ObjectError, TableState | ObjectError | None]:
             source = _try(lambda: self.source.table((*namespace, name)))
@@ -307,12 +307,12 @@ class Move:
             path = (*namespace, name)
             if name not in target_names:
                 return path, source, None
-            return path, source, known.get(path) or _try(lambda: self.target.catalog.table(path))
+            return path, source, states.get(path) or _try(lambda: self.target.catalog.table(path))
 
         build_struct_types()
         with ThreadPoolExecutor(READERS) as pool:
             for some in _chunks(names, CHUNK):
-                known = self.target.states([(*namespace, each) for each in some if each in target_names])
+                states = self.target.states([(*namespace, each) for each in some if each in target_names])
                 yield from pool.map(load, some)
 
     def _renamed_line(
@@ -339,11 +339,11 @@ class Move:
         """Return the tables of the target whose paths the source does not have, by their locations."""
         paths: list[Name] = []
         for namespace in _or_none(lambda: list(self.target.catalog.namespaces())):
-            own = set(_or_none(partial(_names, self.source, namespace)))
+            source_names = set(_or_none(partial(_names, self.source, namespace)))
             paths += [
                 (*namespace, name)
                 for name in _or_none(partial(_names, self.target.catalog, namespace))
-                if name not in own
+                if name not in source_names
             ]
 
         def load(path: Name) -> tuple[Name, TableState | ObjectError]:

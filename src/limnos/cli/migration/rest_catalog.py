@@ -85,7 +85,7 @@ class RestCatalog:
     def namespaces(self) -> Iterator[Name]:
         """Yield all namespaces, parents before children. Raises StoppedError if the server does not answer."""
         waiting: list[Name] = [()]
-        seen: set[Name] = set()
+        seen_namespaces: set[Name] = set()
         while waiting:
             parent = waiting.pop(0)
             query = {"parent": "\x1f".join(parent)} if parent else {}
@@ -97,8 +97,8 @@ class RestCatalog:
                 continue  # it was dropped while it was read, or has no children here
             for levels in children:
                 name = tuple(map(str, levels)) if isinstance(levels, list) else (str(levels),)
-                if len(name) == len(parent) + 1 <= DEPTH_MAX and name[:-1] == parent and name not in seen:
-                    seen.add(name)
+                if len(name) == len(parent) + 1 <= DEPTH_MAX and name[:-1] == parent and name not in seen_namespaces:
+                    seen_namespaces.add(name)
                     waiting.append(name)
                     yield name
 
@@ -201,16 +201,16 @@ class RestCatalog:
 
     def _names(self, url: str, field: str, *, query: Mapping[str, str] | None = None) -> Iterator[Any]:
         """Yield the entries of all pages of a list. A server that repeats a page token is not followed for ever."""
-        token, seen = "", set[str]()
+        token, seen_tokens = "", set[str]()
         for _ in range(PAGES_MAX):
             more = {"pageToken": token, "pageSize": str(PAGE)}
             answer = self._ask("GET", url, query={**(query or {}), **more})
             entries = answer.get(field)
             yield from entries if isinstance(entries, Sequence) and not isinstance(entries, str) else ()
             token = str(answer.get("next-page-token") or "")
-            if not token or token in seen:
+            if not token or token in seen_tokens:
                 return
-            seen.add(token)
+            seen_tokens.add(token)
 
     def _ask(
         self, method: str, url: str, *, query: Mapping[str, str] | None = None, body: object = None

@@ -234,14 +234,14 @@ def config(setting: str | None = None, /, *, flags: ServerFlags = NO_FLAGS, outp
     """
     from limnos.config.report import rows
 
-    known = rows(flags.load())
-    chosen = [row for row in known if setting is None or f"{row.key}.".startswith(f"{setting.lower()}.")]
-    if setting is not None and not chosen:
-        names = [row.key for row in known]
+    setting_rows = rows(flags.load())
+    chosen_rows = [row for row in setting_rows if setting is None or f"{row.key}.".startswith(f"{setting.lower()}.")]
+    if setting is not None and not chosen_rows:
+        names = [row.key for row in setting_rows]
         near = nearest(setting.lower(), names) or next((each for each in names if setting.lower() in each), None)
         hint = f"did you mean 'limnos server config {near}'?" if near else "'limnos server config' lists them"
         raise UsageError(f"there is no setting '{setting}'", hint=hint)
-    results = [{"setting": row.key, "value": row.value, "origin": row.origin} for row in chosen]
+    results = [{"setting": row.key, "value": row.value, "origin": row.origin} for row in chosen_rows]
     show_rows(results, ["setting", "value", "origin"], output_format=_format_of(output))
 
 

@@ -62,8 +62,8 @@ class DeclaredObjects(Resource[S], Generic[S, F]):
     ) -> Flow[DeclaredObject[F]]:
         """Create an object, owned by the caller."""
         parts = parts_of(path, least=3)
-        own = {} if fields is None else msgspec.structs.asdict(fields)
-        body = {"name": parts[-1], "comment": comment, "properties": dict(properties or {}), **own}
+        own_fields = {} if fields is None else msgspec.structs.asdict(fields)
+        body = {"name": parts[-1], "comment": comment, "properties": dict(properties or {}), **own_fields}
         url = declared_url(self.scope.metalake, self.plural, namespace=parts[:-1])
         return self._object((yield from call("POST", url, answer=Json, body=body)))
 
@@ -100,7 +100,7 @@ class DeclaredObjects(Resource[S], Generic[S, F]):
         return declared_url(self.scope.metalake, self.plural, namespace=namespace, name=name)
 
     def _object(self, row: Json) -> DeclaredObject[F]:
-        own = {name: row.pop(name) for name in self.fields.__struct_fields__ if name in row}
+        own_fields = {name: row.pop(name) for name in self.fields.__struct_fields__ if name in row}
         common = {name: value for name, value in row.items() if name in DeclaredObject.__struct_fields__}
         answer = DeclaredObject[self.fields]  # type: ignore[name-defined]
-        return msgspec.convert({**common, "fields": own}, answer)
+        return msgspec.convert({**common, "fields": own_fields}, answer)

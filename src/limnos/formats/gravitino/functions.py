@@ -194,7 +194,7 @@ def _implementations(
     if isinstance(change, AddImpl):
         return [*implementations, change.implementation]  # `check_function` refuses a second one for a runtime
     runtime = change.runtime.upper()
-    at = next((place for place, each in enumerate(implementations) if each.runtime == runtime), None)
+    at = next((index for index, each in enumerate(implementations) if each.runtime == runtime), None)
     if at is None:
         raise BadRequest(f"The definition has no implementation for runtime {preview_value(change.runtime)}")
     return [
@@ -207,17 +207,17 @@ def _implementations(
 def _position(function: Function, parameters: list[FunctionParameter]) -> int:
     """Return the index of the definition with these parameter names and types. Raises BadRequest if there is none."""
     requested = [(each.name, _type_text(each.data_type)) for each in parameters]
-    for place, each in enumerate(function.definitions):
+    for index, each in enumerate(function.definitions):
         if [(one.name, _type_text(one.data_type)) for one in each.parameters or ()] == requested:
-            return place
+            return index
     parameters_text = ", ".join(f"{name} {kind}" for name, kind in requested)
     raise BadRequest(f"The function has no definition with the parameters ({parameters_text})")
 
 
 def _definition(definition: FunctionDefinition, function_type: str) -> FunctionDefinition:
-    optional, seen = False, set[str]()
+    optional, seen_names = False, set[str]()
     for each in definition.parameters or ():
-        _column(each, seen, what="parameter")
+        _column(each, seen_names, what="parameter")
         if optional and each.default_value is None:
             raise BadRequest(
                 f"Parameter {preview_value(each.name)} has no default value but follows a parameter that has one"
@@ -306,13 +306,13 @@ def _type_text(value: object) -> str:
 
 
 def _refuse_ambiguous(definitions: Sequence[FunctionDefinition]) -> None:
-    seen: dict[tuple[str, ...], int] = {}
-    for place, each in enumerate(definitions):
+    definition_numbers: dict[tuple[str, ...], int] = {}
+    for index, each in enumerate(definitions):
         for call in _argument_types(each):
-            other = seen.setdefault(call, place)
-            if other != place:
+            other = definition_numbers.setdefault(call, index)
+            if other != index:
                 raise BadRequest(
-                    f"Definitions {other + 1} and {place + 1} of the function are both possible for a call with"
+                    f"Definitions {other + 1} and {index + 1} of the function are both possible for a call with"
                     f" ({', '.join(call)})"
                 )
 

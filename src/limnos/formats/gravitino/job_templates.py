@@ -156,12 +156,12 @@ def placeholders(content: TemplateContent) -> dict[str, str | None]:
 
 
 def _add_placeholder(results: dict[str, str | None], name: str, *, otherwise: str | None) -> None:
-    existing = results.get(name)
-    if existing is not None and otherwise is not None and existing != otherwise:
+    first_default = results.get(name)
+    if first_default is not None and otherwise is not None and first_default != otherwise:
         raise BadRequest(
-            f"Placeholder {name} has two default values: {preview_value(existing)} and {preview_value(otherwise)}"
+            f"Placeholder {name} has two default values: {preview_value(first_default)} and {preview_value(otherwise)}"
         )
-    results[name] = otherwise if existing is None else existing
+    results[name] = otherwise if first_default is None else first_default
 
 
 def fill_placeholders(content: TemplateContent, values: Mapping[str, str]) -> TemplateContent:

@@ -83,11 +83,11 @@ def paths_of(schema: Json) -> dict[object, list[str]]:
     """Return the path of each field by its id. Fields within lists and maps are omitted."""
     results: dict[object, list[str]] = {}
     for field in objects_at(schema, "fields", where="Schema"):
-        own = [str(field.get("name"))]
-        results[field.get("id")] = own
+        own_path = [str(field.get("name"))]
+        results[field.get("id")] = own_path
         inner = field.get("type")
         if isinstance(inner, dict) and inner.get("type") == "struct":
-            results |= {key: own + path for key, path in paths_of(inner).items()}
+            results |= {key: own_path + path for key, path in paths_of(inner).items()}
     return results
 
 

@@ -69,10 +69,10 @@ def gravitino_view_of(metadata: bytes) -> GravitinoView:
     Raises msgspec.DecodeError for malformed JSON, StopIteration if the current version or its schema is missing, and
     BadRequest or KeyError for a malformed schema.
     """
-    stored = msgspec.json.decode(metadata, type=_StoredView)
-    current = next(one for one in stored.versions if one.version_id == stored.current_version_id)
-    schema = next(one for one in stored.schemas if one.get("schema-id") == current.schema_id)
-    properties = dict(stored.properties)
+    stored_view = msgspec.json.decode(metadata, type=_StoredView)
+    current = next(one for one in stored_view.versions if one.version_id == stored_view.current_version_id)
+    schema = next(one for one in stored_view.schemas if one.get("schema-id") == current.schema_id)
+    properties = dict(stored_view.properties)
     comment = properties.pop(COMMENT, None)
     return GravitinoView(
         comment=comment,

@@ -71,8 +71,8 @@ def _correct_snapshot_log(draft: MetadataDraft) -> None:
     been current for longer.
     """
     current = current_snapshot_id(draft.doc)
-    added = draft.added_snapshots
-    between = {one for one in draft.main_ids if one in added and one != current} if draft.main_ids else set()
+    added_ids = draft.added_snapshots
+    between = {one for one in draft.main_ids if one in added_ids and one != current} if draft.main_ids else set()
     if not between and not draft.dropped_snapshots:
         return
     snapshot_ids = {row.get("snapshot-id") for row in draft.rows("snapshots")}
@@ -133,19 +133,19 @@ def _check_new_schema(draft: MetadataDraft, after: SchemaColumns) -> None:
     if draft.origin.get("current-schema-id") == draft.doc.get("current-schema-id"):
         return
     former: Json = {}
-    before = None
+    former_schema = None
     try:
         former = current_schema(draft.origin)
-        before = columns(former)
+        former_schema = columns(former)
     except BadRequest:
         pass  # from a release that stored what readers refuse: this commit mends the table
     check_column_names(after, former)
-    if before is None:
+    if former_schema is None:
         return
     branch = _branch_with_rows(draft)
     if branch is None:
         return
-    check_evolution(before, after, history=_history(draft, branch))
+    check_evolution(former_schema, after, history=_history(draft, branch))
 
 
 def _history(draft: MetadataDraft, branch: str) -> SchemaHistory:
@@ -179,7 +179,7 @@ def _lineages(draft: MetadataDraft) -> Iterator[tuple[str, list[Json | None]]]:
     snapshot without a parent replaces all rows.
     """
     branches = {name: ref for name, ref in references(draft.doc).items() if ref.get("type") == "branch"}
-    snapshots, seen = draft.rows("snapshots"), set[object]()
+    snapshots, seen_ids = draft.rows("snapshots"), set[object]()
     for name in sorted(branches, key=lambda each: each != MAIN):
         snapshot = snapshots.find(integer_at(branches[name], "snapshot-id", where=f"{HERE}, reference '{name}'"))
         lineage: list[Json | None] = []
@@ -187,12 +187,12 @@ def _lineages(draft: MetadataDraft) -> Iterator[tuple[str, list[Json | None]]]:
         is_empty = snapshot is None or (isinstance(summary, dict) and summary.get("total-records") == "0")
         while not is_empty:
             snapshot_id = None if snapshot is None else hashable(snapshot.get("snapshot-id"))
-            if snapshot_id in seen:
+            if snapshot_id in seen_ids:
                 break
             lineage.append(snapshot)
             if snapshot is None or snapshot_id not in draft.added_snapshots:
                 break
-            seen.add(snapshot_id)
+            seen_ids.add(snapshot_id)
             parent_id = snapshot.get("parent-snapshot-id")
             if not isinstance(parent_id, int):
                 break
@@ -217,9 +217,9 @@ def _check_added_rows(draft: MetadataDraft, after: SchemaColumns) -> None:
             if schema_id is None or schema_id in checked_ids:
                 continue
             checked_ids.add(schema_id)
-            before = draft.rows("schemas").find(schema_id)
-            if before is not None:
-                check_evolution(draft.columns_of(before), after, history=_history(draft, branch))
+            former_schema = draft.rows("schemas").find(schema_id)
+            if former_schema is not None:
+                check_evolution(draft.columns_of(former_schema), after, history=_history(draft, branch))
 
 
 def _settle_schemas_of_snapshots(draft: MetadataDraft) -> None:

@@ -51,12 +51,12 @@ def new_table(
     """
     requested = {} if properties is None else as_string_map(properties, "Field 'properties'")
     version = _version(requested)
-    stored = _DEFAULT_PROPERTIES | persistent(requested)
+    stored_properties = _DEFAULT_PROPERTIES | persistent(requested)
     arguments = as_object(schema, "Field 'schema'")
     schema_columns = columns(arguments)
     check_version(schema_columns, version)
     check_column_names(schema_columns)
-    _check_metrics(stored, schema_columns)
+    _check_metrics(stored_properties, schema_columns)
     fresh_schema, ids = with_fresh_ids(in_stored_form(arguments, schema_columns))
     spec = _spec(partition_spec, schema_columns, ids.renumbered)
     order = _order(write_order, schema_columns, ids.renumbered)
@@ -64,7 +64,12 @@ def new_table(
     if version > 1:
         doc["last-sequence-number"] = 0
     doc |= {"last-updated-ms": now_ms, "last-column-id": ids.last}
-    return {**doc, **_layout(version, fresh_schema, spec, order), "properties": stored, **empty_history(version)}
+    return {
+        **doc,
+        **_layout(version, fresh_schema, spec, order),
+        "properties": stored_properties,
+        **empty_history(version),
+    }
 
 
 def _version(properties: dict[str, str]) -> int:

@@ -163,13 +163,13 @@ class MetadataDraft:
     def put_ref(self, name: str, ref: Json | None) -> None:
         """Set or remove (None) a reference. Does not change the current snapshot."""
         refs = self.edit_map("refs")
-        before = refs.pop(name, None) if ref is None else refs.get(name)
+        former_ref = refs.pop(name, None) if ref is None else refs.get(name)
         if ref is not None:
             refs[name] = ref
         if self._refs_to is None:
             return
-        if isinstance(before, dict):
-            self._refs_to.get(before.get("snapshot-id"), set()).discard(name)
+        if isinstance(former_ref, dict):
+            self._refs_to.get(former_ref.get("snapshot-id"), set()).discard(name)
         if ref is not None:
             self._refs_to.setdefault(ref.get("snapshot-id"), set()).add(name)
 

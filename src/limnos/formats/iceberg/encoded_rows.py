@@ -102,8 +102,8 @@ def _encode_list(rows: list[Json], before: object, *, is_grown: bool) -> tuple[b
                 and all(map(is_, islice(before, dropped, None), rows))
             ):
                 start = 1 + sum(len(msgspec.json.encode(each)) + 1 for each in before[:dropped])
-                added = [b"," + msgspec.json.encode(each) for each in rows[shared:]]
-                return b"".join((b"[", memoryview(before.encoded)[start:-1], *added, b"]")), shared
+                added_rows = [b"," + msgspec.json.encode(each) for each in rows[shared:]]
+                return b"".join((b"[", memoryview(before.encoded)[start:-1], *added_rows, b"]")), shared
     return msgspec.json.encode(rows), 0
 
 

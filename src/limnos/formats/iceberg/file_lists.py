@@ -172,17 +172,21 @@ def _new_places(rows: Sequence[Json]) -> list[str]:
     """Return the locations that updates set and no later update replaces: the rules of locations are checked only for
     these.
     """
-    places: dict[str, str] = {}
+    locations_by_key: dict[str, str] = {}
     for each in rows:
         location = each.get("location")
         sets, removals = each.get("updates", each.get("updated")), each.get("removals", each.get("removed"))
         if each.get("action") == "set-location" and isinstance(location, str):
-            places["location"] = location
+            locations_by_key["location"] = location
         elif each.get("action") == "set-properties" and isinstance(sets, dict):
-            places |= {key: path for key in iceberg_metadata.DATA_PATHS if isinstance(path := sets.get(key), str)}
+            locations_by_key |= {
+                key: path for key in iceberg_metadata.DATA_PATHS if isinstance(path := sets.get(key), str)
+            }
         elif each.get("action") == "remove-properties" and isinstance(removals, list):
-            places = {key: path for key, path in places.items() if key == "location" or key not in removals}
-    return [path for path in places.values() if path]
+            locations_by_key = {
+                key: path for key, path in locations_by_key.items() if key == "location" or key not in removals
+            }
+    return [path for path in locations_by_key.values() if path]
 
 
 def _snapshot(row: Json) -> SnapshotFiles:

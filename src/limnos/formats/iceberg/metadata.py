@@ -295,7 +295,7 @@ def _fill_lists(metadata: Json) -> Json:
 
 def _number_fields(fields: list[Json]) -> list[Json]:
     first = partitioning.FIRST_FIELD_ID
-    return [{**one, "field-id": one.get("field-id", first + place)} for place, one in enumerate(fields)]
+    return [{**one, "field-id": one.get("field-id", first + index)} for index, one in enumerate(fields)]
 
 
 def with_uuid(metadata: Json, uuid: str) -> Json:

@@ -41,10 +41,10 @@ class _Names:
             text = "no field-id, too; leave both out" if field_id is None else f"field-id {field_id}, too"
             raise BadRequest(f"{where}: another field has {text}")
         self.ids.add(field_id)
-        own = dict.fromkeys(strings_at(field, "names", where=where))
+        own_names = dict.fromkeys(strings_at(field, "names", where=where))
         names = []
         for prefix in prefixes:
-            for name in own:
+            for name in own_names:
                 self._add_name(prefix + name, where)
                 names.append(f"{prefix}{name}.")
         return names
@@ -87,16 +87,16 @@ def _decode_json(text: str) -> object:
 
 
 def _add_fields(names: _Names, fields: list[Json], *, prefixes: list[str], depth: int) -> None:
-    for place, one in enumerate(fields):
-        where = f"{_WHERE}, level {depth}, field {place}"
-        own = names.add_field(one, prefixes, where=where)
+    for index, one in enumerate(fields):
+        where = f"{_WHERE}, level {depth}, field {index}"
+        field_names = names.add_field(one, prefixes, where=where)
         if "fields" not in one:
             continue
         if depth >= DEPTH_MAX:
             raise BadRequest(f"{where}: a mapping has at most {DEPTH_MAX} levels")
-        if any(len(each) > NAME_MAX for each in own):
+        if any(len(each) > NAME_MAX for each in field_names):
             raise BadRequest(f"{where}: the name of a field with others in it has at most {NAME_MAX} characters")
-        _add_fields(names, objects_at(one, "fields", where=where), prefixes=own, depth=depth + 1)
+        _add_fields(names, objects_at(one, "fields", where=where), prefixes=field_names, depth=depth + 1)
 
 
 def _correct_fields(fields: object, *, depth: int) -> list[Json]:

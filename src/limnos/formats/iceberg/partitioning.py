@@ -54,12 +54,12 @@ def _field(arguments: Json) -> Json:
 
 
 def _check_unique(what: str, values: list[object]) -> None:
-    seen: set[object] = set()
+    seen_fields: set[object] = set()
     for value in values:
-        if value in seen:
+        if value in seen_fields:
             output = " ".join(str(part) for part in value) if isinstance(value, tuple) else value
             raise BadRequest(f"{_SPEC}: {what} {output} is used more than once")
-        seen.add(value)
+        seen_fields.add(value)
 
 
 def stored_fields(spec: Json) -> list[Json]:

@@ -67,12 +67,12 @@ def check_first_version(metadata: Json) -> None:
 def check_ids(metadata: Json) -> None:
     """Raise BadRequest if two rows of a list have the same id."""
     for key, (id_key, _) in _OF_LISTS.items():
-        seen: set[object] = set()
+        seen_ids: set[object] = set()
         for row in rows(metadata, key):
             number = hashable(row.get(id_key))
-            if number in seen:
+            if number in seen_ids:
                 raise BadRequest(f"{HERE}, {key}: {id_key} {number} is there twice")
-            seen.add(number)
+            seen_ids.add(number)
 
 
 def check_counters(metadata: Json, *, columns_of: Callable[[Json], SchemaColumns] = columns) -> None:

@@ -268,8 +268,8 @@ def _check_order(order: Json, metadata: Json, *, current: Callable[[], SchemaCol
     _check_fields(fields, "sort-orders")
     if bool(fields) != bool(order.get("order-id")):
         raise BadRequest(f"{HERE}, sort-orders: order-id 0 is that of the order without fields, and of no other")
-    for place, one in enumerate(fields):
-        sorting.check_choices(one, where=f"{HERE}, sort-orders, field {place}")
+    for index, one in enumerate(fields):
+        sorting.check_choices(one, where=f"{HERE}, sort-orders, field {index}")
     if fields and order.get("order-id") == metadata.get("default-sort-order-id"):
         sorting.check_binding(fields, current())
 
@@ -335,12 +335,12 @@ def _check_snapshot(row: Json, metadata: Json) -> None:
 
 
 def _check_snapshot_numbers(metadata: Json) -> None:
-    known: set[object] = set()
+    snapshot_ids: set[object] = set()
     for row in rows(metadata, "snapshots"):
         snapshot_id = hashable(row.get("snapshot-id"))
-        if snapshot_id in known:
+        if snapshot_id in snapshot_ids:
             raise BadRequest(f"{HERE}, snapshot {snapshot_id}: it is there twice")
-        known.add(snapshot_id)
+        snapshot_ids.add(snapshot_id)
     if metadata.get("format-version") == 1:
         return
     last = integer_at(metadata, "last-sequence-number", where=HERE, low=0)

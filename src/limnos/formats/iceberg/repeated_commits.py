@@ -66,7 +66,7 @@ def is_applied(base: Json, requirements: list[object], updates: list[object]) ->
     references.
     """
     snapshots_by_id = {one.get("snapshot-id"): one for one in rows(base, "snapshots")}
-    added: set[object] = set()
+    added_ids: set[object] = set()
     version = integer_at(base, "format-version", where=HERE)
     for update in updates:
         if not isinstance(update, dict):
@@ -78,10 +78,12 @@ def is_applied(base: Json, requirements: list[object], updates: list[object]) ->
                 return False
             if snapshots_by_id.get(number) != stored_snapshot(sent_snapshot, version):
                 return False
-            added.add(number)
+            added_ids.add(number)
         elif update.get("action") != _SET or not _is_at_snapshot(base, snapshots_by_id, update):
             return False
-    return bool(added) and _are_requirements_met(base, [each for each in requirements if not _is_of_reference(each)])
+    return bool(added_ids) and _are_requirements_met(
+        base, [each for each in requirements if not _is_of_reference(each)]
+    )
 
 
 def _is_at_snapshot(base: Json, known: dict[object, Json], update: Json) -> bool:

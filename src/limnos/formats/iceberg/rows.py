@@ -75,8 +75,8 @@ class DocumentRows:
             self._scans += 1
             id_key = self._id_key  # scan from the end: the newest row is the likeliest
             return next((row for row in reversed(self._rows) if row is not None and row.get(id_key) == expected), None)
-        places = self._index().get(expected)
-        return self._rows[places[-1]] if places else None
+        positions = self._index().get(expected)
+        return self._rows[positions[-1]] if positions else None
 
     def append(self, row: Json, *, content: Hashable = None) -> None:
         """Append a row; `content` is the key by which `same` finds the row."""
@@ -94,26 +94,26 @@ class DocumentRows:
 
     def replace(self, expected: int | str, row: Json) -> bool:
         """Replace each row with this id by `row`. Returns False if there is none."""
-        places = self._index().get(expected)
-        if not places:
+        positions = self._index().get(expected)
+        if not positions:
             return False
         self._copy_once()
         self.is_grown = False
-        for place in places:
+        for place in positions:
             self._rows[place] = row
         return True
 
     def remove(self, requested: Iterable[int | str]) -> bool:
         """Remove all rows with these ids. Returns False if there are none."""
         index = self._index()
-        places = [place for one in requested for place in index.pop(one, ())]
-        if places:
+        positions = [place for one in requested for place in index.pop(one, ())]
+        if positions:
             self._copy_once()
             self.is_grown = False
-            self._removed_count += len(places)
-            for place in places:
+            self._removed_count += len(positions)
+            for place in positions:
                 self._rows[place] = None
-        return bool(places)
+        return bool(positions)
 
     def next_id(self, first: int) -> int:
         """Return an integer id greater than all ids that the list has, or had earlier in this commit; `first` for an
@@ -131,9 +131,9 @@ class DocumentRows:
         """
         if self._contents is None:
             self._contents = {}
-            for place, row in enumerate(self._rows):
+            for index, row in enumerate(self._rows):
                 if row is not None:
-                    self._contents.setdefault(content_of(row), place)
+                    self._contents.setdefault(content_of(row), index)
         known = self._contents.get(content)
         if known is None:
             return None
@@ -150,8 +150,8 @@ class DocumentRows:
     def _index(self) -> dict[object, list[int]]:
         if self._places is None:
             self._places = {}
-            for place, row in enumerate(self._rows):
+            for index, row in enumerate(self._rows):
                 number = None if row is None else row.get(self._id_key)
                 if isinstance(number, (int, str)):
-                    self._places.setdefault(number, []).append(place)
+                    self._places.setdefault(number, []).append(index)
         return self._places

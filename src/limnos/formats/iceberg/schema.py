@@ -412,8 +412,8 @@ def with_fresh_ids(schema: Json) -> tuple[Json, FreshIds]:
 
 def _fresh_struct(struct: Json, ids: FreshIds) -> Json:
     fields = cast("list[Json]", struct["fields"])
-    places = range(ids.last + 1, ids.last + 1 + len(fields))
-    ids.renumbered.update(zip([one["id"] for one in fields], places, strict=True))
+    new_ids = range(ids.last + 1, ids.last + 1 + len(fields))
+    ids.renumbered.update(zip([one["id"] for one in fields], new_ids, strict=True))
     ids.last += len(fields)
     numbered = [
         (
@@ -421,7 +421,7 @@ def _fresh_struct(struct: Json, ids: FreshIds) -> Json:
             if one["id"] == new and type(one["type"]) is str
             else {**one, "id": new, "type": _fresh_type(one["type"], ids)}
         )
-        for one, new in zip(fields, places, strict=True)
+        for one, new in zip(fields, new_ids, strict=True)
     ]
     return {**struct, "fields": numbered}
 

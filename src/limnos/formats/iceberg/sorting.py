@@ -31,7 +31,7 @@ _CHOICES = {"direction": ("asc", "desc"), "null-order": ("nulls-first", "nulls-l
 def order_fields(order: object) -> list[Json]:
     """Return the fields of a sort order in stored form. Raises BadRequest for malformed JSON and unknown transforms."""
     return [
-        _field(one, place) for place, one in enumerate(objects_at(as_object(order, _ORDER), "fields", where=_ORDER))
+        _field(one, index) for index, one in enumerate(objects_at(as_object(order, _ORDER), "fields", where=_ORDER))
     ]
 
 
@@ -66,8 +66,8 @@ def check_binding(fields: Iterable[Json], columns: SchemaColumns) -> None:
 
     Raises BadRequest otherwise.
     """
-    for place, one in enumerate(fields):
-        where = f"{_ORDER}, field {place}"
+    for index, one in enumerate(fields):
+        where = f"{_ORDER}, field {index}"
         source_id = integer_at(one, "source-id", where=where)
         if check_source(columns, source_id, str(canonical_transform(one.get("transform"))), where=where) is None:
             _check_source_of_void(columns.by_id.get(source_id), source_id, where=where)

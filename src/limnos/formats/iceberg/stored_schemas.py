@@ -52,12 +52,12 @@ def _stored_type(value: object, *, default_of: Callable[[object, PrimitiveType],
 
 
 def _stored_field(one: Json, *, default_of: Callable[[object, PrimitiveType], object]) -> Json:
-    stored = {key: item for key, item in one.items() if item is not None}
-    stored["type"] = _stored_type(one["type"], default_of=default_of)
+    stored_field = {key: item for key, item in one.items() if item is not None}
+    stored_field["type"] = _stored_type(one["type"], default_of=default_of)
     for key in ("initial-default", "write-default"):
-        if key in stored:
-            stored[key] = default_of(stored[key], parse_primitive(str(one["type"])))
-    return stored
+        if key in stored_field:
+            stored_field[key] = default_of(stored_field[key], parse_primitive(str(one["type"])))
+    return stored_field
 
 
 def correct_schema(schema: Json) -> Json:

@@ -114,12 +114,12 @@ def check_ancestors(snapshots: list[json_types.Json], *, where: str) -> None:
         json_types.hashable(one.get("snapshot-id")): json_types.hashable(one.get("parent-snapshot-id"))
         for one in snapshots
     }
-    seen: set[object] = set()
+    seen_ids: set[object] = set()
     for begin in parents:
         path: set[object] = set()
         at: object = begin
-        while at in parents and at not in seen:
-            seen.add(at)
+        while at in parents and at not in seen_ids:
+            seen_ids.add(at)
             path.add(at)
             at = parents[at]
         if at in path:
@@ -145,16 +145,16 @@ def _take_row_ids(draft: MetadataDraft, snapshot: json_types.Json) -> None:
     first = json_types.optional_integer_at(snapshot, "first-row-id", where=_SNAPSHOT, low=0)
     if first is None:
         raise BadRequest("Cannot add a snapshot: first-row-id is null; v3 tables need it")
-    added = json_types.integer_at(snapshot, "added-rows", where=_SNAPSHOT, low=0)
+    added_rows = json_types.integer_at(snapshot, "added-rows", where=_SNAPSHOT, low=0)
     following = draft.integer("next-row-id")
     if first < following:
         raise CommitConflict(
             f"Cannot add a snapshot, first-row-id is behind table next-row-id: {first} < {following}: "
             "load the table again and rebuild the commit"
         )
-    if added > json_types.LONG_MAX - first:
-        raise BadRequest(f"Cannot add a snapshot of {added} rows: row ids would exceed {json_types.LONG_MAX}")
-    draft.doc["next-row-id"] = first + added  # also after a gap: the next rows must not get the same ids
+    if added_rows > json_types.LONG_MAX - first:
+        raise BadRequest(f"Cannot add a snapshot of {added_rows} rows: row ids would exceed {json_types.LONG_MAX}")
+    draft.doc["next-row-id"] = first + added_rows  # also after a gap: the next rows must not get the same ids
 
 
 def next_row_id(snapshots: list[json_types.Json]) -> int:
@@ -171,11 +171,11 @@ def remove_snapshots(draft: MetadataDraft, update: json_types.Json) -> None:
     """Remove snapshots by id, with their statistics and the references to them. Unknown ids are ignored."""
     integers = json_types.integers_at(update, "snapshot-ids", where="remove-snapshots")
     snapshots = draft.rows("snapshots")
-    removed = [one for one in integers if snapshots.remove([one])]
-    if not removed:
+    removed_ids = [one for one in integers if snapshots.remove([one])]
+    if not removed_ids:
         return
     draft.dropped_snapshots = True
     for key in ("statistics", "partition-statistics"):
-        draft.rows(key).remove(removed)
-    for name in [name for one in removed for name in draft.refs_to().get(one, ())]:
+        draft.rows(key).remove(removed_ids)
+    for name in [name for one in removed_ids for name in draft.refs_to().get(one, ())]:
         drop_ref(draft, name)

@@ -44,8 +44,8 @@ def _field_ids(draft: MetadataDraft, fields: list[Json]) -> Callable[[Json], int
     In version 1 ids count from 1000 within each spec instead.
     """
     if draft.version == 1:
-        places = {id(one): partitioning.FIRST_FIELD_ID + place for place, one in enumerate(fields)}
-        return lambda one: places[id(one)]
+        ids_by_field = {id(one): partitioning.FIRST_FIELD_ID + index for index, one in enumerate(fields)}
+        return lambda one: ids_by_field[id(one)]
     older = draft.field_ids()
     used_names = {one.get("field-id") for one in fields}
     last = max(
@@ -87,7 +87,7 @@ def set_default_spec(draft: MetadataDraft, update: Json) -> None:
 
 def remove_partition_specs(draft: MetadataDraft, update: Json) -> None:
     """Remove partition specs by id; unknown ids are ignored. Raises BadRequest for the default spec."""
-    removed = set(integers_at(update, "spec-ids", where="remove-partition-specs"))
-    if draft.integer("default-spec-id") in removed:
+    removed_ids = set(integers_at(update, "spec-ids", where="remove-partition-specs"))
+    if draft.integer("default-spec-id") in removed_ids:
         raise BadRequest("Cannot remove the default partition spec; set another one as default first")
-    draft.rows("partition-specs").remove(removed)
+    draft.rows("partition-specs").remove(removed_ids)

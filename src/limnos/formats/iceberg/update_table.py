@@ -41,15 +41,15 @@ def upgrade_to(draft: MetadataDraft, version: int) -> None:
 
     Raises BadRequest for a lower or unsupported version, and for snapshots that the version cannot have.
     """
-    before = draft.version
-    if version == before:
+    former_version = draft.version
+    if version == former_version:
         return
-    if version < before:
-        raise BadRequest(f"Cannot downgrade v{before} table to v{version}")
+    if version < former_version:
+        raise BadRequest(f"Cannot downgrade v{former_version} table to v{version}")
     if version not in VERSIONS:
         raise BadRequest(f"Cannot upgrade table to unsupported format version: v{version} (supported: {VERSIONS_TEXT})")
     draft.doc["format-version"] = version
-    if before == 1:
+    if former_version == 1:
         draft.doc.pop("schema", None)
         draft.doc.pop("partition-spec", None)
         draft.doc["last-sequence-number"] = draft.doc.get("last-sequence-number") or 0

@@ -121,5 +121,5 @@ def removed_metadata_files(base: Json | None, new: Json) -> list[str]:
     if base is None:
         return []
     entries = {entry.get("metadata-file") for entry in rows(new, "metadata-log")}
-    removed = [entry.get("metadata-file") for entry in rows(base, "metadata-log")]
-    return [file for file in removed if isinstance(file, str) and file not in entries]
+    removed_files = [entry.get("metadata-file") for entry in rows(base, "metadata-log")]
+    return [file for file in removed_files if isinstance(file, str) and file not in entries]

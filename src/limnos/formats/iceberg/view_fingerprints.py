@@ -57,6 +57,6 @@ def metadata_fingerprint(body: bytes) -> str | None:
     if version is None or not version.representations:
         return None
     schema = next((each for each in metadata.schemas if each.schema_id == version.schema_id), None)
-    own = (each for each in version.representations if each.dialect.lower() == _DIALECT)
-    query = next(own, version.representations[0])
+    own_representations = (each for each in version.representations if each.dialect.lower() == _DIALECT)
+    query = next(own_representations, version.representations[0])
     return None if schema is None else view_fingerprint(query.sql, [each.name for each in schema.fields])

@@ -75,15 +75,15 @@ def check_version(version: Json) -> None:
     texts = objects_at(version, "representations", where=where)
     if not texts:
         raise BadRequest(f"{where}: it has no representation; give its SQL in at least one dialect")
-    seen: set[str] = set()
+    seen_dialects: set[str] = set()
     for one in texts:
         kind = string_at(one, "type", where=f"{where}, representation")
         if kind != "sql":
             raise BadRequest(f"Found unsupported view representations: {preview_value(kind)}; known is sql")
         dialect = _dialect(one)
-        if dialect in seen:
+        if dialect in seen_dialects:
             raise BadRequest(f"{where}: Cannot add multiple queries for dialect {preview_value(dialect)}")
-        seen.add(dialect)
+        seen_dialects.add(dialect)
         if len(text_at(one, "sql", where=f"{where}, representation").encode(errors="surrogatepass")) > SQL_BYTES_MAX:
             raise BadRequest(
                 f"{where}: the SQL for dialect {preview_value(dialect)} is longer than {SQL_BYTES_MAX} bytes"

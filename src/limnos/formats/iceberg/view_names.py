@@ -212,8 +212,8 @@ def _keyword(reading: _SqlReader, frame: _BracketFrame, at: int) -> bool:
     """Process the token at `at` if it is a keyword. Returns whether it is one."""
     word = reading.tokens[at].text.lower()
     if word in ("from", "join"):
-        before = reading.tokens[at - 1].text.lower() if at else ""
-        frame.expects_relation = frame.in_from = (frame.has_select or frame.in_from) and before != "distinct"
+        earlier_word = reading.tokens[at - 1].text.lower() if at else ""
+        frame.expects_relation = frame.in_from = (frame.has_select or frame.in_from) and earlier_word != "distinct"
     elif word in _ENDS_FROM:
         frame.has_select = frame.has_select or word == "select"
         frame.in_from = frame.expects_relation = False

@@ -133,9 +133,9 @@ def _assign_uuid(draft: ViewDraft, update: Json) -> None:
 
 def _upgrade(draft: ViewDraft, update: Json) -> None:
     version = integer_at(update, "format-version", where="upgrade-format-version")
-    before = integer_at(draft.doc, "format-version", where=HERE)
-    if version < before:
-        raise BadRequest(f"Cannot downgrade v{before} view to v{version}")
+    former_version = integer_at(draft.doc, "format-version", where=HERE)
+    if version < former_version:
+        raise BadRequest(f"Cannot downgrade v{former_version} view to v{version}")
     if version > VERSION:
         raise BadRequest(f"Cannot upgrade view to unsupported format version: v{version} (supported: v{VERSION})")
 

@@ -111,14 +111,14 @@ class ReadTable:
                 dropped column.
         """
         path = task["data-file"]["file-path"]
-        removed = [
+        equality_deletes = [
             self._read_equality_deletes(each, open_file) for each in deletes if each["content"] == "equality-deletes"
         ]
         positions = _positions(
             [each for each in deletes if each["content"] != "equality-deletes"], path=path, open_file=open_file
         )
         for start, batch in self._rows(task["data-file"], self._schema, open_file=open_file, span=span):
-            yield self._alive(_without(batch, positions, start=start), removed)
+            yield self._alive(_without(batch, positions, start=start), equality_deletes)
 
     def _rows(
         self, file: Json, schema: Schema, *, open_file: OpenFile, span: FileSpan | None
@@ -229,16 +229,16 @@ def _row_groups(reader: pq.ParquetFile, span: FileSpan | None) -> tuple[list[int
     """
     metadata = reader.metadata
     groups: list[int] = []
-    before = size = 0
+    earlier_bytes = size = 0
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
-        own = sum(max(0, group.column(each).total_compressed_size) for each in range(group.num_columns))
-        if span is None or span.start <= size + own // 2 < span.end:
+        group_bytes = sum(max(0, group.column(each).total_compressed_size) for each in range(group.num_columns))
+        if span is None or span.start <= size + group_bytes // 2 < span.end:
             groups.append(number)
         elif not groups:
-            before += group.num_rows
-        size += own
-    return groups, before
+            earlier_bytes += group.num_rows
+        size += group_bytes
+    return groups, earlier_bytes
 
 
 def _batch_rows(reader: pq.ParquetFile) -> int:
@@ -275,8 +275,8 @@ def _positions_of(delete: Json, *, path: str, open_file: OpenFile) -> list[pa.Ar
             f"The table has delete files of format {kind}, which restricted readers cannot read: compact it"
         )
     rows = _delete_rows(data, kind)
-    own = rows.filter(pc.equal(rows.column("file_path"), path))
-    chunks: list[pa.Array] = own.column("pos").cast(pa.int64()).drop_null().chunks
+    file_rows = rows.filter(pc.equal(rows.column("file_path"), path))
+    chunks: list[pa.Array] = file_rows.column("pos").cast(pa.int64()).drop_null().chunks
     return chunks
 
 
@@ -294,8 +294,8 @@ def _without(batch: pa.RecordBatch, positions: array[int], *, start: int) -> pa.
     if low == high:
         return batch
     rows = pa.array(range(start, start + batch.num_rows), pa.int64())
-    removed = pa.array(positions[low:high].tolist(), pa.int64())
-    return batch.filter(pc.invert(pc.is_in(rows, value_set=removed)))
+    removed_positions = pa.array(positions[low:high].tolist(), pa.int64())
+    return batch.filter(pc.invert(pc.is_in(rows, value_set=removed_positions)))
 
 
 def _rows_of(batch: pa.RecordBatch, names: list[str]) -> list[tuple[object, ...]]:

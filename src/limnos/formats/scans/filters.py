@@ -281,8 +281,8 @@ def residual_of(request: ScanFilter, decide: Callable[[BooleanExpression], bool 
     if isinstance(request, bool):
         return request
     if isinstance(request, FilterLeaf):
-        known = None if request.predicate is None else decide(request.predicate)
-        return request if known is None else known
+        decision = None if request.predicate is None else decide(request.predicate)
+        return request if decision is None else decision
     return join_filters([residual_of(part, decide) for part in request.parts], every=isinstance(request, AndFilter))
 
 

@@ -141,13 +141,13 @@ async def namespace_properties(request: Request, ctx: Context) -> Response:
     both = [key for key in removals if key in updates]
     if both:
         raise PropertyConflict(f"Keys are in both removals and updates: {', '.join(both)}; choose one for each")
-    seen: set[str] = set()
+    seen_keys: set[str] = set()
 
     def edit(record: NamespaceRecord) -> NamespaceRecord:
-        before = properties_of(record)
-        seen.clear()
-        seen.update(before)
-        after = {key: value for key, value in before.items() if key not in removals} | updates
+        former_properties = properties_of(record)
+        seen_keys.clear()
+        seen_keys.update(former_properties)
+        after = {key: value for key, value in former_properties.items() if key not in removals} | updates
         comment = after.pop(COMMENT, None)
         return replace(record, comment=comment, properties=after)
 
@@ -155,8 +155,8 @@ async def namespace_properties(request: Request, ctx: Context) -> Response:
         return msgspec.json.encode(
             {
                 "updated": list(updates),
-                "removed": [key for key in removals if key in seen],
-                "missing": [key for key in removals if key not in seen],
+                "removed": [key for key in removals if key in seen_keys],
+                "missing": [key for key in removals if key not in seen_keys],
             }
         )
 

@@ -64,40 +64,42 @@ async def scan_plan(request: Request, ctx: Context) -> Response:
     request.decode(data, dict)  # also checks that the ignored fields are JSON
     scan_request = request.decode(data, ScanRequest)
     scan_request.check()
-    seen = await _find_plan_target(request, ctx, scan_request=scan_request)
-    if seen.scanned.bound is not None:
-        return await _plan_restricted_scan(request, ctx, seen=seen, bound=seen.scanned.bound)
-    plan_result = await run_while_connected(request.is_gone, scan_plans.plan_begin(ctx, seen.scanned))
+    plan_target = await _find_plan_target(request, ctx, scan_request=scan_request)
+    if plan_target.scanned.bound is not None:
+        return await _plan_restricted_scan(request, ctx, seen=plan_target, bound=plan_target.scanned.bound)
+    plan_result = await run_while_connected(request.is_gone, scan_plans.plan_begin(ctx, plan_target.scanned))
     return await _plan_response(
-        request, ctx, seen=seen, planned=plan_result, head=b'"plan-id":"%b",' % plan_result.plan_id.encode()
+        request, ctx, seen=plan_target, planned=plan_result, head=b'"plan-id":"%b",' % plan_result.plan_id.encode()
     )
 
 
 async def plan_load(request: Request, ctx: Context) -> Response:
     """Return the status of a scan plan, and its results if it is complete."""
-    seen = await _find_plan_target(request, ctx)
+    plan_target = await _find_plan_target(request, ctx)
     try:
         plan_result = await run_while_connected(
-            request.is_gone, scan_plans.plan_load(ctx, seen.scanned, plan_id=seen.plan_id)
+            request.is_gone, scan_plans.plan_load(ctx, plan_target.scanned, plan_id=plan_target.plan_id)
         )
     except _FAILURES as error:
         body = error_response(error, operation="load-plan").body
         return Response(200, b'{"status":"failed",' + body.removeprefix(b"{"), (JSON, NO_STORE))
-    return await _plan_response(request, ctx, seen=seen, planned=plan_result)
+    return await _plan_response(request, ctx, seen=plan_target, planned=plan_result)
 
 
 async def plan_cancel(request: Request, ctx: Context) -> Response:
     """Cancel a scan plan."""
-    seen = await _find_plan_target(request, ctx)
-    await scan_plans.plan_cancel(ctx, seen.scanned, plan_id=seen.plan_id)
+    plan_target = await _find_plan_target(request, ctx)
+    await scan_plans.plan_cancel(ctx, plan_target.scanned, plan_id=plan_target.plan_id)
     return no_content()
 
 
 async def tasks_load(request: Request, ctx: Context) -> Response:
     """Return the file scan tasks of one plan task."""
     body = request.decode(await request.body(), FetchTasks)
-    seen = await _find_plan_target(request, ctx)
-    tasks = await run_while_connected(request.is_gone, scan_plans.tasks_load(ctx, seen.scanned, task=body.plan_task))
+    plan_target = await _find_plan_target(request, ctx)
+    tasks = await run_while_connected(
+        request.is_gone, scan_plans.tasks_load(ctx, plan_target.scanned, task=body.plan_task)
+    )
     return _scan_tasks(tasks)
 
 
@@ -115,10 +117,10 @@ async def _find_plan_target(request: Request, ctx: Context, *, scan_request: Sca
     scope, params = split_path(request, ctx, 3 if request.method != "POST" else 2)
     path = (*levels_of(params[0]), name_of(params[1]))
     through = referencing_views_of(request) if request.query_string else ()
-    scanned = await ctx.read(
+    scan_target = await ctx.read(
         scope, lambda request_view: scans.scan_look(request_view, path, scan_request=scan_request, through=through)
     )
-    return PlanTarget(scope, path, scanned, name_of(params[2]) if len(params) > 2 else "")
+    return PlanTarget(scope, path, scan_target, name_of(params[2]) if len(params) > 2 else "")
 
 
 async def _plan_response(

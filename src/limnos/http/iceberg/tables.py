@@ -147,8 +147,8 @@ async def tables_list(request: Request, ctx: Context) -> Response:
         return page, cache_validity_of(request_view, ctx.credential) if request.is_cacheable else None
 
     page, validity = await ctx.read(scope, read)
-    before = b'{"namespace":' + msgspec.json.encode(namespace) + b',"name":'
-    response = Response(200, join_page(b"identifiers", page, before=before, after=b"}"))
+    prefix = b'{"namespace":' + msgspec.json.encode(namespace) + b',"name":'
+    response = Response(200, join_page(b"identifiers", page, before=prefix, after=b"}"))
     response.validity = validity
     return response
 
@@ -339,8 +339,8 @@ def _decode_create_part(request: Request, data: bytes) -> CommitTable:
     """Decode the part of a large commit that identifies a create. A separate process decodes requirements and
     updates.
     """
-    seen = request.decode_fields(data, LargeTableCommit)
-    few = bytes(seen.requirements)
+    first_fields = request.decode_fields(data, LargeTableCommit)
+    few = bytes(first_fields.requirements)
     return CommitTable(request.decode(few, list[object]) if len(few) <= _GLANCE_BYTES_MAX else [])
 
 

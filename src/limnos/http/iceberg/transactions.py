@@ -122,6 +122,6 @@ def _change(request: Request, change: LargeTableChange) -> CommitChange:
     few = bytes(change.requirements)
     if _size(change) <= REQUEST_BYTES_MAX:
         return CommitChange(request.decode(few, list[object]), request.decode(bytes(change.updates), list[object]))
-    seen = request.decode(few, list[object]) if len(few) <= _GLANCE_BYTES_MAX else []
+    first_updates = request.decode(few, list[object]) if len(few) <= _GLANCE_BYTES_MAX else []
     raw = msgspec.json.encode({"requirements": change.requirements, "updates": change.updates})
-    return CommitChange(seen, [], raw)
+    return CommitChange(first_updates, [], raw)

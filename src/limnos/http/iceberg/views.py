@@ -83,8 +83,8 @@ async def views_list(request: Request, ctx: Context) -> Response:
     namespace = levels_of(params[0])
     page_request = page_request_of(request)
     page = await ctx.read(scope, lambda request_view: views.views_list(request_view, namespace, page_request))
-    before = b'{"namespace":' + msgspec.json.encode(namespace) + b',"name":'
-    return Response(200, join_page(b"identifiers", page, before=before, after=b"}"))
+    prefix = b'{"namespace":' + msgspec.json.encode(namespace) + b',"name":'
+    return Response(200, join_page(b"identifiers", page, before=prefix, after=b"}"))
 
 
 async def view_create(request: Request, ctx: Context) -> Response:

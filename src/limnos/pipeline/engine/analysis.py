@@ -112,9 +112,9 @@ class QueryAnalyzer:
             text = sql[token.getStartIndex() : context.getStop().getStopIndex() + 1]
             if not re.fullmatch(r"[A-Za-z_]\w*", text) or self._has_function(text):
                 continue
-            known = [str(each) for each in self._function_names()]
+            function_names = [str(each) for each in self._function_names()]
             raise InvalidQuery(
-                f"Spark has no function '{text}'{nearest_word(text.lower(), known)}",
+                f"Spark has no function '{text}'{nearest_word(text.lower(), function_names)}",
                 line=token.getLine(),
                 column=token.getCharPositionInLine() + 1,
             )

@@ -137,8 +137,8 @@ def fit_frame(frame: DataFrame, schema: StructType) -> DataFrame:
 
 def fitted_columns(frame: DataFrame, schema: StructType) -> list[Column]:
     """Return the expressions that `fit_frame` selects."""
-    own = {each.name.lower(): each for each in frame.schema.fields}
-    return [_fitted_column(own.get(each.name.lower()), each) for each in schema.fields]
+    frame_fields = {each.name.lower(): each for each in frame.schema.fields}
+    return [_fitted_column(frame_fields.get(each.name.lower()), each) for each in schema.fields]
 
 
 def fits(old: DataType, new: DataType) -> bool:

@@ -105,10 +105,10 @@ class ColumnChecker:
             except InvalidQuery as error:
                 yield Problem(f"{loop.name}: {error.message}", within(loop.query_at, error))
                 continue
-            known = [one.name for one in columns]
+            column_names = [one.name for one in columns]
             for name in loop.variables:
-                if name not in known:
-                    advice = nearest_word(name, known) or f"; it has {', '.join(known[:20])}"
+                if name not in column_names:
+                    advice = nearest_word(name, column_names) or f"; it has {', '.join(column_names[:20])}"
                     yield Problem(f"{loop.name}: the loop's query has no column '{name}'{advice}", loop.query_at)
 
     def input_columns(self, parts: Parts) -> Columns | None:
@@ -188,9 +188,9 @@ class ColumnChecker:
 
     def parameters(self) -> dict[str, str]:
         """Return a literal of each parameter's type, by its name."""
-        own = {one.name: _LITERALS[one.type] for one in self.pipeline.parameters}
+        declared_values = {one.name: _LITERALS[one.type] for one in self.pipeline.parameters}
         run = {"run_id": _LITERALS[ParameterType.STRING], "run_at": _LITERALS[ParameterType.TIMESTAMP]}
-        return {**own, **run}
+        return {**declared_values, **run}
 
     def _key_problems(self, step: StepDeclaration, columns: Columns) -> Iterator[Problem]:
         """Find columns that a step's keys name and that the step does not make."""

@@ -72,12 +72,12 @@ def _of_step(checker: ColumnChecker, step: StepDeclaration) -> TableLineage:
         return _plain(checker.tables.get(step.table), unknown=_step_reason(checker, step), is_published=True)
     body = checker.body_columns[step.table]
     origins, rows = _origins(checker, step, body=body)
-    named = dict(zip([one.name.lower() for one in body], origins, strict=False))
+    origins_by_name = dict(zip([one.name.lower() for one in body], origins, strict=False))
     if step.embed is not None:
-        inputs = [each for name in step.embed.columns for each in named.get(name.lower(), _NO_ORIGINS)]
-        named |= dict.fromkeys([name.lower() for name in step.embed.added], _mark_computed(inputs))
+        inputs = [each for name in step.embed.columns for each in origins_by_name.get(name.lower(), _NO_ORIGINS)]
+        origins_by_name |= dict.fromkeys([name.lower() for name in step.embed.added], _mark_computed(inputs))
     columns = tuple(
-        [ResolvedColumn(one.name, one.type, _sort_origins(named.get(one.name.lower(), ()))) for one in known]
+        [ResolvedColumn(one.name, one.type, _sort_origins(origins_by_name.get(one.name.lower(), ()))) for one in known]
     )
     return TableLineage(columns=columns, rows=_sort_origins(rows))
 
@@ -99,9 +99,9 @@ def _origins(
         return [], ()
     names = query_names(None, step.body.text, grammar=checker.analyzer.grammar)
     tables = {one.parts: checker.input_columns(one.parts) for one in names.relations}
-    known = {parts: columns for parts, columns in tables.items() if columns}
+    known_tables = {parts: columns for parts, columns in tables.items() if columns}
     try:
-        columns, rows = checker.analyzer.origins(step.body.text, tables=known, parameters=checker.parameters())
+        columns, rows = checker.analyzer.origins(step.body.text, tables=known_tables, parameters=checker.parameters())
     except (InvalidQuery, UnknownColumns, KeyError, TypeError, ValueError):  # a plan that Spark cannot write as JSON
         return [], ()
     return [_in_pipeline(checker, each) for each in columns], _in_pipeline(checker, rows)

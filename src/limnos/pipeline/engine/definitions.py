@@ -147,13 +147,13 @@ def _argument_names(step: StepDeclaration) -> frozenset[str]:
 
 
 def _session_parts(spark: SparkSession) -> dict[str, str]:
-    named = {f"session setting {name}": spark.conf.get(name) for name in _SETTINGS}
+    setting_parts = {f"session setting {name}": spark.conf.get(name) for name in _SETTINGS}
     others = {
         name: value
         for name, value in session_settings(spark).items()
         if (name in _OTHER_SETTINGS or name.startswith(_PREFIXES)) and name not in _SETTINGS
     }
-    return digests({**named, **({"other session settings": others} if others else {})})
+    return digests({**setting_parts, **({"other session settings": others} if others else {})})
 
 
 def _varying_functions(plan: Java) -> Iterator[str]:

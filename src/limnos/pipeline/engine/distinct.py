@@ -43,11 +43,11 @@ class KeyCounts:
 def key_counts(frame: DataFrame, keys: Sequence[str], *, also: Sequence[str] = ()) -> KeyCounts:
     """Count rows and keys of `frame`. A row with NULL in a column of `also` counts as a row without a key."""
     types = {field.name.lower(): field.dataType for field in frame.schema.fields}
-    places, blocks = _divide_keys([(f.col(quote_identifier((key,))), types[key.lower()]) for key in keys])
+    key_columns, blocks = _divide_keys([(f.col(quote_identifier((key,))), types[key.lower()]) for key in keys])
     is_known = reduce(and_, [f.col(quote_identifier((each,))).isNotNull() for each in (*keys, *also)])
-    seen = f.when(is_known, _bit(places))
+    seen_bits = f.when(is_known, _bit(key_columns))
     counted = frame.groupBy(*[block.alias(_KEY.format(number)) for number, block in enumerate(blocks)]).agg(
-        f.count(f.lit(1)).alias(_ROWS), f.count(seen).alias(_KNOWN), f.bit_or(seen).alias(_SEEN)
+        f.count(f.lit(1)).alias(_ROWS), f.count(seen_bits).alias(_KNOWN), f.bit_or(seen_bits).alias(_SEEN)
     )
     totals = (f.sum(_ROWS), f.sum(_KNOWN), f.sum(f.bit_count(_SEEN)))
     rows, known, distinct = counted.agg(*totals).collect()[0]
@@ -63,13 +63,13 @@ def _divide_keys(keys: Sequence[tuple[Column, DataType]]) -> tuple[Column, list[
     whole = [key for key, kind in keys if isinstance(kind, _WHOLE)][:_BITS]
     width = _BITS // len(whole) if whole else 0
     blocks: list[Column] = []
-    places: list[Column] = []
+    key_columns: list[Column] = []
     for key, kind in keys:
-        if isinstance(kind, _WHOLE) and len(places) < len(whole):
+        if isinstance(kind, _WHOLE) and len(key_columns) < len(whole):
             number = (f.unix_date(key) if isinstance(kind, DateType) else key).cast("long")
             low = number.bitwiseAND(f.lit((1 << width) - 1))
-            places.append(f.shiftleft(low, width * len(places)))
+            key_columns.append(f.shiftleft(low, width * len(key_columns)))
             blocks.append(f.shiftright(number, width))
         else:
             blocks.append(key)
-    return reduce(lambda one, other: one.bitwiseOR(other), places, f.lit(0)), blocks
+    return reduce(lambda one, other: one.bitwiseOR(other), key_columns, f.lit(0)), blocks

@@ -105,9 +105,9 @@ class SparkEngine:
         a Lance table, or a view that cannot be pinned.
         """
         with _spark_errors_before_run(self._spark):
-            known = sorted(tables)
-            pins = pin_tables(self._spark, [each for each in known if each[0] not in self._lance_catalogs])
-            return pins | self._lance_pins([each for each in known if each[0] in self._lance_catalogs])
+            sorted_tables = sorted(tables)
+            pins = pin_tables(self._spark, [each for each in sorted_tables if each[0] not in self._lance_catalogs])
+            return pins | self._lance_pins([each for each in sorted_tables if each[0] in self._lance_catalogs])
 
     def find_lost_tables(self, pins: Mapping[Parts, ReadPin]) -> frozenset[Parts]:
         """Return the tables whose pinned snapshot or view definition is no longer available."""

@@ -73,10 +73,10 @@ def choose(
         last, reason = _last(checkpoint, definition=definition)
     if reason is not None:
         return _read_whole(whole, reason)
-    changed = {each: pin for each, pin in pins.items() if last.get(engine.render_spark(each), -1) != pin.state}
-    if not changed:
+    changed_pins = {each: pin for each, pin in pins.items() if last.get(engine.render_spark(each), -1) != pin.state}
+    if not changed_pins:
         return ReadChoice(pinned_reads=whole, nothing_new=True)
-    increments = {each: _increment(spark, pin, last=last) for each, pin in changed.items()}
+    increments = {each: _increment(spark, pin, last=last) for each, pin in changed_pins.items()}
     reasons = [each.whole_because for each in increments.values() if each.whole_because is not None]
     if step.write.mode is WriteMode.APPEND:
         reasons += [
@@ -86,9 +86,9 @@ def choose(
         ]
     if reasons:
         return _read_whole(whole, "; ".join(reasons))
-    frames = {each: increments[each].frame for each in changed}
+    frames = {each: increments[each].frame for each in changed_pins}
     arguments = {
-        each: stand_in(frame, pin=replace(changed[each], since=_since(changed[each], last=last)))
+        each: stand_in(frame, pin=replace(changed_pins[each], since=_since(changed_pins[each], last=last)))
         for each, frame in frames.items()
         if frame is not None
     }

@@ -162,12 +162,12 @@ class _InputReader:
 
     def inputs(self, reason: str | None) -> StepInputs:
         """Return the rows of an environment's table in a promotion, if they would be the same; else compute them."""
-        built = self.context.built.get(self.step.name)
-        if built is None:
+        built_step = self.context.built.get(self.step.name)
+        if built_step is None:
             return self._compute_inputs(reason)
         comparison = promotion_comparison(
             self.spark,
-            built,
+            built_step,
             step=self.step,
             context=self.context,
             pins=self.pins,
@@ -181,7 +181,7 @@ class _InputReader:
             frame=comparison.frame(self.spark),
             pins={**self.pins, **comparison.pins},
             definition=self.definition,
-            copied_from=built,
+            copied_from=built_step,
         )
 
     def _compute_inputs(self, reason: str | None) -> StepInputs:
@@ -192,7 +192,7 @@ class _InputReader:
             return self._build_inputs(pinned_reads.reads(self.spark, self.pins), sources, whole_because=reason)
         sources = ()
         full = self.context.full
-        chosen = choose(
+        chosen_pins = choose(
             self.spark,
             self.step,
             pins=self.pins,
@@ -200,17 +200,17 @@ class _InputReader:
             checkpoint={} if full else self._checkpoint(),
             full=full,
         )
-        reason = reason or chosen.whole_because or unpinned_reason(self.spark, self.step, query=self.query)
+        reason = reason or chosen_pins.whole_because or unpinned_reason(self.spark, self.step, query=self.query)
         if reason is None:
             sources = self.opening.open_sources(self.names, new=True)
             reason = next((each.read.pin.whole_because for each in sources if each.read.pin.whole_because), None)
             if reason is None:
-                inputs = self._build_inputs(chosen.pinned_reads, sources, chosen=chosen)
+                inputs = self._build_inputs(chosen_pins.pinned_reads, sources, chosen=chosen_pins)
                 reason = varying_reason(self.step, inputs.frame, values=self.values)
                 if reason is None and inputs.nothing_new:
                     return inputs
                 if reason is None:
-                    new = self._new_rows(inputs.frame, sources, chosen=chosen)
+                    new = self._new_rows(inputs.frame, sources, chosen=chosen_pins)
                     if new.whole_because is None:
                         return replace(inputs, frame=new.frame)
                     reason = new.whole_because
@@ -368,9 +368,9 @@ def _pins(named: Iterable[Parts], context: StepContext) -> dict[Parts, ReadPin]:
     If one of them is a view, return all pins, because the view reads further tables.
     """
     pins = {table: pinned_reads.branch_pin(branch) for table, branch in context.done_branches.items()}
-    known = {**context.pins, **pins}
-    results = {table: known[table] for table in named if table in known}
-    return known if any(pin.fingerprint is not None for pin in results.values()) else results
+    all_pins = {**context.pins, **pins}
+    results = {table: all_pins[table] for table in named if table in all_pins}
+    return all_pins if any(pin.fingerprint is not None for pin in results.values()) else results
 
 
 def call_function(

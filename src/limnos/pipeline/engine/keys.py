@@ -101,8 +101,8 @@ def are_distinct(frame: DataFrame, keys: Sequence[str]) -> bool:
         return False
     plan = java.queryExecution().optimizedPlan()
     requested_names = {key.lower() for key in keys}
-    own = {each.exprId().id() for each in scala_items(plan.output()) if each.name().lower() in requested_names}
-    return any(_attributes(known) <= own for known in scala_items(_plan_below_observation(plan).distinctKeys()))
+    key_ids = {each.exprId().id() for each in scala_items(plan.output()) if each.name().lower() in requested_names}
+    return any(_attributes(known) <= key_ids for known in scala_items(_plan_below_observation(plan).distinctKeys()))
 
 
 def _plan_below_observation(plan: Any) -> Any:  # noqa: ANN401 - Spark's own

@@ -143,12 +143,12 @@ class TableMetadata(msgspec.Struct, frozen=True, rename="kebab", kw_only=True):
 
     def ancestors(self, number: int | None) -> Iterator[TableSnapshot]:
         """Yield a snapshot and its ancestors, newest first, up to the first expired one, each of them once."""
-        known = {each.snapshot_id: each for each in self.snapshots}
-        snapshot = known.pop(number, None) if number is not None else None
+        snapshots_by_id = {each.snapshot_id: each for each in self.snapshots}
+        snapshot = snapshots_by_id.pop(number, None) if number is not None else None
         while snapshot is not None:
             yield snapshot
             parent = snapshot.parent_snapshot_id
-            snapshot = None if parent is None else known.pop(parent, None)
+            snapshot = None if parent is None else snapshots_by_id.pop(parent, None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,11 +50,11 @@ def _step_problems(
     for column in columns:
         if is_reserved(column.name):
             yield Problem(f"{step.name}: {reserved_column_message(column.name)}", column.at)
-    places = {column.name: column.at for column in columns}
+    positions = {column.name: column.at for column in columns}
     for earlier, name in case_twins([column.name for column in columns]):
         text = "has two columns" if earlier == name else f"has the columns {earlier!r} and"
         words = f"{text} {name!r}" + ("" if earlier == name else ", which differ by case alone")
-        yield Problem(f"{step.name} {words}: rename one with AS", places[name])
+        yield Problem(f"{step.name} {words}: rename one with AS", positions[name])
 
 
 def _body_columns(

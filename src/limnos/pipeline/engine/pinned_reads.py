@@ -98,10 +98,10 @@ def with_reads(
                 f"{display.render(full_names[each.parts])} is a Lance table, which steps read at its newest version:"
                 " leave out AS OF"
             )
-    chosen = {parts: pinned_reads.get(actual_table(full)) for parts, full in full_names.items()}
+    pins_by_parts = {parts: pinned_reads.get(actual_table(full)) for parts, full in full_names.items()}
     past = {parts: engine.render_spark(full) for parts, full in full_names.items()}
-    texts = {parts: read.text for parts, read in chosen.items() if read is not None}
-    renamed = frozenset(parts for parts, read in chosen.items() if read is not None and read.is_stand_in)
+    texts = {parts: read.text for parts, read in pins_by_parts.items() if read is not None}
+    renamed = frozenset(parts for parts, read in pins_by_parts.items() if read is not None and read.is_stand_in)
     return splice_names(sql, named, texts=texts, renamed=renamed, past=past)
 
 
@@ -121,10 +121,10 @@ def full_name(spark: SparkSession, parts: Parts, *, catalog: str, further: froze
     """Return a table's full name. Its catalog is the first part if the session has a catalog of that name, or it is one
     of the catalogs `further`, which the session lacks; else `catalog`.
     """
-    known = (
+    has_catalog = (
         parts[0] == catalog or parts[0] in further or spark.conf.get(f"spark.sql.catalog.{parts[0]}", None) is not None
     )
-    return parts if known else (catalog, *parts)
+    return parts if has_catalog else (catalog, *parts)
 
 
 def _pin(spark: SparkSession, table: Parts, *, pins: dict[Parts, ReadPin], depth: int) -> None:
@@ -234,8 +234,10 @@ def _with_current_columns(
     """Return a snapshot's rows with the table's current columns. Iceberg itself returns the columns of the snapshot's
     schema.
     """
-    before = {each.id: each.name for each in then.fields}
-    columns = [f.col(quote_column(before[each.id])).alias(each.name) for each in now.fields if each.id in before]
+    former_names = {each.id: each.name for each in then.fields}
+    columns = [
+        f.col(quote_column(former_names[each.id])).alias(each.name) for each in now.fields if each.id in former_names
+    ]
     schema = spark.table(name).schema
     renamed = frame.select(*columns)
     return renamed.select(*fitted_columns(renamed, schema))
@@ -248,13 +250,13 @@ def _read_view(
     view = view_of(spark, table)
     if view is None or _fingerprint(view) != pin.fingerprint:
         raise CommitConflict(f"View {pin.name} was changed or dropped since the run began: run the pipeline again.")
-    named = relations(spark, view.sql)
+    named_relations = relations(spark, view.sql)
     below = _tables_of(spark, view)
     for each in below:
         _read(spark, each, pins=pins, pinned_reads=pinned_reads)
     texts = {parts: pinned_reads[full].text for full, parts in below.items()}
     renamed = frozenset(parts for full, parts in below.items() if pinned_reads[full].is_stand_in)
-    frame = spark.sql(splice_names(view.sql, named, texts=texts, renamed=renamed))
+    frame = spark.sql(splice_names(view.sql, named_relations, texts=texts, renamed=renamed))
     if view.selected_columns:
         frame = frame.select(*[f.col(quote_column(each)) for each in view.selected_columns])
     return stand_in(frame.toDF(*view.columns), pin=pin)

@@ -107,12 +107,12 @@ def resolve_columns(
     work = _Previewer(spark, pipeline, catalogs=catalogs)
     bound = {step.table: step for step in pipeline.steps}
     try:
-        known: dict[Parts, StructType | None] = {
+        known_columns: dict[Parts, StructType | None] = {
             (source.name,): work.source_columns(source.name) for source in pipeline.sources
         }
         for level in levels:
-            known |= {step.table: work.step_columns(bound[step.table]) for step in level}
-        return {name: columns for name, columns in known.items() if columns is not None}
+            known_columns |= {step.table: work.step_columns(bound[step.table]) for step in level}
+        return {name: columns for name, columns in known_columns.items() if columns is not None}
     finally:
         work.end()
 
@@ -134,8 +134,8 @@ class _Previewer:
         self._full: Callable[[Parts], Parts] = lambda parts: pipeline.actual_table(
             table_of(parts, catalog=pipeline.catalog, catalogs=catalogs)
         )
-        own = {one.name: _SAMPLES[one.type] for one in pipeline.parameters}
-        self._values = {**own, "run_id": "", "run_at": _SAMPLES[declaration.ParameterType.TIMESTAMP]}
+        parameter_samples = {one.name: _SAMPLES[one.type] for one in pipeline.parameters}
+        self._values = {**parameter_samples, "run_id": "", "run_at": _SAMPLES[declaration.ParameterType.TIMESTAMP]}
         self._prefix = f"limnos_plan_{uuid.uuid4().hex[:12]}"
         self._views: dict[Parts, str] = {}
         self._why: dict[Parts, str] = {}

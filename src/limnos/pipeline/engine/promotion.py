@@ -76,17 +76,17 @@ def promotion_comparison(
         return PromotionComparison(
             built=built, difference=f"{name} has no longer what run {built.run} wrote: its snapshot has expired"
         )
-    changed = change_reason(snapshot.summary.get(DEFINITION), definition)
-    if changed is None and step.adds_to_its_table:
-        changed = _earlier_rows(spark, step, built=built, metadata=metadata)
-    if changed is None:
-        changed = _other_table(recorded, context=context, pins=pins, sources=sources)
+    changed_reason = change_reason(snapshot.summary.get(DEFINITION), definition)
+    if changed_reason is None and step.adds_to_its_table:
+        changed_reason = _earlier_rows(spark, step, built=built, metadata=metadata)
+    if changed_reason is None:
+        changed_reason = _other_table(recorded, context=context, pins=pins, sources=sources)
     source_pins = {each: ReadPin(name=each, fingerprint=_text(recorded.get(_key((each,))))) for each in sources}
-    if changed is None:
-        changed = _other_source(spark, source_pins, context=context)
+    if changed_reason is None:
+        changed_reason = _other_source(spark, source_pins, context=context)
     read: dict[Parts, ReadPin] = {(each,): pin for each, pin in source_pins.items()}
     copied = ReadPin(name=name, table=built.table, snapshot=built.snapshot)
-    return PromotionComparison(built=built, difference=changed, pins={**read, built.table: copied})
+    return PromotionComparison(built=built, difference=changed_reason, pins={**read, built.table: copied})
 
 
 def _earlier_rows(
@@ -127,22 +127,22 @@ def _other_table(
             expected[_key(table)] = pin.state
         else:
             expected[_key(copied.table)] = copied.snapshot
-    known = {name: state for name, state in recorded.items() if name not in {_key((each,)) for each in sources}}
-    for name in sorted(known.keys() & expected.keys()):
-        if known[name] != expected[name]:
+    table_states = {name: state for name, state in recorded.items() if name not in {_key((each,)) for each in sources}}
+    for name in sorted(table_states.keys() & expected.keys()):
+        if table_states[name] != expected[name]:
             return f"{name} has changed since the environment's run read it"
     former, present = (
         ", ".join(sorted(names)[:_NAMED_MAX]) or "no table in its place"
-        for names in (known.keys() - expected.keys(), expected.keys() - known.keys())
+        for names in (table_states.keys() - expected.keys(), expected.keys() - table_states.keys())
     )
     return None if former == present else f"the environment's run read {former}, and this run reads {present}"
 
 
 def _other_source(spark: SparkSession, pins: Mapping[str, ReadPin], *, context: StepContext) -> str | None:
     """Return which source has changed, or cannot be compared without reading it; None if all are the same."""
-    known = {source.name: source for source in context.pipeline.sources}
+    sources = {source.name: source for source in context.pipeline.sources}
     for name, pin in pins.items():
-        source = known.get(name)
+        source = sources.get(name)
         if source is None or not isinstance(source.kind, Files) or pin.fingerprint is None:
             return f"source {name} cannot be compared without reading it"
         if has_changed(spark, source, pinned=pin, directory=context.directory) is not False:

@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
 def ship_files(spark: SparkSession, paths: Iterable[Path]) -> None:
     """Send Python files to the executors. Raises BadRequest for a file that Spark cannot send."""
-    replaced = [path for path in paths if not _is_sent(spark, path)]
-    if not replaced:
+    replaced_paths = [path for path in paths if not _is_sent(spark, path)]
+    if not replaced_paths:
         return
-    other = next((path for path in replaced if path.suffix not in {".py", ""}), None)
+    other = next((path for path in replaced_paths if path.suffix not in {".py", ""}), None)
     if other is not None:
         raise BadRequest(
             f"python_files: another file {other.name!r} was already sent to the executors of this Spark, which cannot "
             "replace it. Rename the file, or run the pipeline in its own Spark."
         )
-    names = {path.stem for path in replaced if path.suffix}
+    names = {path.stem for path in replaced_paths if path.suffix}
     for module in imported_modules():
         _refuse_late_imports(Path(str(module.__file__)), names=names)
         cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]

@@ -20,13 +20,13 @@ _MARK = "spark.sql.iceberg.snapshot-property."
 @contextmanager
 def settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
     """Set the session's settings for the body of a `with`, then restore the old values."""
-    before = {key: spark.conf.get(key, None) for key in values}
+    former_values = {key: spark.conf.get(key, None) for key in values}
     try:
         for key, value in values.items():
             spark.conf.set(key, value)
         yield
     finally:
-        for key, old in before.items():
+        for key, old in former_values.items():
             if old is None:
                 spark.conf.unset(key)
             else:

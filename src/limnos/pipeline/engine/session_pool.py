@@ -124,9 +124,9 @@ class SparkSessions:
 
     def _beside(self) -> SparkSession:
         other = self._spark.newSession()
-        known = session_settings(other)
+        other_settings = session_settings(other)
         for key, value in session_settings(self._spark).items():
-            if key.startswith("spark.sql.") and known.get(key) != value:
+            if key.startswith("spark.sql.") and other_settings.get(key) != value:
                 with suppress(AnalysisException):  # static settings are the same for all sessions of this Spark
                     other.conf.set(key, value)
         return other
@@ -165,9 +165,9 @@ def _limit_retries(spark: SparkSession, goes_on: Callable[[], bool]) -> Any:  # 
             return goes_on() and bool(super().can_retry(e))
 
     client = _client_of(spark)
-    before = client.get_retry_policies()
+    former_policies = client.get_retry_policies()
     client.set_retry_policies([Patience(max_retries=_CONNECT_TRIES, max_backoff=_CONNECT_PAUSE_MS)])
-    return before
+    return former_policies
 
 
 def active(spark: SparkSession) -> AbstractContextManager[None]:
@@ -182,13 +182,13 @@ def _active_classic(spark: SparkSession) -> Iterator[None]:
     """Make a classic session the thread's active session, in whose catalogs Iceberg's helpers look up tables."""
     disable_answer_delay(spark)
     sessions = java_class(spark._jvm, "org.apache.spark.sql.classic.SparkSession")  # noqa: SLF001
-    before = sessions.getActiveSession()
+    former_session = sessions.getActiveSession()
     sessions.setActiveSession(spark._jsparkSession)  # noqa: SLF001
     try:
         yield
     finally:
-        if before.isDefined():
-            sessions.setActiveSession(before.get())
+        if former_session.isDefined():
+            sessions.setActiveSession(former_session.get())
         else:
             sessions.clearActiveSession()
 
@@ -199,12 +199,12 @@ def _active_connected(spark: SparkSession) -> Iterator[None]:
     from pyspark.sql.connect.session import SparkSession as Connected  # noqa: PLC0415 - only in the extra
 
     threads: Any = Connected._active_session  # noqa: SLF001
-    before = getattr(threads, "session", None)
+    former_session = getattr(threads, "session", None)
     threads.session = spark
     try:
         yield
     finally:
-        threads.session = before
+        threads.session = former_session
 
 
 def _catalogs(settings: Mapping[str, str]) -> list[str]:

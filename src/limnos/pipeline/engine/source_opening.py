@@ -82,14 +82,14 @@ class SourceOpener:
     def _open_source(
         self, source: DeclaredSource, *, new: bool, pin: ReadPin | None, only: str | None = None
     ) -> OpenedSource:
-        before = self._before(source, new=new)
+        published_pin = self._before(source, new=new)
         read = frame_of(
             SourceReadRequest(
                 spark=self._spark,
                 source=source,
                 parameters=self._values,
                 pinned=pin or self._find_pin(source),
-                before=before,
+                before=published_pin,
                 incremental=new,
                 directory=self._context.directory,
                 watched=self._watched,
@@ -100,7 +100,11 @@ class SourceOpener:
             )
         )
         read.frame.createOrReplaceTempView(source.name)
-        same = before is not None and read.pin.fingerprint is not None and read.pin.fingerprint == before.fingerprint
+        same = (
+            published_pin is not None
+            and read.pin.fingerprint is not None
+            and read.pin.fingerprint == published_pin.fingerprint
+        )
         return OpenedSource(name=source.name, read=read, nothing_new=new and same)
 
     def _find_pin(self, source: DeclaredSource) -> ReadPin | None:
@@ -111,8 +115,8 @@ class SourceOpener:
             return None  # each step that reads a stream has its own progress
         table = getattr(source.kind, "table", None)
         if isinstance(table, tuple):
-            known = {*self._context.pins, *self._context.done_branches}
-            full = table if table in known else (self._context.pipeline.catalog, *table)
+            pinned_tables = {*self._context.pins, *self._context.done_branches}
+            full = table if table in pinned_tables else (self._context.pipeline.catalog, *table)
             if full in self._context.pins:
                 return self._context.pins[full]
             branch = self._context.done_branches.get(full)

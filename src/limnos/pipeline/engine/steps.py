@@ -184,21 +184,23 @@ class StepExecution:
 
     def _write_watched(self, rules: RowRules, inputs: StepInputs) -> None:
         frame, counted = rules.watch(inputs.frame)
-        written = self._write(self.step, frame, on_staged=counted.count_staged)
+        write_result = self._write(self.step, frame, on_staged=counted.count_staged)
         exact = self.step.write.mode not in (WriteMode.MERGE, WriteMode.HISTORY)
         with self._phase("expectations"):
-            self.findings += counted.findings(lambda: self._added_rows(written), rows=written.rows if exact else None)
+            self.findings += counted.findings(
+                lambda: self._added_rows(write_result), rows=write_result.rows if exact else None
+            )
 
     def _write_staged(self, rules: RowRules, inputs: StepInputs) -> None:
         with self._phase("writing"):  # the rows are computed here, and both writes use the result
-            staged = rules.stage(inputs.frame, run=self.context.run, at=self.context.at)
+            staged_rows = rules.stage(inputs.frame, run=self.context.run, at=self.context.at)
         try:
-            self.findings += staged.findings
-            self._write(self.step, staged.rows, excluded=staged.excluded)
-            if staged.quarantined is not None:
-                self._write(_side_table_step(self.step, QUARANTINE), staged.quarantined)
+            self.findings += staged_rows.findings
+            self._write(self.step, staged_rows.rows, excluded=staged_rows.excluded)
+            if staged_rows.quarantined is not None:
+                self._write(_side_table_step(self.step, QUARANTINE), staged_rows.quarantined)
         finally:
-            self._after_writes(staged.release)
+            self._after_writes(staged_rows.release)
 
     def _after_writes(self, release: Callable[[], None]) -> None:
         """Free the staged rows: Iceberg's tables are read for the other expectations."""
@@ -219,7 +221,7 @@ class StepExecution:
         branch, schema = self._begin(step, frame)
         whole = self.whole_because is not None and step is self.step
         with self._phase("writing"):
-            written = write(
+            write_result = write(
                 self.spark,
                 step,
                 frame=frame,
@@ -231,10 +233,10 @@ class StepExecution:
                 excluded=excluded,
                 on_staged=on_staged,
             )
-        self.branches[-1] = replace(branch, head=written.head)
+        self.branches[-1] = replace(branch, head=write_result.head)
         if step is self.step:
-            self.rows, self.bytes = written.rows, written.bytes  # side tables are not the step's size
-        return written
+            self.rows, self.bytes = write_result.rows, write_result.bytes  # side tables are not the step's size
+        return write_result
 
     def _marks(self) -> dict[str, str]:
         """Return the summary entries of the step's snapshots: run, step and checkpoint."""

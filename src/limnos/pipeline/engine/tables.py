@@ -157,12 +157,12 @@ def columns_of(step: StepDeclaration, frame: DataFrame) -> StructType:
             " the query, or name the history's with valid_from, valid_to, current."
         )
     when = TimestampType() if write.as_of is None else frame.select(f.expr(write.as_of)).schema.fields[0].dataType
-    own = [
+    validity_fields = [
         StructField(write.valid_from, when),
         StructField(write.valid_to, when),
         StructField(write.current, BooleanType()),
     ]
-    return StructType([*frame.schema.fields, *own])
+    return StructType([*frame.schema.fields, *validity_fields])
 
 
 def literal(text: str) -> str:
@@ -212,8 +212,8 @@ def _check_layout(spark: SparkSession, step: StepDeclaration, *, metadata: Table
 def _allowed_drops(
     step: StepDeclaration, changes: ColumnChanges, *, metadata: TableMetadata
 ) -> tuple[tuple[str, ...], ...]:
-    allowed = {each.lower() for each in step.allowed.drop}
-    refused = [path for path in changes.missing if dotted_path(path).lower() not in allowed]
+    allowed_names = {each.lower() for each in step.allowed.drop}
+    refused = [path for path in changes.missing if dotted_path(path).lower() not in allowed_names]
     if refused:
         names = ", ".join(map(dotted_path, refused))
         raise BadRequest(
@@ -233,9 +233,9 @@ def _check_lossy(step: StepDeclaration, changes: ColumnChanges, *, is_unpublishe
     """Raise BadRequest for a column that the step does not allow to be narrowed. `is_unpublished`: an earlier attempt
     of the run has made the table, which readers do not see.
     """
-    allowed = {each.lower() for each in step.allowed.narrow}
+    allowed_names = {each.lower() for each in step.allowed.narrow}
     for each in changes.lossy:
-        if dotted_path(each.path).lower() in allowed:
+        if dotted_path(each.path).lower() in allowed_names:
             continue
         if is_unpublished:
             raise BadRequest(
@@ -287,8 +287,8 @@ def _column(column: StructField, comment: str | None) -> str:
 
 def _evolving(step: StepDeclaration, changes: ColumnChanges, *, have: StructType) -> Iterator[str]:
     name = engine.render_spark(step.table)
-    for added in changes.added:
-        yield f"ALTER TABLE {name} ADD COLUMN {engine.render_spark(added.path)} {ddl(added.type)}"
+    for added_column in changes.added:
+        yield f"ALTER TABLE {name} ADD COLUMN {engine.render_spark(added_column.path)} {ddl(added_column.type)}"
     for widened in changes.widened:
         yield f"ALTER TABLE {name} ALTER COLUMN {engine.render_spark(widened.path)} TYPE {ddl(widened.new)}"
     required = {each.name for each in have.fields if not each.nullable}
@@ -309,9 +309,9 @@ def _layout_statements(step: StepDeclaration, metadata: TableMetadata, *, column
     for path, comment in _comments(step, columns).items():
         if docs.get(path) != comment:
             yield f"ALTER TABLE {name} ALTER COLUMN {engine.render_spark(path)} COMMENT {literal(comment)}"
-    added, dropped = _partition_changes(step, metadata)
-    yield from (f"ALTER TABLE {name} DROP PARTITION FIELD {each}" for each in dropped)
-    yield from (f"ALTER TABLE {name} ADD PARTITION FIELD {each}" for each in added)
+    added_terms, dropped_terms = _partition_changes(step, metadata)
+    yield from (f"ALTER TABLE {name} DROP PARTITION FIELD {each}" for each in dropped_terms)
+    yield from (f"ALTER TABLE {name} ADD PARTITION FIELD {each}" for each in added_terms)
     if step.sort and tuple(map(sort_term, step.sort)) != sort_of(metadata):
         yield _sorting(step)
 
@@ -321,9 +321,9 @@ def _partition_changes(step: StepDeclaration, metadata: TableMetadata) -> tuple[
     if not step.partition:
         return (), ()
     expected, have = tuple(map(partition_term, step.partition)), partition_of(metadata)
-    added = tuple(each.sql() for each in expected if not any(same_term(each, old) for old in have))
+    added_terms = tuple(each.sql() for each in expected if not any(same_term(each, old) for old in have))
     dropped = tuple(old.sql() for old in have if not any(same_term(old, each) for each in expected))
-    return added, dropped
+    return added_terms, dropped
 
 
 def _sorting(step: StepDeclaration) -> str:

@@ -156,11 +156,11 @@ def _differences(
         _require_none(expected_key_problems(step, test))
         names = {name.lower(): name for name in frame.columns}
         columns = tuple(names[column.lower()] for column in test.expected.columns) or tuple(frame.columns)
-        chosen = StructType([frame.schema[column] for column in columns])
+        chosen_schema = StructType([frame.schema[column] for column in columns])
         results = frame.select(*map(quote_column, columns)).limit(EXPECTED_ROWS_MAX + 1).collect()
         if len(results) > EXPECTED_ROWS_MAX:
             raise _InvalidTest(f"the step makes more than {EXPECTED_ROWS_MAX:,} rows: give it fewer")
-        expected = _typed_frame(spark, test.expected, columns=chosen, owner="'expect'").collect()
+        expected = _typed_frame(spark, test.expected, columns=chosen_schema, owner="'expect'").collect()
     rows, count = differing_rows(
         [_values(row) for row in expected],
         [_values(row) for row in results],
@@ -261,11 +261,11 @@ def _typed_frame(spark: SparkSession, rows: UnitTestRows, *, columns: StructType
             cells[by_lower[name.lower()]] = _text(value)
         texts.append(tuple(cells))
     frame = spark.sql(_constant_query(texts, columns=len(schema.fields)))
-    typed = frame.select(
+    typed_columns = frame.select(
         *[_cast_column(f"c{index}", field).alias(field.name) for index, field in enumerate(schema.fields)]
     )
-    _require_valid(rows, texts, typed=typed, owner=owner)
-    return typed
+    _require_valid(rows, texts, typed=typed_columns, owner=owner)
+    return typed_columns
 
 
 def _constant_query(rows: Sequence[tuple[str | None, ...]], *, columns: int) -> str:
@@ -287,8 +287,8 @@ def _literal(text: str | None) -> str:
 def _schema(spark: SparkSession, rows: UnitTestRows, *, columns: StructType | None, owner: str) -> StructType:
     if rows.schema is not None:
         declared = _declared_columns(spark, rows.schema)
-        known = None if declared is None else declared.fieldNames()
-        _require_none(schema_column_problems(rows, owner=owner, known=known))
+        declared_names = None if declared is None else declared.fieldNames()
+        _require_none(schema_column_problems(rows, owner=owner, known=declared_names))
         columns = declared
     if columns is not None:
         return columns

@@ -90,7 +90,7 @@ def write(
         NotFound: The branch or its table was dropped by another client.
     """
     entries = {**marks, **base_mark(branch), PART_MARK: "1 of 1"}
-    before, loaded = branch.head, None
+    former_head, loaded = branch.head, None
     columns = schema or spark.table(engine.render_spark(branch.table)).schema
     with settings(spark, snapshot_summary_settings(entries)):
         try:
@@ -108,11 +108,11 @@ def write(
             raise
         except Exception:
             metadata = require_metadata(spark, branch.table)
-            if not _has_landed(metadata, branch=branch, before=before, marks=entries):
+            if not _has_landed(metadata, branch=branch, before=former_head, marks=entries):
                 raise
             logger.info("The response to a write to %s was lost, but the write succeeded", branch_identifier(branch))
     metadata = require_metadata(spark, branch.table) if loaded is None else loaded.metadata
-    return _write_result(metadata, branch=branch, before=before)
+    return _write_result(metadata, branch=branch, before=former_head)
 
 
 def _carry_out(
@@ -153,6 +153,6 @@ def _write_result(metadata: TableMetadata, *, branch: StepBranch, before: int | 
     if head == before or snapshot is None:
         return WriteResult(head=head, rows=0, bytes=0)
     summary = snapshot.summary
-    merged = [int(summary.get(each, "0")) for each in _MERGED]
-    rows = sum(merged) if any(each in summary for each in _MERGED) else int(summary.get(_RECORDS, "0"))
+    merged_counts = [int(summary.get(each, "0")) for each in _MERGED]
+    rows = sum(merged_counts) if any(each in summary for each in _MERGED) else int(summary.get(_RECORDS, "0"))
     return WriteResult(head=head, rows=rows, bytes=int(summary.get(_BYTES, "0")))

@@ -143,12 +143,12 @@ def _build_step(
 ) -> declaration.StepDeclaration:
     """Build a step. `catalog` is the pipeline's catalog, `catalogs` that of each step."""
     values = draft.values
-    own = catalogs[parts]
-    if parts[0] == own and len(parts) > 2:
+    own_catalog = catalogs[parts]
+    if parts[0] == own_catalog and len(parts) > 2:
         notes.add(f"leave the catalog out: write {'.'.join(parts[1:])}", at)
     same = {name: values[name] for name in ("write", "incremental", "partition", "sort", "comment") if name in values}
     return declaration.StepDeclaration(
-        table=(own, *parts),
+        table=(own_catalog, *parts),
         body=draft.body,
         properties=dict(pairs(values.get("properties", ()))),
         vectors=dict(pairs(values.get("vectors", ()))),
@@ -168,12 +168,12 @@ def _build_step(
 def _python_files(values: Values, site: NodeSite) -> tuple[str, ...]:
     """Return the files to ship to executors: the listed files, and the files of the pipeline's functions."""
     results: dict[str, None] = {}
-    for written in values.get("python_files", ()):
+    for written_path in values.get("python_files", ()):
         try:
-            site.beside.inside(written)
+            site.beside.inside(written_path)
         except ValueError as error:
             site.add(str(error))
-        results[written] = None
+        results[written_path] = None
     bodies = [draft.body for _, draft, _ in values["steps"]] + [kind for _, (kind, _), _ in values.get("sources", ())]
     functions = [body.function for body in bodies if isinstance(body, (declaration.PythonStep, PythonSource))]
     for _, draft, _ in values["steps"]:

@@ -44,11 +44,11 @@ class StepsMap(MapOf):
     """The schema of a mapping of steps: its loops are expanded before its entries are read."""
 
     def read(self, node: YamlNode, notes: ProblemNotes) -> Any:  # noqa: ANN401
-        before = len(notes.problems)
+        problem_count = len(notes.problems)
         expanded = expand_loops(node, notes)
         for key, body in query_loops(node) if notes.loop_rows is None else ():
             notes.problems += self._problems_of_template(key, body, notes=notes)
-        if len(notes.problems) > before:
+        if len(notes.problems) > problem_count:
             raise InvalidNode
         if notes.query_loops and isinstance(expanded, MapNode) and not expanded.entries:
             return ()
@@ -286,13 +286,13 @@ class _Expansion:
             raise self._notes.bad(f"the loops make more than {NODES_MAX:,} values: divide the pipeline", loop.at)
 
     def _require_known_variables(self, key: ScalarNode, body: MapNode, *, item: _Item) -> None:
-        before = len(self._notes.problems)
+        problem_count = len(self._notes.problems)
         for scalar in (key, *_scalars(body)):
             for name in LOOP_VARIABLE.findall(scalar.text):
                 if name not in item:
                     advice = nearest_word(name, list(item)) or f"; it has {', '.join(item)}"
                     self._notes.add(f"the loop has no variable '{name[:80]}'{advice}", scalar.at)
-        if len(self._notes.problems) > before:
+        if len(self._notes.problems) > problem_count:
             raise InvalidNode
 
 

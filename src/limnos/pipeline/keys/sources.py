@@ -66,18 +66,22 @@ _SECRET = re.compile(
 
 
 def _files(values: Values, site: NodeSite, *, stream: bool = False) -> Files:
-    written = values["files"]
-    kind = values.get("format") or SUFFIXES.get(re.sub(r"^.*(\.[^./*]+)$", r"\1", _COMPRESSED.sub("", written.lower())))
+    written_files = values["files"]
+    kind = values.get("format") or SUFFIXES.get(
+        re.sub(r"^.*(\.[^./*]+)$", r"\1", _COMPRESSED.sub("", written_files.lower()))
+    )
     if kind is None:
-        raise site.bad(f"the format of '{written}' does not follow from its ending: add 'format: csv' (or another)")
+        raise site.bad(
+            f"the format of '{written_files}' does not follow from its ending: add 'format: csv' (or another)"
+        )
     options = dict(pairs(values.get("options", ())))
     for name, _, at in values.get("options", ()):
         if (problem := option_problem(kind, name, stream=stream)) is not None:
             site.notes.add(problem, at)
-    if written.lower().endswith((".tsv", ".tsv.gz")):
+    if written_files.lower().endswith((".tsv", ".tsv.gz")):
         options.setdefault("sep", "\t")
     return Files(
-        path=written,
+        path=written_files,
         format=kind,
         schema=values.get("schema"),
         options=options,

@@ -63,16 +63,16 @@ def _body(values: Values, site: NodeSite) -> StepBody:
         return Load(source=values["load"])
     if "python" in values:
         return PythonStep(function=values["python"], inputs=values.get("inputs", {}))
-    written: str = values["sql_file"]
+    written_path: str = values["sql_file"]
     try:
-        text_of_file = site.beside.text(written)
+        text_of_file = site.beside.text(written_path)
     except ValueError as error:
         raise site.bad(str(error)) from None
     if not text_of_file.strip():
-        raise site.bad(f"'{written}' is empty: it must have one query")
+        raise site.bad(f"'{written_path}' is empty: it must have one query")
     if (jinja := _JINJA.search(text_of_file)) is not None:
-        raise site.bad(f"'{written}', line {text_of_file.count(chr(10), 0, jinja.start()) + 1}: {_NO_JINJA}")
-    return Sql(text=text_of_file, at=SourcePosition(str(site.beside.directory / written), 1, 1))
+        raise site.bad(f"'{written_path}', line {text_of_file.count(chr(10), 0, jinja.start()) + 1}: {_NO_JINJA}")
+    return Sql(text=text_of_file, at=SourcePosition(str(site.beside.directory / written_path), 1, 1))
 
 
 def _step(values: Values, site: NodeSite) -> StepDraft:

@@ -137,21 +137,21 @@ def dry_run(
                 return planned
             selected = {one.step for one in planned.steps}
             declaration = replace(declaration, steps=tuple(step for step in declaration.steps if step.name in selected))
-        checked = check(declaration, spark=session, client=means.client)
-        if checked.problems:
-            raise InvalidPipeline(checked.problems)
+        check_result = check(declaration, spark=session, client=means.client)
+        if check_result.problems:
+            raise InvalidPipeline(check_result.problems)
         if planned is None:
             planned = intents(pipeline, means, parameters=parameters, options=options, directory=project.directory)
         tables = {step.table for step in pipeline.steps}  # a check also has the steps that loops may make
-        levels = [[step for step in level if step.table in tables] for level in checked.levels]
+        levels = [[step for step in level if step.table in tables] for level in check_result.levels]
         if not planned.steps or not levels:
             return planned
         previews = preview(
             session,
             pipeline,
             levels=levels,
-            catalogs=checked.catalogs,
-            lance_catalogs=checked.lance_catalogs,
+            catalogs=check_result.catalogs,
+            lance_catalogs=check_result.lance_catalogs,
         )
         refused = {name: one.refusal for name, one in previews.items()}
         return replace(planned, steps=tuple(replace(one, refused=refused.get(one.step)) for one in planned.steps))
@@ -168,8 +168,8 @@ def resume_run(
 ) -> RunResult:
     """Resume a run from the file that it was started from, or from `file`."""
     with connection.client() as client:
-        seen = RetryPolicy(options.away_s, stop=StopSignal()).call(lambda: client.runs.load(run))
-    project = _project(seen, file)
+        stored_run = RetryPolicy(options.away_s, stop=StopSignal()).call(lambda: client.runs.load(run))
+    project = _project(stored_run, file)
     opened = _run_means(project, connection=connection, spark=spark, listener=listener, away_s=options.away_s)
     with opened as (pipeline, means, _):
         return resume(pipeline, means, run_id=run, directory=project.directory, options=options)
@@ -180,12 +180,16 @@ def diff_run(run: str, *, connection: ServerConnection, spark: SparkOptions, row
     finished step.
     """
     with connection.client() as client:
-        seen = client.runs.load(run)
-        keys = _keys(client.pipelines.load(seen.pipeline, version=seen.version).declaration or {})
-        branches = branches_of(seen)
+        stored_run = client.runs.load(run)
+        keys = _keys(client.pipelines.load(stored_run.pipeline, version=stored_run.version).declaration or {})
+        branches = branches_of(stored_run)
         if not branches:
             raise BadRequest(f"run {run} has no finished step, so there is nothing to compare")
-        new = [table for table, is_new in tables_of_run(seen).items() if is_new] if seen.state == "failed" else []
+        new = (
+            [table for table, is_new in tables_of_run(stored_run).items() if is_new]
+            if stored_run.state == "failed"
+            else []
+        )
         with (
             inspected_tables(client, new, run=run),
             spark_for(connection, master=spark.master, connect=spark.connect) as session,
@@ -254,17 +258,17 @@ def stop_on_signals(stop: StopSignal) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    former_handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def request_stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature of a handler
-        for each, handler in before.items():
+        for each, handler in former_handlers.items():
             signal.signal(each, handler)
         stop.request(EndReason.INTERRUPTED, f"interrupted by {signal.Signals(number).name}")
 
-    for number in before:
+    for number in former_handlers:
         signal.signal(number, request_stop)
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in former_handlers.items():
             signal.signal(number, handler)

@@ -107,12 +107,12 @@ def _explain_refusal(
     Returns the result if the run was published after all, or the outputs that have moved. Raises RunStopped if another
     attempt has taken over or the run was cancelled, else `error`.
     """
-    seen = patience.call(lambda: client.runs.load(run))
-    if seen.attempt != attempt:
+    stored_run = patience.call(lambda: client.runs.load(run))
+    if stored_run.attempt != attempt:
         raise RunStopped(EndReason.SUPERSEDED, superseded_message(run, error)) from error
-    if seen.state == PUBLISHED:
-        return PublishResult(seen.revision)
-    if seen.state == "cancelling":
+    if stored_run.state == PUBLISHED:
+        return PublishResult(stored_run.revision)
+    if stored_run.state == "cancelling":
         raise RunStopped(EndReason.CANCELLED, "the run was cancelled by 'limnos pipeline cancel'") from error
     moved = tuple(_moved_outputs(client, branches, patience=patience))
     if not moved and isinstance(error, RefusedError):

@@ -48,11 +48,11 @@ def missing_grants(client: Client, work: AttemptWork, *, names: Iterable[str]) -
     determined.
     """
     steps = {step.name: step for step in work.steps}
-    written = [table for name in names for table in tables_of(work.pipeline, steps[name])]
+    written_tables = [table for name in names for table in tables_of(work.pipeline, steps[name])]
     read = [pin.table for pin in work.pins.values() if pin.table is not None]
     results = [steps[each].table for name in names for each in work.needs[name] if each in steps]
     try:
-        lines = grants_lacking_now(client, read=[*read, *results], written=written)
+        lines = grants_lacking_now(client, read=[*read, *results], written=written_tables)
     except ClientError as error:
         logger.debug("the missing privileges cannot be determined: %s", error)
         return ""
@@ -68,10 +68,10 @@ def explain_failure(
     if not isinstance(error, StepFailed):
         return error
     branches = [branch for name in work.needs[step.name] if name in outcomes for branch in outcomes[name].branches]
-    written = tables_of(work.pipeline, step)
+    written_tables = tables_of(work.pipeline, step)
     try:
         messages = dropped_output_messages(
-            client, work.outputs, written=written, branches=branches, message=error.message
+            client, work.outputs, written=written_tables, branches=branches, message=error.message
         )
     except ClientError as failure:
         logger.debug("the state of the tables of step %s cannot be determined: %s", step.name, failure)

@@ -29,28 +29,30 @@ def publish_held(client: Client, run_id: str, *, away_s: float = 60) -> RunResul
     record has foreign branches, and the server's errors as ClientError.
     """
     patience = RetryPolicy(away_s, stop=StopSignal())
-    seen = patience.call(lambda: client.runs.load(run_id))
-    if seen.state == "published":
+    stored_run = patience.call(lambda: client.runs.load(run_id))
+    if stored_run.state == "published":
         return _run_result(
-            seen, "published", why=EndReason.DONE, message="was published already", revision=seen.revision
+            stored_run, "published", why=EndReason.DONE, message="was published already", revision=stored_run.revision
         )
-    if seen.state != "held":
-        raise CommitConflict(f"run {run_id} is {seen.state}, and only a held one can be published; {_advice(seen)}")
-    branches = _own_branches(seen)
-    if any(branch.staged for branch in branches) and patience.call(client.whoami) != seen.user:
+    if stored_run.state != "held":
+        raise CommitConflict(
+            f"run {run_id} is {stored_run.state}, and only a held one can be published; {_advice(stored_run)}"
+        )
+    branches = _own_branches(stored_run)
+    if any(branch.staged for branch in branches) and patience.call(client.whoami) != stored_run.user:
         # No ref of the table proves that the run wrote a staged version: another user's leftover has the same form.
         raise CommitConflict(
-            f"run {run_id} wrote Lance tables, whose staged versions only its user {seen.user} may publish: nothing was"
-            " published"
+            f"run {run_id} wrote Lance tables, whose staged versions only its user {stored_run.user} may publish:"
+            " nothing was published"
         )
-    result = publish(client, branches, run=run_id, attempt=seen.attempt, again=0, patience=patience)
+    result = publish(client, branches, run=run_id, attempt=stored_run.attempt, again=0, patience=patience)
     if isinstance(result, PublishResult):
         tables = ", ".join(display.render(branch.table) for branch in branches)
-        words = f"published {tables}{_report_lineage(client, seen)}"
-        return _run_result(seen, "published", why=EndReason.DONE, message=words, revision=result.revision)
+        words = f"published {tables}{_report_lineage(client, stored_run)}"
+        return _run_result(stored_run, "published", why=EndReason.DONE, message=words, revision=result.revision)
     words = "; ".join(moved.who for moved in result)
     advice = f"nothing was published; 'limnos pipeline resume {run_id}' runs those steps again on the present tables"
-    return _run_result(seen, "held", why=EndReason.MOVED, message=f"{words}; {advice}")
+    return _run_result(stored_run, "held", why=EndReason.MOVED, message=f"{words}; {advice}")
 
 
 def discard(client: Client, run_id: str, *, away_s: float = 60) -> tuple[RunResult, RemovedOutputs]:
@@ -59,18 +61,20 @@ def discard(client: Client, run_id: str, *, away_s: float = 60) -> tuple[RunResu
     Raises CommitConflict while a process executes the run, or if it was published.
     """
     patience = RetryPolicy(away_s, stop=StopSignal())
-    seen = patience.call(lambda: client.runs.load(run_id))
-    if seen.state in (*_UNDER_WAY, "published"):
-        raise CommitConflict(f"run {run_id} is {seen.state}, which can't be discarded; {_advice(seen)}")
-    if seen.state != "discarded":
+    stored_run = patience.call(lambda: client.runs.load(run_id))
+    if stored_run.state in (*_UNDER_WAY, "published"):
+        raise CommitConflict(f"run {run_id} is {stored_run.state}, which can't be discarded; {_advice(stored_run)}")
+    if stored_run.state != "discarded":
         try:
             patience.call(
-                lambda: client.runs.finish(run_id, attempt=seen.attempt, state="discarded", message=seen.message)
+                lambda: client.runs.finish(
+                    run_id, attempt=stored_run.attempt, state="discarded", message=stored_run.message
+                )
             )
         except ConflictError as error:
             raise CommitConflict(f"{error.message}; nothing was dropped") from error
-    left = patience.call(lambda: clear_branches(client, tables_of_run(seen), run=run_id))
-    return _run_result(seen, "discarded", why=EndReason.DONE, message="its branches are dropped"), left
+    left = patience.call(lambda: clear_branches(client, tables_of_run(stored_run), run=run_id))
+    return _run_result(stored_run, "discarded", why=EndReason.DONE, message="its branches are dropped"), left
 
 
 def _report_lineage(client: Client, seen: Run) -> str:
@@ -127,8 +131,8 @@ def tables_of_run(seen: Run) -> dict[Parts, bool]:
 
 
 def _tables(seen: Run, key: str) -> list[Parts]:
-    known = seen.options.get(key)
-    return [tuple(table) for table in known] if isinstance(known, list) else []
+    entries = seen.options.get(key)
+    return [tuple(table) for table in entries] if isinstance(entries, list) else []
 
 
 def _advice(seen: Run) -> str:

@@ -25,11 +25,11 @@ def parameter_values(pipeline: Pipeline, values: Mapping[str, object]) -> dict[s
     """Return the value of each parameter. Raises BadRequest for a parameter that is unknown, missing or of a wrong
     type.
     """
-    known = {parameter.name: parameter for parameter in pipeline.parameters}
+    declared_parameters = {parameter.name: parameter for parameter in pipeline.parameters}
     for name in values:
         find_parameter(pipeline, name)
     results: dict[str, Scalar] = {}
-    for name, parameter in known.items():
+    for name, parameter in declared_parameters.items():
         value = values.get(name, parameter.default)
         if value is None:
             raise BadRequest(f"parameter {name} ({parameter.type.value}) has no default: give it, --param {name}=VALUE")
@@ -39,10 +39,10 @@ def parameter_values(pipeline: Pipeline, values: Mapping[str, object]) -> dict[s
 
 def find_parameter(pipeline: Pipeline, name: str) -> Parameter:
     """Return the parameter of that name. Raises BadRequest, which suggests the nearest name."""
-    known = {parameter.name: parameter for parameter in pipeline.parameters}
-    if name not in known:
-        raise BadRequest(_unknown_parameter_message(name, list(known)))
-    return known[name]
+    declared_parameters = {parameter.name: parameter for parameter in pipeline.parameters}
+    if name not in declared_parameters:
+        raise BadRequest(_unknown_parameter_message(name, list(declared_parameters)))
+    return declared_parameters[name]
 
 
 def arguments(pipeline: Pipeline, values: Mapping[str, Scalar], *, run: str, at: datetime) -> dict[str, object]:

@@ -53,7 +53,7 @@ def promotion_from(client: Client, pipeline: Pipeline, *, environment: str) -> P
         )
     former = dict(published_runs(client, pipeline))
     states = step_states(pipeline)
-    built: dict[str, BuiltStep] = {}
+    built_steps: dict[str, BuiltStep] = {}
     computed: dict[str, str] = {}
     for step in source.steps:
         run = runs.get(step.name)
@@ -63,13 +63,13 @@ def promotion_from(client: Client, pipeline: Pipeline, *, environment: str) -> P
         reason = state_difference(run, name=step.name, state=states[step.name]) or _mode_reason(source, step)
         candidate = reason or _built_by(client, step, run=run)
         if isinstance(candidate, BuiltStep):
-            built[step.name] = candidate
+            built_steps[step.name] = candidate
         else:
             computed[step.name] = candidate
     names = tuple(
         step.name for step in pipeline.steps if step.name in runs and _is_newer(runs[step.name], former.get(step.name))
     )
-    return Promotion(names=names, built=built, computed=computed)
+    return Promotion(names=names, built=built_steps, computed=computed)
 
 
 def _is_newer(run: Run, former: Run | None) -> bool:

@@ -41,8 +41,8 @@ def step_digest(pipeline: Pipeline, step: StepDeclaration) -> str:
         source for source in pipeline.sources if names_source(step, source.name) or names_word(rules, source.name)
     ]
     sources = [plain(source) for source in named_sources]
-    named = (step.body, step.embed, *(source.kind for source in named_sources))
-    functions = [getattr(one, "callable", None) for one in named]
+    digested_values = (step.body, step.embed, *(source.kind for source in named_sources))
+    functions = [getattr(one, "callable", None) for one in digested_values]
     code = [None if function is None else code_of(function) for function in functions]
     text = json.dumps([plain(dataclasses.replace(step, tags=())), code, sources], sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -76,12 +76,13 @@ def _lance(pin: ReadPin) -> dict[str, object]:
 
 
 def _lance_of(entries: Mapping[str, Any]) -> LanceState | None:
-    known = entries.get("lance")
-    if not isinstance(known, Mapping):
+    entry = entries.get("lance")
+    if not isinstance(entry, Mapping):
         return None
-    staged = known.get("staged")
+    staged_versions = entry.get("staged")
     return LanceState(
-        digest=str(known.get("digest", "")), staged=StagedVersion(**staged) if isinstance(staged, Mapping) else None
+        digest=str(entry.get("digest", "")),
+        staged=StagedVersion(**staged_versions) if isinstance(staged_versions, Mapping) else None,
     )
 
 
@@ -92,8 +93,8 @@ def encode_source_pins(pins: Mapping[str, ReadPin]) -> dict[str, object]:
 
 def source_pins_of(result: object) -> dict[str, ReadPin]:
     """Decode the pins that `encode_source_pins` has encoded."""
-    known = result if isinstance(result, Mapping) else {}
-    return {str(name): ReadPin(name=str(name), fingerprint=str(each)) for name, each in known.items()}
+    pin_entries = result if isinstance(result, Mapping) else {}
+    return {str(name): ReadPin(name=str(name), fingerprint=str(each)) for name, each in pin_entries.items()}
 
 
 def encode_built(built: Mapping[str, BuiltStep]) -> list[dict[str, object]]:
@@ -159,8 +160,8 @@ def _outputs(outcome: StepOutcome, *, digest: str, state: str) -> list[dict[str,
 
 
 def _output(branch: StepBranch) -> dict[str, object]:
-    staged = {} if branch.staged is None else {"staged": [dataclasses.asdict(each) for each in branch.staged]}
-    return staged | {
+    staged_fields = {} if branch.staged is None else {"staged": [dataclasses.asdict(each) for each in branch.staged]}
+    return staged_fields | {
         "table": list(branch.table),
         "catalog": branch.table[0],
         "branch": branch.name,
@@ -204,10 +205,10 @@ def outcome_of(
     *, outputs: Iterable[Mapping[str, Any]], inputs: Iterable[Mapping[str, Any]], rows: int | None, size: int | None
 ) -> StepOutcome:
     """Decode the parts of an outcome that publishing, discarding and resuming need: branches, pins and lineage."""
-    written = list(outputs)
-    record = written[0].get("lineage") if written else None
+    output_tables = list(outputs)
+    record = output_tables[0].get("lineage") if output_tables else None
     return StepOutcome(
-        branches=tuple(branch_of(each) for each in written),
+        branches=tuple(branch_of(each) for each in output_tables),
         pins=tuple(_pin_of(each) for each in inputs),
         findings=(),
         rows=rows or 0,

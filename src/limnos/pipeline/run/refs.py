@@ -45,8 +45,8 @@ class TableHeads:
 
     def snapshot(self, snapshot_id: int | None) -> Mapping[str, Any]:
         """Return the metadata of a snapshot; empty if the table does not have it."""
-        known = self.metadata.get("snapshots") or ()
-        return next((each for each in known if each.get("snapshot-id") == snapshot_id), {})
+        snapshots = self.metadata.get("snapshots") or ()
+        return next((each for each in snapshots if each.get("snapshot-id") == snapshot_id), {})
 
 
 def heads_of(client: Client, table: Parts) -> TableHeads | None:

@@ -119,8 +119,8 @@ def checked_request(
         built={} if promotion is None else {name: promotion.built[name] for name in names if name in promotion.built},
         computed={} if promotion is None else promotion.computed,
     )
-    if lacking := patience.call(lambda: grants_lacking_now(means.client, read=(), written=request.written)):
-        message = f"nothing was started: a privilege is missing; grant it with: {commands_text(lacking)}"
+    if missing_grants := patience.call(lambda: grants_lacking_now(means.client, read=(), written=request.written)):
+        message = f"nothing was started: a privilege is missing; grant it with: {commands_text(missing_grants)}"
         return refused_result(request, means, why=EndReason.DENIED, message=message)
     patience.call(lambda: require_own_outputs(means.client, pipeline, names=frozenset(names)))
     return request

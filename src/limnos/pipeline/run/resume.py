@@ -52,36 +52,40 @@ def resume(
     run_options = options or RunOptions()
     began = time.monotonic()
     patience = RetryPolicy(run_options.away_s, stop=means.stop)
-    seen = patience.call(lambda: means.client.runs.load(run_id))
-    rows = recorded_rows(pipeline, seen.options, run=run_id)
-    pipeline = as_recorded(with_made_steps(pipeline, means, rows=rows, directory=directory), seen)
-    if seen.pipeline != pipeline.name:
-        raise BadRequest(f"run {run_id} belongs to pipeline {seen.pipeline}, and the file declares {pipeline.name}")
+    stored_run = patience.call(lambda: means.client.runs.load(run_id))
+    rows = recorded_rows(pipeline, stored_run.options, run=run_id)
+    pipeline = as_recorded(with_made_steps(pipeline, means, rows=rows, directory=directory), stored_run)
+    if stored_run.pipeline != pipeline.name:
+        raise BadRequest(
+            f"run {run_id} belongs to pipeline {stored_run.pipeline}, and the file declares {pipeline.name}"
+        )
     reads = actual_reads(pipeline, call_engine(lambda: means.engine.reads(pipeline), patience=patience))
     needs = needs_of(pipeline, reads)
-    chosen = options_of(seen.options, like=run_options)
-    names = _names(seen, pipeline)
+    chosen = options_of(stored_run.options, like=run_options)
+    names = _names(stored_run, pipeline)
     providers = patience.call(lambda: require_own_tables(means.client, pipeline))
     lance = lance_catalogs(providers)
     require_lance_outputs(pipeline, providers, reads=reads)
     patience.call(lambda: require_own_outputs(means.client, pipeline, names=names))
     run = patience.call(
-        lambda: means.client.runs.resume(run_id, holder=lease_holder(), lease_s=chosen.lease_s, after=seen.attempt)
+        lambda: means.client.runs.resume(
+            run_id, holder=lease_holder(), lease_s=chosen.lease_s, after=stored_run.attempt
+        )
     )
     version = encode_declaration(pipeline)
     patience.call(lambda: means.client.pipelines.put(pipeline.name, version, comment=pipeline.comment))
-    finished = {branch.table for branch in branches_of(seen)} & _new(seen)
+    finished = {branch.table for branch in branches_of(stored_run)} & _new(stored_run)
     patience.call(lambda: restore_new_tables(means.client, sorted(finished), run=run_id))
     among = {name: needs[name] for name in names}
     among_reads = {name: reads[name] for name in names}
-    pins, stale = call_engine(lambda: _pins(seen, means, reads=among_reads, pipeline=pipeline), patience=patience)
-    unfinished = _unfinished_steps(seen, names)
+    pins, stale = call_engine(lambda: _pins(stored_run, means, reads=among_reads, pipeline=pipeline), patience=patience)
+    unfinished = _unfinished_steps(stored_run, names)
     mended = call_engine(
-        lambda: _steps_of_changed_sources(seen, means, pipeline=pipeline, needs=among, directory=directory),
+        lambda: _steps_of_changed_sources(stored_run, means, pipeline=pipeline, needs=among, directory=directory),
         patience=patience,
     )
-    redo = steps_after(stale | mended | _changed_steps(seen, pipeline, names=names) | unfinished, among)
-    done = _finished_outcomes(seen, names - redo, client=means.client, name=branch_name(run.id, run.attempt))
+    redo = steps_after(stale | mended | _changed_steps(stored_run, pipeline, names=names) | unfinished, among)
+    done = _finished_outcomes(stored_run, names - redo, client=means.client, name=branch_name(run.id, run.attempt))
     # A step whose branch cannot begin again is repeated, together with its downstream steps.
     redo = steps_after(redo | (names - redo - frozenset(done)), among)
     work = AttemptWork(
@@ -90,17 +94,17 @@ def resume(
         needs=among,
         run=run.id,
         attempt=run.attempt,
-        at=began_at(seen),
-        parameters=_parameters(seen),
+        at=began_at(stored_run),
+        parameters=_parameters(stored_run),
         pins=pins,
         source_pins=_source_pins_again(
-            seen, means, pipeline=pipeline, names=names, directory=directory, patience=patience
+            stored_run, means, pipeline=pipeline, names=names, directory=directory, patience=patience
         ),
         options=chosen,
-        new=_new(seen),
+        new=_new(stored_run),
         lance_catalogs=lance,
-        outputs=outputs_of(seen.options.get("outputs")),
-        built=record_json.built_of(seen.options.get("built")),
+        outputs=outputs_of(stored_run.options.get("outputs")),
+        built=record_json.built_of(stored_run.options.get("built")),
         planning_s=time.monotonic() - began,
         done={name: outcome for name, outcome in done.items() if name not in redo},
     )
@@ -146,10 +150,12 @@ def _pins(
     """
     results = {step.table for step in pipeline.steps if step.name in reads}
     requested = {table for tables in reads.values() for table in tables} - results
-    known = {table: pin for table, pin in record_json.pins_of(seen.options.get("pins")).items() if table in requested}
-    lost = means.engine.find_lost_tables(known) | (requested - set(known))
+    recorded_pins = {
+        table: pin for table, pin in record_json.pins_of(seen.options.get("pins")).items() if table in requested
+    }
+    lost = means.engine.find_lost_tables(recorded_pins) | (requested - set(recorded_pins))
     stale = frozenset(name for name, tables in reads.items() if tables & lost)
-    return {**known, **(means.engine.pins(lost) if lost else {})}, stale
+    return {**recorded_pins, **(means.engine.pins(lost) if lost else {})}, stale
 
 
 def _source_pins_again(
@@ -162,8 +168,8 @@ def _source_pins_again(
     patience: RetryPolicy,
 ) -> dict[str, ReadPin]:
     """Return the pins that the run's start recorded for topics, and new ones of topics that the file has since."""
-    known = record_json.source_pins_of(seen.options.get("sources"))
-    return pin_sources(pipeline, means, names=names, directory=directory, patience=patience, known=known)
+    recorded_pins = record_json.source_pins_of(seen.options.get("sources"))
+    return pin_sources(pipeline, means, names=names, directory=directory, patience=patience, known=recorded_pins)
 
 
 def _steps_of_changed_sources(
@@ -175,12 +181,12 @@ def _steps_of_changed_sources(
     a downstream step failed by an expectation, because the user may have corrected the data.
     """
     pins = {step.name: _source_pins(step) for step in seen.steps if step.name in needs and step.state == "done"}
-    changed: dict[tuple[str, str | None], bool | None] = {}
+    changes_by_source: dict[tuple[str, str | None], bool | None] = {}
     for read in pins.values():
-        new = {name: pin for name, pin in read.items() if (name, pin.fingerprint) not in changed}
+        new = {name: pin for name, pin in read.items() if (name, pin.fingerprint) not in changes_by_source}
         if new:
             results = means.engine.find_changed_sources(pipeline, new, directory=directory)
-            changed |= {(name, pin.fingerprint): results.get(name, True) for name, pin in new.items()}
+            changes_by_source |= {(name, pin.fingerprint): results.get(name, True) for name, pin in new.items()}
     failed = {step.name for step in seen.steps if step.state == "failed"}
     broken = {each.step for each in seen.findings if not each.held and each.action == ExpectationAction.FAIL.value}
     blamed = steps_before(frozenset(failed & broken), needs)
@@ -188,7 +194,7 @@ def _steps_of_changed_sources(
         name
         for name, read in pins.items()
         for pin in read.values()
-        if (is_changed := changed[pin.name, pin.fingerprint]) or (is_changed is None and name in blamed)
+        if (is_changed := changes_by_source[pin.name, pin.fingerprint]) or (is_changed is None and name in blamed)
     )
 
 
@@ -226,5 +232,5 @@ def _parameters(seen: Run) -> dict[str, Scalar]:
 
 
 def _new(seen: Run) -> frozenset[Parts]:
-    known = seen.options.get("new")
-    return frozenset(tuple(table) for table in known) if isinstance(known, list) else frozenset()
+    new_tables = seen.options.get("new")
+    return frozenset(tuple(table) for table in new_tables) if isinstance(new_tables, list) else frozenset()

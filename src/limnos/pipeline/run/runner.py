@@ -192,8 +192,8 @@ class AttemptRunner:
     def _message(self, name: str, outcome: StepOutcome) -> str | None:
         """Return the message of a finished step: how its inputs were read, or from which table it was copied."""
         if outcome.copied_from is not None:
-            built = outcome.copied_from
-            return f"copied from {display.render(built.table)}, as run {built.run} published it"
+            copied_from = outcome.copied_from
+            return f"copied from {display.render(copied_from.table)}, as run {copied_from.run} published it"
         reason = outcome.computed_because or self.work.computed.get(name)
         if reason is not None:
             return f"computed, not copied: {reason}"
@@ -340,12 +340,12 @@ class AttemptRunner:
     def _steps_to_repeat(self, moved: tuple[MovedOutput, ...]) -> frozenset[str]:
         """Return the steps to repeat: the steps whose tables have changed, and their downstream steps."""
         tables = {each.branch.table for each in moved}
-        own = {
+        own_steps = {
             name
             for name, outcome in self._outcomes.items()
             if any(branch.table in tables for branch in outcome.branches)
         }
-        names = steps_after(frozenset(own), self.work.needs)
+        names = steps_after(frozenset(own_steps), self.work.needs)
         words = "; ".join(each.who for each in moved)
         self.board.tell(
             RunEvent(run=self.work.run, state="moved", message=f"{words}; running again: {', '.join(sorted(names))}")

@@ -103,8 +103,8 @@ def start(
 def _declare(pipeline: Pipeline, means: RunMeans, *, patience: RetryPolicy) -> None:
     """Register the declaration at the server, unless it has it already. Raises the client's errors."""
     declared = encode_declaration(pipeline)
-    before = patience.call(lambda: find_declaration(means.client, pipeline.name))
-    patience.call(lambda: put_declaration(means.client, pipeline, declaration=declared, before=before))
+    former_declaration = patience.call(lambda: find_declaration(means.client, pipeline.name))
+    patience.call(lambda: put_declaration(means.client, pipeline, declaration=declared, before=former_declaration))
 
 
 def _begin_run(

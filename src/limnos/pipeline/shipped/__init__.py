@@ -46,8 +46,12 @@ def shipped_declaration(name: str, catalog: str) -> str:
     names = shipped_pipelines()
     if name not in names:
         raise BadRequest(f"No pipeline {name[:50]} comes with Limnos: there are {', '.join(names)}")
-    written = catalog if _PLAIN.fullmatch(catalog) else json.dumps(catalog)
-    return _template(name).replace(f"catalog: {_PLACEHOLDER}\n", f"catalog: {written}\n").replace(_PLACEHOLDER, catalog)
+    catalog_text = catalog if _PLAIN.fullmatch(catalog) else json.dumps(catalog)
+    return (
+        _template(name)
+        .replace(f"catalog: {_PLACEHOLDER}\n", f"catalog: {catalog_text}\n")
+        .replace(_PLACEHOLDER, catalog)
+    )
 
 
 def _template(name: str) -> str:

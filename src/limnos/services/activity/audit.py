@@ -87,17 +87,18 @@ async def audit_read(ctx: Context, metalake: str | None, *, filters: AuditFilter
         raise BadRequest("Give either before or after, not both")
     if metalake is None:
         await refuse_former(ctx)
-    seen = await _narrow_to_allowed(ctx, metalake, filters=filters)
+    visible_filters = await _narrow_to_allowed(ctx, metalake, filters=filters)
     await ctx.services.audit.catch_up()
     most = max(1, min(limit, PAGE_MAX))
     while True:
-        records = await _records(ctx, seen, limit=most + 1)
-        if (now := await _narrow_to_allowed(ctx, metalake, filters=filters)) == seen:
+        records = await _records(ctx, visible_filters, limit=most + 1)
+        if (now := await _narrow_to_allowed(ctx, metalake, filters=filters)) == visible_filters:
             is_whole = filters.before is None and not filters.after
             if not records and is_whole and filters.action is not None:
                 _require_word(ctx, filters.action)
-            return AuditLinesPage(records[:most], len(records) > most, seen.user_id is not None)
-        seen = now  # the caller's rights changed while the records were read: read again under the new rights
+            return AuditLinesPage(records[:most], len(records) > most, visible_filters.user_id is not None)
+        # the caller's rights changed while the records were read: read again under the new rights
+        visible_filters = now
 
 
 def _require_word(ctx: Context, word: str) -> None:
@@ -127,22 +128,23 @@ async def audit_latest(
 
     The ids of records are not in the order of times: a refusal is written at once, and a change within half a minute.
     """
-    seen = await _narrow_to_allowed(ctx, metalake, filters=filters)
+    visible_filters = await _narrow_to_allowed(ctx, metalake, filters=filters)
     await ctx.services.audit.catch_up()
     most = max(1, min(limit, PAGE_MAX))
     while True:
         records: list[AuditRecord] = []
         moment: AuditMoment | None = before
         while moment is not None:
-            part = await ctx.look_up(partial(latest_part_read, seen, moment, limit=most + 1 - len(records)))
+            part = await ctx.look_up(partial(latest_part_read, visible_filters, moment, limit=most + 1 - len(records)))
             records += part.records
             moment = part.following
             await asyncio.sleep(0)
-        if (now := await _narrow_to_allowed(ctx, metalake, filters=filters)) == seen:
+        if (now := await _narrow_to_allowed(ctx, metalake, filters=filters)) == visible_filters:
             if not records and before == NEWEST and filters.action is not None:
                 _require_word(ctx, filters.action)
             return AuditLinesPage(records[:most], len(records) > most)
-        seen = now  # the caller's rights changed while the records were read: read again under the new rights
+        # the caller's rights changed while the records were read: read again under the new rights
+        visible_filters = now
 
 
 async def _records(ctx: Context, filters: AuditFilter, *, limit: int) -> list[AuditRecord]:

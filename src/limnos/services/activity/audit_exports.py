@@ -59,10 +59,10 @@ def export_days(ctx: Context, *, location: str | None, since: date | None, until
     """Return the command for a request to export: by default all complete days to the configured location. Raises
     BadRequest for a missing or malformed location, OutsideRoots for one that the settings do not allow.
     """
-    place = location or ctx.services.defaults.audit.export
-    if place is None:
+    export_location = location or ctx.services.defaults.audit.export
+    if export_location is None:
         raise BadRequest("The setting audit.export has no location: set the location of the files")
-    root = root_of(place)
+    root = root_of(export_location)
     ctx.services.defaults.allowed.check_root(root)
     open_day = first_open_day(ctx.services.store.time.now_ms())
     return AuditExport(root, since or date(1970, 1, 1), min(until or open_day, open_day))

@@ -140,8 +140,8 @@ async def page_read(
         positions = _positions(home, position, start)
         strange = positions.keys() - home.catalogs.keys() - {home.zone}
         if strange:
-            own = await _zones_within(ctx, strange, home=home.zone)
-            positions = {zone: at for zone, at in positions.items() if zone not in strange or zone in own}
+            own_zones = await _zones_within(ctx, strange, home=home.zone)
+            positions = {zone: at for zone, at in positions.items() if zone not in strange or zone in own_zones}
         part = await ctx.look_up(partial(feed_slice_read, positions, limit=limit))
         _refuse_pruned(position, part)
         try:
@@ -175,8 +175,10 @@ def _feed_scope(request_view: RequestView) -> _FeedScope:
     fact = require_fact(request_view.view, listing_key(metalake_id, "catalog", Kind.CATALOG), zone=metalake_id)
     positions: Iterable[int] = range(len(fact.ids))
     if request_view.rules.access_enabled:
-        seen = list_filter(request_view.subject, Action.CATALOG_LIST, request_view.settled.outer, request_view.owner_of)
-        positions = seen.positions(fact.ids, fact.owners)
+        visible_catalogs = list_filter(
+            request_view.subject, Action.CATALOG_LIST, request_view.settled.outer, request_view.owner_of
+        )
+        positions = visible_catalogs.positions(fact.ids, fact.owners)
     catalogs = {fact.ids[at]: fact.names[at] for at in positions}
     return _FeedScope(metalake_id, catalogs, frozenset(fact.ids) - catalogs.keys())
 
@@ -197,8 +199,10 @@ def _positions(home: _FeedScope, position: FeedPosition | None, start: int) -> d
 
 async def position_restrict(ctx: Context, position: FeedPosition) -> FeedPosition:
     """Remove the zones from a position that do not belong to its home, because a forged position may name any zone."""
-    own = await _zones_within(ctx, position.zones.keys(), home=position.home)
-    return msgspec.structs.replace(position, zones={zone: at for zone, at in position.zones.items() if zone in own})
+    own_zones = await _zones_within(ctx, position.zones.keys(), home=position.home)
+    return msgspec.structs.replace(
+        position, zones={zone: at for zone, at in position.zones.items() if zone in own_zones}
+    )
 
 
 async def _zones_within(ctx: Context, zones: Collection[int], *, home: int) -> set[int]:

@@ -223,8 +223,8 @@ def _refuse_other_address(record: CatalogRecord, properties: Mapping[str, str], 
     them. Of a connector of another package, every property may name an endpoint. Raises BadRequest otherwise.
     """
     is_further = record.provider.startswith(kinds.FURTHER_PROVIDER)
-    checked = properties.keys() | record.properties.keys() if is_further else _ADDRESSES
-    moved = sorted(key for key in checked if properties.get(key) != record.properties.get(key))
+    checked_names = properties.keys() | record.properties.keys() if is_further else _ADDRESSES
+    moved = sorted(key for key in checked_names if properties.get(key) != record.properties.get(key))
     names = sorted(
         key
         for key, value in properties.items()

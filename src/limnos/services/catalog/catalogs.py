@@ -149,7 +149,7 @@ async def catalog_create(
     Raises AlreadyExists, BadRequest for an invalid field, InvalidName, NotInUse (a disabled metalake),
     PermissionDenied.
     """
-    checked = catalog_check(
+    checked_catalog = catalog_check(
         name=name,
         catalog_type=catalog_type,
         provider=provider,
@@ -157,10 +157,10 @@ async def catalog_create(
         defaults=ctx.services.defaults,
         metalake=await _label(ctx, metalake, properties=properties),
     )
-    check_backend(checked.provider, properties)
+    check_backend(checked_catalog.provider, properties)
     defaults = ctx.services.defaults
     sealed = defaults.storages.keys.seal_properties(properties)
-    record = replace(checked, comment=comment, properties=sealed)
+    record = replace(checked_catalog, comment=comment, properties=sealed)
     if is_source_provider(record.provider):
         await SOURCES.of(ctx.services).load()
 

@@ -86,9 +86,9 @@ async def children_list(ctx: Context, scope: RequestScope, *, parent: Levels, re
     if isinstance(page, ChildrenPage):
         return page
     children: list[ChildObject] = []
-    for kind, seen in page.items():
+    for kind, visible_names in page.items():
         with suppress(UnsupportedOperation):  # the connector knows no such objects
-            names = sorted(await _SOURCE_LISTS[kind](ctx, seen))
+            names = sorted(await _SOURCE_LISTS[kind](ctx, visible_names))
             if kind is Kind.NAMESPACE:  # a name with the separator would be parsed as another schema
                 codec = codec_for(ctx.services.defaults)
                 names = [name for name in names if codec.join_or_none((*parent, name)) is not None]
@@ -108,17 +108,17 @@ def _page_or_sources(
     request_view.require_in_use()
     if not (request_view.traits.is_sourced or request_view.traits.is_federated):
         return children_page(request_view, parent, request=request)
-    seen: dict[Kind, VisibleSourceNames] = {}
+    visible_names: dict[Kind, VisibleSourceNames] = {}
     refusal: PermissionDenied | None = None
     for kind, visible in _SOURCE_NAMES.items():
         if request.kind in (None, kind) and (parent or kind is Kind.NAMESPACE):
             try:
-                seen[kind] = visible(request_view, parent)
+                visible_names[kind] = visible(request_view, parent)
             except PermissionDenied as error:
                 refusal = refusal or error
-    if refusal is not None and not seen:
+    if refusal is not None and not visible_names:
         raise refusal
-    return seen
+    return visible_names
 
 
 _SOURCE_NAMES: Final[dict[Kind, Callable[[RequestView, Levels], VisibleSourceNames]]] = {
@@ -180,9 +180,9 @@ def _listable(
         node, chain = request_view.find(parent, Kind.NAMESPACE)
         if node is None or node.kind is not Kind.NAMESPACE:
             _refuse_missing(request_view, parent, kind=kinds[-1])
-    allowed = [kind for kind in kinds if _may_list(request_view, kind, parent=parent, chain=chain)]
-    _record_decision(request_view, (allowed or kinds)[-1], parent=parent, chain=chain)
-    return allowed, chain
+    listable_kinds = [kind for kind in kinds if _may_list(request_view, kind, parent=parent, chain=chain)]
+    _record_decision(request_view, (listable_kinds or kinds)[-1], parent=parent, chain=chain)
+    return listable_kinds, chain
 
 
 def _may_lie_there(request_view: RequestView, kind: Kind, *, parent: Levels) -> bool:

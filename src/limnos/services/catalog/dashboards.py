@@ -33,7 +33,7 @@ def dashboards_of(request_view: RequestView, path: Levels) -> dict[str, str]:
     nodes = for_each(page.texts(), lambda name: request_view.find((*path[:-1], name), Kind.DASHBOARD)[0])
     fields = {node.name: cast("ObjectRecord", node.record).own_fields() for node in nodes if node is not None}
     return {
-        name: str(own.get("url", ""))
-        for name, own in fields.items()
-        if path[-1] in cast("list[str]", own.get("tables", []))
+        name: str(own_fields.get("url", ""))
+        for name, own_fields in fields.items()
+        if path[-1] in cast("list[str]", own_fields.get("tables", []))
     }

@@ -85,13 +85,13 @@ async def fileset_create(ctx: Context, scope: RequestScope, *, path: Levels, req
                 raise namespace_objects.namespace_object_exists_error(path, Kind.FILESET) from None
             raise
 
-    record, place = await ctx.read(scope, decide)
+    record, catalog_storage = await ctx.read(scope, decide)
     had_files: set[str] = set()
     if not record.external:
         for location in record.locations.values():
-            if await place.has_unclaimed_files(ctx.services.files, location):
+            if await catalog_storage.has_unclaimed_files(ctx.services.files, location):
                 had_files.add(location)
-            ctx.services.files.make_directory(location, roots=place.roots)
+            ctx.services.files.make_directory(location, roots=catalog_storage.roots)
     insert = partial(fileset_insert, had_files=frozenset(had_files))
     return await namespace_objects.namespace_object_create(
         ctx, scope, path=path, kind=Kind.FILESET, record=lambda _: record, insert=insert
@@ -145,7 +145,7 @@ def fileset_drop_confirmed(tx: Tx, node: Node, *, keep_ms: int) -> None:
 
 
 def _record(request_view: RequestView, path: Levels, *, request: FilesetRequest, uuid: str) -> FilesetRecord:
-    place, properties = catalog_storage_of(request_view), dict(request.properties)
+    catalog_storage, properties = catalog_storage_of(request_view), dict(request.properties)
     namespace, _ = request_view.find(path[:-1], Kind.NAMESPACE)
     above = {} if namespace is None else cast("NamespaceRecord", namespace.record).properties
     requested = request.locations or _inherited_locations(request_view.catalog_record, above, path=path)
@@ -154,8 +154,10 @@ def _record(request_view: RequestView, path: Levels, *, request: FilesetRequest,
     holes = _placeholder_values(
         request_view, path, properties=(request_view.catalog_record.properties, above, properties)
     )
-    locations = {name: place.normal_location(_fill_template(text, holes), "") for name, text in requested.items()}
-    locations = locations or {UNKNOWN: place.own_location(uuid)}
+    locations = {
+        name: catalog_storage.normal_location(_fill_template(text, holes), "") for name, text in requested.items()
+    }
+    locations = locations or {UNKNOWN: catalog_storage.own_location(uuid)}
     if len(locations) > NAMES_MAX or not all(name.strip() for name in locations):
         raise BadRequest(f"A fileset has at most {NAMES_MAX} locations, each with a name")
     default = (
@@ -190,8 +192,10 @@ def named_locations(properties: Mapping[str, str]) -> dict[str, str]:
     named `unknown`.
     """
     results = {UNKNOWN: properties[_LOCATION]} if properties.get(_LOCATION) else {}
-    named = {key.removeprefix(_NAMED): value for key, value in properties.items() if key.startswith(_NAMED) and value}
-    return results | named
+    locations = {
+        key.removeprefix(_NAMED): value for key, value in properties.items() if key.startswith(_NAMED) and value
+    }
+    return results | locations
 
 
 def _placeholder_values(
@@ -274,18 +278,18 @@ def fileset_path(
     request_view.defaults.location_conflicts.refuse(node.id, what="fileset")
     if sub_path is None:
         raise BadRequest("Query parameter sub_path is missing: name the file within the fileset, or / for all of it")
-    expected, place = location_name(record, name), catalog_storage_of(request_view)
+    expected, catalog_storage = location_name(record, name), catalog_storage_of(request_view)
     if expected not in record.locations:
         raise NotFound(
             f"Fileset {render(path)} has no location {expected}: it has {', '.join(record.locations)}",
             kind="location_name",
         )
     base, rest = record.locations[expected], sub_path.strip("/")
-    place.check(base)  # the catalog's roots may have changed since the fileset was created
+    catalog_storage.check(base)  # the catalog's roots may have changed since the fileset was created
     location = f"{base}/{rest}" if rest else base
     if not is_within(normalise(location), [base]):
         raise BadRequest(f"Path {sub_path} is outside of the fileset: name a file in it")
-    return FilesetPath(location, place, base, node.id)
+    return FilesetPath(location, catalog_storage, base, node.id)
 
 
 async def fileset_location(

@@ -229,7 +229,7 @@ async def version_alter(
     """Change a version of a model. Raises NotFound, AlreadyExists (an alias), NotInUse, PermissionDenied, BadRequest
     (an invalid alias or URI, or one that does not fit the version's URIs).
     """
-    checked = msgspec.structs.replace(edits, names=_checked_version(edits.names))
+    checked_edits = msgspec.structs.replace(edits, names=_checked_version(edits.names))
     for uri_name, uri in (*edits.adds.items(), *edits.updates.items()):
         _check(uri_name, "The name of a URI")
         _check_uri(uri)
@@ -237,7 +237,7 @@ async def version_alter(
     def decide(request_view: RequestView) -> Permit[VersionAlter]:
         namespace_object = namespace_object_find(request_view, path, kind=Kind.MODEL, action=Action.MODEL_ALTER)
         return request_view.permit(
-            VersionAlter(namespace_object.entity, path, which, checked), namespace_object.decision
+            VersionAlter(namespace_object.entity, path, which, checked_edits), namespace_object.decision
         )
 
     return await ctx.write(scope, decide, version_update)
@@ -320,8 +320,8 @@ def uris_of(uri: str | None, uris: Mapping[str, str] | None, *, name: str | None
 
     Raises BadRequest for two URIs of one name.
     """
-    named = {} if uri is None else {name or UNKNOWN_URI: uri}
+    named_uri = {} if uri is None else {name or UNKNOWN_URI: uri}
     for each, other in (uris or {}).items():
-        if named.setdefault(each, other) != other:
+        if named_uri.setdefault(each, other) != other:
             raise BadRequest(f"uri and uris.{each} name the same URI with different values: send one of them")
-    return named
+    return named_uri

@@ -203,31 +203,33 @@ def namespace_create_of(
     """
     request_view.require_in_use()
     _check_parts(request_view, levels)
-    nearest, lacking, chain = None, levels, request_view.settled.outer
+    nearest, missing_levels, chain = None, levels, request_view.settled.outer
     for size in range(len(levels) - 1, 0, -1):
         node, links = request_view.find(levels[:size], Kind.NAMESPACE)
         if node is not None:
-            nearest, lacking, chain = node, levels[size:], links
+            nearest, missing_levels, chain = node, levels[size:], links
             break
-    absent = [ChainLink.absent(Kind.NAMESPACE, name) for name in reversed(lacking[:-1])]
+    absent_links = [ChainLink.absent(Kind.NAMESPACE, name) for name in reversed(missing_levels[:-1])]
     # Absent parents are part of the chain, so that the refusal does not reveal which parents exist.
-    decision = request_view.require(Action.NAMESPACE_CREATE, (*absent, *chain))
+    decision = request_view.require(Action.NAMESPACE_CREATE, (*absent_links, *chain))
     refuse_create(request_view)
     _refuse_nesting(request_view, levels)
     _refuse_reserved(request_view, levels)
     parent = request_view.catalog if nearest is None else nearest
-    if len(lacking) > 1 and not parents:
+    if len(missing_levels) > 1 and not parents:
         raise request_view.missing(Kind.NAMESPACE, levels[:-1])
-    if not lacking or (len(lacking) == 1 and request_view.is_taken(parent.id, Kind.NAMESPACE, lacking[0])):
-        holder = request_view.holder_of(parent.id, Kind.NAMESPACE, lacking[0]) if lacking else None
+    if not missing_levels or (
+        len(missing_levels) == 1 and request_view.is_taken(parent.id, Kind.NAMESPACE, missing_levels[0])
+    ):
+        holder = request_view.holder_of(parent.id, Kind.NAMESPACE, missing_levels[0]) if missing_levels else None
         raise already_exists(levels, (holder or Kind.NAMESPACE).word)
-    for name in lacking:
+    for name in missing_levels:
         check(name)
     check_properties(record.properties, before={})
     location = check_new_location(None, record, catalog_storage_of(request_view))
     command = NamespaceCreate(
         parent=parent,
-        names=lacking,
+        names=missing_levels,
         space=request_view.space(Kind.NAMESPACE),
         record=location,
         owner_id=request_view.maker_id,
@@ -340,12 +342,12 @@ def namespace_update(tx: Tx, permit: Permit[NamespaceAlter]) -> Node:
     """Write the namespace's edited record, if it differs from the stored one. Raises BadRequest, OutsideRoots."""
     command = permit.command
     node = tx.nodes.confirm(command.namespace)
-    before = cast("NamespaceRecord", node.record)
-    after = command.edit(before)
-    if after == before:
+    former_record = cast("NamespaceRecord", node.record)
+    after = command.edit(former_record)
+    if after == former_record:
         return node
-    check_properties(after.properties, before=before.properties)
-    tx.nodes.write_record(node, check_new_location(before, after, command.place))
+    check_properties(after.properties, before=former_record.properties)
+    tx.nodes.write_record(node, check_new_location(former_record, after, command.place))
     return tx.nodes.by_id(node.id)
 
 

@@ -38,13 +38,13 @@ class OtherSeparator:
 
     def update(self, stored: str | None, *, defaults: RequestDefaults) -> None:
         """Compare what the store has with this node's separator and policy, and log a difference once."""
-        own = separator_check_key(defaults.separator, defaults.separator_policy)
-        other = "" if stored in (None, own) else str(stored)
+        check_key = separator_check_key(defaults.separator, defaults.separator_policy)
+        other = "" if stored in (None, check_key) else str(stored)
         if other and other != self.key:
             log.warning(
                 "another node of this store uses another separator: lists of this node leave out what it cannot spell; "
                 "set names.separator to one value on all nodes and restart them",
-                own=own,
+                own=check_key,
                 other=other,
             )
         self.key = other

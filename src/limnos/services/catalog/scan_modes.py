@@ -40,9 +40,9 @@ def caller_scan_mode(request_view: RequestView, properties: Mapping[str, str]) -
     """Return the scan mode for all tables of the scope's catalog: `server` for a caller to whom one of the catalog's
     restrictions may apply, else the catalog's. PyIceberg reads the mode here only, and not from the table.
     """
-    stated = catalog_scan_mode(properties)
+    catalog_mode = catalog_scan_mode(properties)
     if not request_view.rules.access_enabled:
-        return stated
+        return catalog_mode
     zone = request_view.zone
     by_object = require_fact(request_view.view, restrictions_key(zone), zone=zone).by_object
     if by_object and may_be_restricted(request_view.subject, by_object, active=request_view.active):
@@ -52,13 +52,13 @@ def caller_scan_mode(request_view: RequestView, properties: Mapping[str, str]) -
         except CacheMiss:
             request_view.want_owners(chain)
             raise
-        return stated if owners & request_view.subject.principal_ids else "server"
-    return stated
+        return catalog_mode if owners & request_view.subject.principal_ids else "server"
+    return catalog_mode
 
 
 async def table_scan_mode(ctx: Context, document: MetadataDocument, *, properties: Mapping[str, str]) -> str:
     """Return a table's scan mode, from the table or else its catalog; empty if neither has one."""
-    own = ""
+    own_mode = ""
     # From the end, since that compares the first letter, which is rare in metadata: a fourth of the time of `in`.
     if document.body.rfind(_MARK) >= 0:
         (data,) = (
@@ -66,5 +66,5 @@ async def table_scan_mode(ctx: Context, document: MetadataDocument, *, propertie
             if is_heavy(document)
             else scan_mode(document.body)
         )
-        own = data.decode()
-    return own or catalog_scan_mode(properties)
+        own_mode = data.decode()
+    return own_mode or catalog_scan_mode(properties)

@@ -324,11 +324,11 @@ def table_drop_of(request_view: RequestView, namespace: Levels, name: str, *, pu
     task = None
     if purge:
         document = request_view.document(node.id)
-        place = catalog_storage_of(request_view)
+        catalog_storage = catalog_storage_of(request_view)
         payload = {
             "metadata-location": document.metadata_location,
             "location": document.location,
-            "roots": place.roots,
+            "roots": catalog_storage.roots,
             "catalog": request_view.catalog.id,
         }
         task = msgspec.json.encode(payload).decode()

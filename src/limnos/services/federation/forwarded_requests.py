@@ -107,8 +107,10 @@ async def forward_list(ctx: Context, scope: RequestScope, *, kind: Kind, call: R
         result = await ask_source(ctx, seen.origin, of=with_rest, question=lambda source: source.names(call))
         return SourceNames(seen.of(result.names), result.token)
 
-    seen, result = await ctx.read_confirmed(scope, decide, work=work, identity=lambda each: each.origin.identity)
-    return SourceNames(seen.of(result.names), result.token)
+    visible_names, result = await ctx.read_confirmed(
+        scope, decide, work=work, identity=lambda each: each.origin.identity
+    )
+    return SourceNames(visible_names.of(result.names), result.token)
 
 
 async def forward_request(

@@ -255,13 +255,13 @@ async def next_hops(ctx: Context) -> tuple[str, ...]:
     Raises SourceLoop if a node of this server is among them, or if they are too many: the source of a catalog then
     leads back to this server.
     """
-    own = OWN_NODE.of(ctx.services)
+    own_node = OWN_NODE.of(ctx.services)
     hops = () if ctx.audited_request is None else hops_of(ctx.audited_request.hops())
     if hops:
         nodes = await ctx.look_up(partial(nodes_read, NODES_MAX))
-        if len(hops) >= HOPS_MAX or not {own, *(each.id for each in nodes)}.isdisjoint(hops):
+        if len(hops) >= HOPS_MAX or not {own_node, *(each.id for each in nodes)}.isdisjoint(hops):
             raise source_loop_error()
-    return (*hops, own)
+    return (*hops, own_node)
 
 
 async def ask_confirmed(

@@ -110,8 +110,8 @@ async def attachments_list(ctx: Context, on: AttachmentTarget, *, kind: Kind) ->
     """
 
     def read(request_view: RequestView) -> list[ObjectAttachment]:
-        place = attachment_point_require(request_view, on, kind=kind)
-        return attachments_of(request_view, place.chain, kind=kind, field_id=place.field_id)
+        attachment_point = attachment_point_require(request_view, on, kind=kind)
+        return attachments_of(request_view, attachment_point.chain, kind=kind, field_id=attachment_point.field_id)
 
     return await read_attached(
         ctx, on.scope, reader=read, otherwise=lambda request_view, chain: attachments_of(request_view, chain, kind=kind)
@@ -140,8 +140,10 @@ def attachments_of(
     facts = require_facts(
         request_view.view, [attached_key(kind, link.id) for link in holders if link.id > 0], zone=zone
     )
-    own = [each for each in facts[0] if each.field_id == field_id] if field_id != OWN else []
-    first = [own] if field_id != OWN or holders[0].id <= 0 else []  # a missing object or column has no attachments
+    field_attachments = [each for each in facts[0] if each.field_id == field_id] if field_id != OWN else []
+    first = (
+        [field_attachments] if field_id != OWN or holders[0].id <= 0 else []
+    )  # a missing object or column has no attachments
     rows = first + [[each for each in fact if each.field_id == OWN] for fact in facts]
     places: dict[int, tuple[bool, tuple[str, ...]]] = {}
     for depth, on in enumerate(rows):
@@ -150,8 +152,8 @@ def attachments_of(
     nodes = require_facts(request_view.view, [node_key(attached_id) for attached_id in places], zone=zone)
     pairs = zip(nodes, places.values(), strict=True)
     attachments = [ObjectAttachment(node, *rest) for node, rest in pairs if node is not None]
-    seen = for_each(attachments, lambda each: _may_load(request_view, each.node))
-    return [each for each, is_shown in zip(attachments, seen, strict=True) if is_shown]
+    visible_attachments = for_each(attachments, lambda each: _may_load(request_view, each.node))
+    return [each for each, is_shown in zip(attachments, visible_attachments, strict=True) if is_shown]
 
 
 def _may_load(request_view: RequestView, node: Node) -> bool:
@@ -197,28 +199,30 @@ async def attachments_associate(
         many = len(adds) + len(removes)
         raise BadRequest(f"{many} {PLURAL[kind]} in one request are more than the {NAMES_MAX} that are allowed")
     both = frozenset(adds) & frozenset(removes)
-    added, removed = (tuple(dict.fromkeys(each for each in names if each not in both)) for names in (adds, removes))
+    added_names, removed_names = (
+        tuple(dict.fromkeys(each for each in names if each not in both)) for names in (adds, removes)
+    )
 
     def decide(request_view: RequestView) -> Permit[AttachmentsChange]:
         request_view.require_in_metalake_use()
         apply = kind_action(kind, "apply")
-        results = for_each((*added, *removed), lambda name: request_view.look_up(kind, (name,), apply))
+        results = for_each((*added_names, *removed_names), lambda name: request_view.look_up(kind, (name,), apply))
         nodes, decisions = tuple(each.entity for each in results), [each.decision for each in results]
         # After the names: a caller who may not apply one of them must not learn whether the object exists.
-        place = attachment_point_require(request_view, on, kind=kind)
-        decisions.append(request_view.require(Action.METADATA_LOAD, place.chain))
+        attachment_point = attachment_point_require(request_view, on, kind=kind)
+        decisions.append(request_view.require(Action.METADATA_LOAD, attachment_point.chain))
         actions = dict.fromkeys(action for node in nodes if (action := action_on_target(node)) is not None)
-        decisions += [request_view.require(action, place.chain) for action in actions]
-        for node in nodes[: len(added)]:
+        decisions += [request_view.require(action, attachment_point.chain) for action in actions]
+        for node in nodes[: len(added_names)]:
             check(node)
         command = AttachmentsChange(
             kind=kind,
-            target=place.node,
-            field_id=place.field_id,
-            column=place.column,
-            attached=nodes[: len(added)],
-            detached=nodes[len(added) :],
-            visible_ids=visible_ids_of(request_view, place, kind=kind, named=nodes),
+            target=attachment_point.node,
+            field_id=attachment_point.field_id,
+            column=attachment_point.column,
+            attached=nodes[: len(added_names)],
+            detached=nodes[len(added_names) :],
+            visible_ids=visible_ids_of(request_view, attachment_point, kind=kind, named=nodes),
         )
         return request_view.permit(command, *decisions, zone=request_view.metalake.id)
 
@@ -290,16 +294,16 @@ async def _attached_objects_read(
     the same snapshot as the objects, and the objects.
     """
     pairs, nodes = await ctx.look_up(lambda: attached_objects_read(node.kind, node.id, value=value))
-    places = [
+    attachment_rows = [
         _AttachmentRow(object_id, nodes[object_id][1], path, field_id)
         for object_id, field_id in pairs
         if object_id in nodes and (path := path_of(object_id, nodes)) is not None
     ]
-    catalogs = dict.fromkeys(each.path[0] for each in places)
+    catalogs = dict.fromkeys(each.path[0] for each in attachment_rows)
 
     def read(request_views: tuple[RequestView, ...]) -> tuple[Node, list[AttachedObject]]:
         current = metalake_object_load(request_views[0], node.kind, name=node.name)
-        return current, _known_row(places, dict(zip(catalogs, request_views[1:], strict=True)))
+        return current, _known_row(attachment_rows, dict(zip(catalogs, request_views[1:], strict=True)))
 
     return await read_many_scopes(ctx, (scope, *(scope._replace(catalog=each) for each in catalogs)), read)
 

@@ -116,10 +116,10 @@ async def restrictions_list(ctx: Context, on: RestrictionTarget) -> list[Restric
         restrictions = require_fact(
             request_view.view, restrictions_key(request_view.zone), zone=request_view.zone
         ).by_object
-        places = list(zip(target.chain, display_names(target.chain), strict=True))
+        links_and_names = list(zip(target.chain, display_names(target.chain), strict=True))
         return [
             _restriction_view(request_view, each, on=(link.kind, name))
-            for link, name in places
+            for link, name in links_and_names
             for each in restrictions.get(link.id, ())
         ]
 

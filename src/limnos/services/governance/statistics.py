@@ -199,11 +199,11 @@ async def tables_statistics_update(
     written in one transaction. Raises as `statistics_update`.
     """
     texts = {
-        on: tuple([(partition, _checked_statistic(name), _text(name, value)) for partition, name, value in own])
-        for on, own in values.items()
+        on: tuple([(partition, _checked_statistic(name), _text(name, value)) for partition, name, value in table_texts])
+        for on, table_texts in values.items()
     }
-    for own in texts.values():
-        _check_count(len(own))
+    for table_texts in texts.values():
+        _check_count(len(table_texts))
     _check_count(sum(map(len, texts.values())))
 
     def decider(targets: list[AttachmentTarget]) -> Callable[[RequestView], Permit[StatisticsUpdates]]:
@@ -235,9 +235,9 @@ def tables_statistics_put(tx: Tx, permit: Permit[StatisticsUpdates]) -> None:
 
 async def statistics_drop(ctx: Context, on: AttachmentTarget, *, names: Iterable[tuple[str, str]]) -> bool:
     """Drop statistics by partition and name. Returns whether any existed. Raises as `statistics_update`."""
-    removed = tuple([(partition, _checked_statistic(name)) for partition, name in names])
-    _check_count(len(removed))
-    return await _drop(ctx, on, statistic_names=removed)
+    removed_names = tuple([(partition, _checked_statistic(name)) for partition, name in names])
+    _check_count(len(removed_names))
+    return await _drop(ctx, on, statistic_names=removed_names)
 
 
 @with_placeholders

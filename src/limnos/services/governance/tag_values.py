@@ -101,15 +101,21 @@ async def pairs_associate(
         request_view.require_in_metalake_use()
         results = for_each(tuple(by_name), lambda name: request_view.look_up(Kind.TAG, (name,), Action.TAG_APPLY))
         tags = tuple(TagPairs(each.entity, *by_name[name]) for name, each in zip(by_name, results, strict=True))
-        place = attachments.attachment_point_require(
+        attachment_point = attachments.attachment_point_require(
             request_view, on, kind=Kind.TAG
         )  # after the tags: a caller who may not apply one must not learn whether the object exists
-        here = request_view.require(Action.METADATA_LOAD, place.chain)
+        here = request_view.require(Action.METADATA_LOAD, attachment_point.chain)
         for tag in tags:
             _check_allowed(tag)
-        visible_ids = attachments.visible_ids_of(request_view, place, kind=Kind.TAG, named=[tag.tag for tag in tags])
+        visible_ids = attachments.visible_ids_of(
+            request_view, attachment_point, kind=Kind.TAG, named=[tag.tag for tag in tags]
+        )
         command = TagPairsChange(
-            target=place.node, field_id=place.field_id, column=place.column, tags=tags, visible_ids=visible_ids
+            target=attachment_point.node,
+            field_id=attachment_point.field_id,
+            column=attachment_point.column,
+            tags=tags,
+            visible_ids=visible_ids,
         )
         return request_view.permit(command, *(each.decision for each in results), here, zone=request_view.metalake.id)
 
@@ -122,19 +128,21 @@ def _by_name(
     """Group the requested values by tag, each pair once. Raises BadRequest if a pair is both added and removed, or
     there are too many.
     """
-    added, removed = dict.fromkeys(adds), dict.fromkeys(removes)
-    if len(added) + len(removed) > attachments.NAMES_MAX:
+    added_names, removed_names = dict.fromkeys(adds), dict.fromkeys(removes)
+    if len(added_names) + len(removed_names) > attachments.NAMES_MAX:
         raise BadRequest(
-            f"{len(added) + len(removed)} tags in one request are more than the {attachments.NAMES_MAX} that are"
-            " allowed"
+            f"{len(added_names) + len(removed_names)} tags in one request are more than the {attachments.NAMES_MAX}"
+            " that are allowed"
         )
-    both = next(iter(added.keys() & removed.keys()), None)
+    both = next(iter(added_names.keys() & removed_names.keys()), None)
     if both is not None:
         text = "without a value" if both.value is None else f"with value {both.value}"
         raise BadRequest(f"Tag {both.name} {text} is both added and removed: leave one of them out")
     requested: dict[str, tuple[tuple[str | None, ...], tuple[str | None, ...]]] = {}
-    for name in dict.fromkeys(pair.name for pair in (*added, *removed)):
-        some, dropped = (tuple(each.value for each in pairs if each.name == name) for pairs in (added, removed))
+    for name in dict.fromkeys(pair.name for pair in (*added_names, *removed_names)):
+        some, dropped = (
+            tuple(each.value for each in pairs if each.name == name) for pairs in (added_names, removed_names)
+        )
         if None in some and len(some) > 1:
             raise BadRequest(f"Tag {name} is added both with a value and without one: choose")
         for value in (*some, *dropped):
@@ -145,12 +153,16 @@ def _by_name(
 
 
 def _check_allowed(tag: TagPairs) -> None:
-    allowed = allowed_values(cast("TagRecord", tag.tag.record))
-    if allowed is None:
+    allowed_texts = allowed_values(cast("TagRecord", tag.tag.record))
+    if allowed_texts is None:
         return
     for value in tag.adds:
-        if value is not None and value not in allowed:
-            text = f"one of {', '.join(allowed[:10])}{', …' if len(allowed) > 10 else ''}" if allowed else "no value"
+        if value is not None and value not in allowed_texts:
+            text = (
+                f"one of {', '.join(allowed_texts[:10])}{', …' if len(allowed_texts) > 10 else ''}"
+                if allowed_texts
+                else "no value"
+            )
             raise BadRequest(f"Tag {tag.tag.name} accepts {text}, not {value}")
 
 

@@ -144,11 +144,11 @@ async def _check_paths(ctx: Context, commit: CommitFiles) -> None:
         and are_plainly_own(added_paths(commit.updates), document=commit.document, place=commit.place)
     ):
         return  # the usual case, for which nothing else is read
-    added = await _added_of(ctx, commit)
-    if not added.paths:
+    added_files = await _added_of(ctx, commit)
+    if not added_files.paths:
         return
-    places = (*added.new_places, *(() if commit.location is None else (commit.location,)))
-    await refuse_foreign_paths(ctx, added.paths, document=commit.document, places=places, place=commit.place)
+    locations = (*added_files.new_places, *(() if commit.location is None else (commit.location,)))
+    await refuse_foreign_paths(ctx, added_files.paths, document=commit.document, places=locations, place=commit.place)
 
 
 async def check_registered_paths(
@@ -175,17 +175,17 @@ class _AddedFilesCheck:
 
     async def commit(self, commit: CommitFiles) -> None:
         """Check the files that one commit adds, within the limits of the request. Raises BadRequest."""
-        added = await _added_of(self.ctx, commit)
-        if not added.snapshots:
+        added_files = await _added_of(self.ctx, commit)
+        if not added_files.snapshots:
             return
-        places = await _places_of(self.ctx, commit, added=added)
-        if places is None:
-            self.left_out("the table's location is not exclusive", len(added.snapshots))
+        locations = await _places_of(self.ctx, commit, added=added_files)
+        if locations is None:
+            self.left_out("the table's location is not exclusive", len(added_files.snapshots))
             return
         async with CHECK_SLOTS.of(self.ctx.services):
-            files = TableFiles(self.ctx.services, commit.place, places=places, bytes_max=MANIFEST_BYTES_MAX)
-            ids = {each.snapshot_id for each in added.snapshots}
-            for snapshot in added.snapshots:
+            files = TableFiles(self.ctx.services, commit.place, places=locations, bytes_max=MANIFEST_BYTES_MAX)
+            ids = {each.snapshot_id for each in added_files.snapshots}
+            for snapshot in added_files.snapshots:
                 await self._snapshot(files, snapshot=snapshot, ids=ids)
 
     def left_out(self, reason: str, count: int) -> None:

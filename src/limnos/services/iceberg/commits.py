@@ -221,10 +221,12 @@ async def _check_operation(
     """Check the commit of a maintenance operation. Returns the checked request, and the totals of the rewrite; None
     for a commit that rewrites no files.
     """
-    checked = await OPERATION_COMMITS.of(request.ctx.services).check(
+    operation_check = await OPERATION_COMMITS.of(request.ctx.services).check(
         request.ctx, document=base.document, place=base.place, token_id=base.token_id or 0, change=request.change
     )
-    return request._replace(change=CommitChange(checked.requirements, checked.updates)), checked.totals
+    return request._replace(
+        change=CommitChange(operation_check.requirements, operation_check.updates)
+    ), operation_check.totals
 
 
 async def _commit_in_queue(request: TableCommitRequest, base: CommitBase) -> CommitResult:
@@ -358,17 +360,17 @@ async def _swap(
 
     def command(now: CommitBase) -> Permit[TableCommit]:
         relocates = document.location != base.document.location
-        (removed, fence_until), paths, keeps_words, ended, had_files = effects
+        (removed_ids, fence_until), paths, keeps_words, ended_names, had_files = effects
         command = TableCommit(
             table=now.table,
             document=document,
             expected=base.document.version,
             relocates=relocates,
-            removed=removed,
+            removed=removed_ids,
             lock=lock,
             data_paths=paths,
             keeps_words=keeps_words,
-            ended=ended,
+            ended=ended_names,
             fence_until=fence_until,
             token_id=now.token_id,
             had_files=had_files,
@@ -445,12 +447,12 @@ async def commit_guards(
 
     Raises CommitConflict and ServiceUnavailable as `fence_check` does.
     """
-    removed: frozenset[int] = frozenset()
+    removed_ids: frozenset[int] = frozenset()
     for each in changes if ctx.services.defaults.keep_pinned else ():
         if removes_snapshots(each.updates, each.raw):
-            removed = removed_snapshots(before.body, after.body)
+            removed_ids = removed_snapshots(before.body, after.body)
             break
-    return CommitGuards(removed, await fence_check(ctx, changes, document=before, place=place))
+    return CommitGuards(removed_ids, await fence_check(ctx, changes, document=before, place=place))
 
 
 async def _commit_create(

@@ -66,8 +66,8 @@ class ContinuedRewrites:
         return None
 
     def _may_continue(self, directory: str, caller: str) -> bool:
-        own = sum(each.caller == caller for each in self._running.values())
-        return directory not in self._running and len(self._running) < REWRITES_MAX and own < OWN_MAX
+        running_count = sum(each.caller == caller for each in self._running.values())
+        return directory not in self._running and len(self._running) < REWRITES_MAX and running_count < OWN_MAX
 
     def _touch(self, directory: str) -> None:
         """Restart the idle time of the directory's rewrite, if one continues."""

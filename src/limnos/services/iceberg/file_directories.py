@@ -31,16 +31,16 @@ def check_directories(metadata: Json, *, before: Json | None) -> None:
     properties = metadata.get("properties")
     if isinstance(properties, dict) and properties.keys().isdisjoint(_KEYS):
         return  # most tables set no directory
-    stated = _stated_directories(metadata)
-    if len(stated) == 1 or (before is not None and stated == _stated_directories(before)):
+    stated_directories = _stated_directories(metadata)
+    if len(stated_directories) == 1 or (before is not None and stated_directories == _stated_directories(before)):
         return
     directory = place_key(iceberg_metadata.metadata_directory(metadata))
-    default = f"{iceberg_metadata.strip_slash(stated['location'])}/data"
-    if iceberg_metadata.METADATA_PATH in stated and relation_of(place_key(default), directory) is not None:
-        raise _mixed_error(iceberg_metadata.METADATA_PATH, stated[iceberg_metadata.METADATA_PATH])
+    default = f"{iceberg_metadata.strip_slash(stated_directories['location'])}/data"
+    if iceberg_metadata.METADATA_PATH in stated_directories and relation_of(place_key(default), directory) is not None:
+        raise _mixed_error(iceberg_metadata.METADATA_PATH, stated_directories[iceberg_metadata.METADATA_PATH])
     for key in iceberg_metadata.DATA_PATHS:
-        if key in stated and relation_of(place_key(stated[key]), directory) is not None:
-            raise _mixed_error(key, stated[key])
+        if key in stated_directories and relation_of(place_key(stated_directories[key]), directory) is not None:
+            raise _mixed_error(key, stated_directories[key])
 
 
 def _mixed_error(key: str, path: str) -> BadRequest:

@@ -136,7 +136,7 @@ class _FencedTable:
         if not names:
             return
         self._removing, self._deleted = (
-            frozenset([name.rpartition("/")[2] for name, known in names.items() if known == state])
+            frozenset([name.rpartition("/")[2] for name, recorded_name in names.items() if recorded_name == state])
             for state in (REMOVING, DELETED)
         )
         try:
@@ -154,11 +154,11 @@ class _FencedTable:
                 ) from error
 
     async def _change(self, files: OwnFiles, change: AnyChange) -> None:
-        added = await self._find_added_snapshots(change)
-        ids = {each.snapshot_id for each in added.snapshots}
+        added_snapshots = await self._find_added_snapshots(change)
+        ids = {each.snapshot_id for each in added_snapshots.snapshots}
         for path in _statistics_paths(change):
             await self._check_file(files, ListedFile(path, None))
-        for snapshot in added.snapshots:
+        for snapshot in added_snapshots.snapshots:
             manifests = list(snapshot.manifests)
             if snapshot.manifest_list is not None:
                 await self._check_file(files, ListedFile(snapshot.manifest_list, None))

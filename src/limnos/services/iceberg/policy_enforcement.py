@@ -204,8 +204,8 @@ async def _residual(ctx: Context, scanned: ScanTarget, *, aim: ScanScope) -> byt
     if not scanned.request.names_fields:
         return b"true"
     today = aim.today or aim.schema
-    seen = msgspec.structs.replace(aim, schema=today, schemas=[today], specs=[], today=None)
-    parts = (msgspec.json.encode(seen), msgspec.json.encode(scanned.request))
+    present_aim = msgspec.structs.replace(aim, schema=today, schemas=[today], specs=[], today=None)
+    parts = (msgspec.json.encode(present_aim), msgspec.json.encode(scanned.request))
     (residual,) = await SCAN_OFFLOADER.of(ctx.services).do("scan-residual", *parts, caller=scanned.requester.name)
     return residual
 
@@ -282,8 +282,8 @@ class _RestrictedRewrite:
             return files
 
         missing = [number for number, files in enumerate(results) if files is None]
-        written = await map_concurrently(missing, write, at_once=AT_ONCE)
-        for number, files in zip(missing, written, strict=True):
+        written_files = await map_concurrently(missing, write, at_once=AT_ONCE)
+        for number, files in zip(missing, written_files, strict=True):
             results[number] = files
         return b",".join([self._task(file) for files in results for file in files or ()])
 
@@ -305,8 +305,8 @@ class _RestrictedRewrite:
         return results
 
     def _add_ready(self, files: Sequence[Json]) -> None:
-        added = sum(int(str(each["file-size-in-bytes"])) for each in files)
-        self._ready = ReadyFiles(self._ready.number + len(files), self._ready.size + added)
+        added_bytes = sum(int(str(each["file-size-in-bytes"])) for each in files)
+        self._ready = ReadyFiles(self._ready.number + len(files), self._ready.size + added_bytes)
 
     def _add_response_size(self, size: int) -> None:
         """Add `size` bytes to the size of the response. Raises UnsupportedOperation above the limit."""
@@ -329,7 +329,7 @@ class _RestrictedRewrite:
 
     async def _write(self, task: Json, span: FileSpan, *, deletes: list[Json], name: str) -> list[Json]:
         """Return the restricted files of a span of a data file, and write them unless another plan has."""
-        place = self._scanned.place
+        catalog_storage = self._scanned.place
         question = {
             "shape": self._specification,
             "task": task,
@@ -338,9 +338,9 @@ class _RestrictedRewrite:
             "roots": self._scan.roots,
             "into": self._into,
             "name": name,
-            "properties": place.catalog.properties,
-            "kept": place.allowed.own_directories,
-            "open_within": place.allowed.open_within,
+            "properties": catalog_storage.catalog.properties,
+            "kept": catalog_storage.allowed.own_directories,
+            "open_within": catalog_storage.allowed.open_within,
         }
 
         async def rewrite() -> bytes:

@@ -55,10 +55,10 @@ async def named_table_preview(
             raise BadRequest("Name the table by its path below the catalog, as ?table=raw.trips")
         return _authorize_preview(view, path, preview_request=preview_request)
 
-    scanned = await ctx.read(scope, look)
-    if scanned is None:
+    scan_target = await ctx.read(scope, look)
+    if scan_target is None:
         return None
-    return await _scanned_preview(ctx, scope, path=path, scanned=scanned, preview_request=preview_request)
+    return await _scanned_preview(ctx, scope, path=path, scanned=scan_target, preview_request=preview_request)
 
 
 async def table_preview(
@@ -69,8 +69,8 @@ async def table_preview(
     Raises NotFound, PermissionDenied, BadRequest (limits, unknown columns or snapshots, another format),
     UnsupportedOperation (an unsupported file format), StorageFailed, ServiceUnavailable (deadline, dead process).
     """
-    scanned = await ctx.read(scope, lambda view: _authorize_preview(view, path, preview_request=preview_request))
-    return await _scanned_preview(ctx, scope, path=path, scanned=scanned, preview_request=preview_request)
+    scan_target = await ctx.read(scope, lambda view: _authorize_preview(view, path, preview_request=preview_request))
+    return await _scanned_preview(ctx, scope, path=path, scanned=scan_target, preview_request=preview_request)
 
 
 async def table_preview_as(
@@ -83,19 +83,21 @@ async def table_preview_as(
     """
 
     def look(view: RequestView) -> ScanTarget:
-        own = _authorize_preview(view, path, preview_request=preview_request)
+        own_preview = _authorize_preview(view, path, preview_request=preview_request)
         chain = restrictable_chain(view, path)
-        if own.bound is not None:
+        if own_preview.bound is not None:
             raise PermissionDenied("A read restriction applies to you on this table, so you see it only as yourself")
         decision = view.decide_for(user, Action.TABLE_READ, chain)
         if decision.allowed:
-            return own
+            return own_preview
         if not any(factor.kind == "restricted" for factor in decision.factors):
             raise BadRequest(f"{escape_percent(user)} may not read this table: its access page says why")
-        return own._replace(bound=bound_for(view, user, chain=chain, document=own.document))
+        return own_preview._replace(bound=bound_for(view, user, chain=chain, document=own_preview.document))
 
-    scanned = await ctx.read(scope, look)
-    return await _scanned_preview(ctx, scope, path=path, scanned=scanned, preview_request=preview_request, as_user=user)
+    scan_target = await ctx.read(scope, look)
+    return await _scanned_preview(
+        ctx, scope, path=path, scanned=scan_target, preview_request=preview_request, as_user=user
+    )
 
 
 def _authorize_preview(view: RequestView, path: Levels, *, preview_request: PreviewRequest) -> ScanTarget:
@@ -241,7 +243,7 @@ class _PreviewReading:
             self.is_complete = False
             return False
         self._files += 1
-        place = self._scanned.place
+        catalog_storage = self._scanned.place
         head = {
             "shape": self._specification,
             "task": task,
@@ -253,9 +255,9 @@ class _PreviewReading:
         question = {
             "head": head,
             "roots": self._scan.roots,
-            "properties": place.catalog.properties,
-            "kept": place.allowed.own_directories,
-            "open_within": place.allowed.open_within,
+            "properties": catalog_storage.catalog.properties,
+            "kept": catalog_storage.allowed.own_directories,
+            "open_within": catalog_storage.allowed.open_within,
             "read_bytes_max": self._bytes_left,
         }
         (answer,) = await self._offload(msgspec.json.encode(question))

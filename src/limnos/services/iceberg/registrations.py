@@ -90,9 +90,9 @@ async def table_register(
             return catalog_storage_of(request_view), request_view.document(node.id), guard
         return new_table_of(request_view, namespace, name, Action.TABLE_REGISTER).place, None, None
 
-    place, replaced, guard = await ctx.read(scope, look)
+    catalog_storage, replaced, guard = await ctx.read(scope, look)
     _require_expected(replaced, expected)
-    registered = await table_read_new(ctx, place, metadata_location=metadata_location, replaced=replaced)
+    registered = await table_read_new(ctx, catalog_storage, metadata_location=metadata_location, replaced=replaced)
     if replaced is not None and guard is not None:
         before = iceberg_metadata.decode(replaced.body)
         check_dataset_commit(guard, None, before=before, after=registered.metadata)
@@ -112,8 +112,8 @@ async def table_register(
         return request_view.permit(_replacement(registered, node, current=current, keeps_pinned=keeps_pinned), decision)
 
     if replaced is None:
-        return await tables.insert_table(ctx, scope, decide=decide, path=(*namespace, name)), place.catalog
-    return await ctx.write(scope, decide_again, table_replace), place.catalog
+        return await tables.insert_table(ctx, scope, decide=decide, path=(*namespace, name)), catalog_storage.catalog
+    return await ctx.write(scope, decide_again, table_replace), catalog_storage.catalog
 
 
 def new_table_command(draft: NewTable, name: str, *, registered: RegisteredTable) -> Permit[TableCreate]:
@@ -228,8 +228,8 @@ async def tables_register(
     new_tables = [each for each in registrations if each.path in drafts]
     if not new_tables:
         return frozenset()
-    place = next(iter(drafts.values())).place  # all are in one catalog
-    read = await tables_read_new(ctx, place, locations=[each.metadata_location for each in new_tables])
+    catalog_storage = next(iter(drafts.values())).place  # all are in one catalog
+    read = await tables_read_new(ctx, catalog_storage, locations=[each.metadata_location for each in new_tables])
     ready = [_ReadTable(each, table) for each, table in zip(new_tables, read, strict=True) if table is not None]
 
     def decide(request_view: RequestView) -> Permit[TablesRegister]:

@@ -58,9 +58,13 @@ async def restricted_prune(work: TaskContext, *, now_ms: int) -> int:
 
 
 def _warehouses(work: TaskContext, tx: Tx) -> list[tuple[str, Mapping[str, str]]]:
-    places = [work.place(record, node_id) for node_id, record in catalogs_read(tx)]
+    catalog_storages = [work.place(record, node_id) for node_id, record in catalogs_read(tx)]
     return list(
-        {place.home: (place.home, place.catalog.properties) for place in places if place.home is not None}.values()
+        {
+            catalog_storage.home: (catalog_storage.home, catalog_storage.catalog.properties)
+            for catalog_storage in catalog_storages
+            if catalog_storage.home is not None
+        }.values()
     )
 
 

@@ -75,8 +75,8 @@ class RunningPlans:
     def _begin_plan(
         self, plan_id: str, begin: Callable[[], Coroutine[object, object, T]], *, caller: str
     ) -> _RunningPlan:
-        own = sum(each.caller == caller for each in self._held.values())
-        if len(self._held) >= PLANS_MAX or own >= OWN_MAX:
+        running_count = sum(each.caller == caller for each in self._held.values())
+        if len(self._held) >= PLANS_MAX or running_count >= OWN_MAX:
             raise ServiceUnavailable("Too many scans are being planned: try again", retry_after_s=1)
         flight = self._held[plan_id] = _RunningPlan(asyncio.ensure_future(begin()), caller)
         return flight

@@ -144,19 +144,19 @@ async def _resolve_pins(
     if not ctx.services.defaults.keep_pinned:
         return PinnedSnapshots(by_table, 0)
     for each in options[:PINS_MAX]:
-        named = [one for one in (each.snapshot, each.base, each.head) if one is not None]
-        if len(each.table) < 2 or not named:
+        pinned_ids = [one for one in (each.snapshot, each.base, each.head) if one is not None]
+        if len(each.table) < 2 or not pinned_ids:
             continue
         levels = tuple(each.table[1:])
 
         def find(
-            request_view: RequestView, *, levels: tuple[str, ...] = levels, named: Sequence[int] = named
+            request_view: RequestView, *, levels: tuple[str, ...] = levels, named: Sequence[int] = pinned_ids
         ) -> tuple[int, list[int]]:
             node = table_find(request_view, levels[:-1], levels[-1], action, required_format=None).entity
             if format_of(request_view) == LANCE:
                 return node.id, list(named)
-            known = snapshot_ids(request_view.document(node.id).body)
-            return node.id, [one for one in named if one in known]
+            existing_ids = snapshot_ids(request_view.document(node.id).body)
+            return node.id, [one for one in named if one in existing_ids]
 
         with suppress(errors.NotFound, errors.PermissionDenied, errors.BadRequest, errors.UnsupportedOperation):
             table_id, snapshots = await ctx.read(RequestScope(metalake, each.table[0]), find)

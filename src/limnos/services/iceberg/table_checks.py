@@ -136,9 +136,9 @@ async def table_check(
         request_view.defaults.location_conflicts.refuse(node.id, what="table")
         return request_view.document(node.id), catalog_storage_of(request_view), request_view.user
 
-    document, place, user = await ctx.read(scope, look)
+    document, catalog_storage, user = await ctx.read(scope, look)
     position = _position_of(after)
-    files = own_files(ctx, document, place=place)
+    files = own_files(ctx, document, place=catalog_storage)
     async with SCAN_QUEUE.of(ctx.services).turn((("caller", user),)):
         check = _SliceCheck(files, files_max=files_max, every=every)
         results = await ctx.services.offloader.do("iceberg-snapshots", document.body)

@@ -163,13 +163,17 @@ async def _claim_staged(
     The claim lasts as long as the credentials. Without them it lasts as long as others would, or a day where the server
     chose the location.
     """
-    place = draft.place
-    life_ms = place.keys_life_ms(location)
+    catalog_storage = draft.place
+    life_ms = catalog_storage.keys_life_ms(location)
     if not life_ms:
         return None
     is_chosen = request.location is not None
-    had_files = is_chosen and await place.has_unclaimed_files(ctx.services.files, location)
-    vended = await new_table_credentials(ctx, location, place=place) if request.delegates and not had_files else None
+    had_files = is_chosen and await catalog_storage.has_unclaimed_files(ctx.services.files, location)
+    vended = (
+        await new_table_credentials(ctx, location, place=catalog_storage)
+        if request.delegates and not had_files
+        else None
+    )
     now_ms = ctx.services.store.time.now_ms()
     until = now_ms + (life_ms if is_chosen else max(life_ms, OWN_KEYS_MS))
     if vended is not None:

@@ -122,7 +122,7 @@ async def classes_of(
         if link.id in by_id:
             return by_id[link.id]
         above = number_of(chain[1:]) if len(chain) > 1 else 0
-        own = tuple(
+        own_rules = tuple(
             tuple([(row.role_id, row.privilege, row.allowed) for row in rules.get(link.id, ()) if row.role_id in roles])
             for rules in (facts.rules, after_rules)
         )
@@ -130,7 +130,7 @@ async def classes_of(
         key = (
             link.kind,
             above,
-            own,
+            own_rules,
             owner if owner in users.own else 0,
             link.id if link.id in facts.restrictions else 0,
         )

@@ -221,18 +221,18 @@ async def rules_consequence(ctx: Context, question: RulesQuestion) -> Consequenc
     changed_id = change.chain[0].id
     if question.grants_them:
         _check_opposite(facts, change.role, grants=change.grants)
-    own = facts.rules.get(changed_id, [])
-    after = _rules_after(own, change.role, grants=change.grants, grants_them=question.grants_them)
+    own_rules = facts.rules.get(changed_id, [])
+    after = _rules_after(own_rules, change.role, grants=change.grants, grants_them=question.grants_them)
     consequence = await _compare_levels(
-        facts, users, changed_rules={changed_id: after} if after != own else {}, is_enforced=change.is_enforced
+        facts, users, changed_rules={changed_id: after} if after != own_rules else {}, is_enforced=change.is_enforced
     )
     return await _hide_names(ctx, scope, consequence=consequence, users=users)
 
 
 def _check_opposite(facts: SubtreeFacts, role: RoleEntity, *, grants: tuple[Grant, ...]) -> None:
     """Raise IllegalPrivilege, as the change would, if a role has the opposite of grants on an object."""
-    own = [row for row in facts.rules.get(grants[0].object_id, ()) if row.role_id == role.id] if grants else []
-    check_opposite(role, grants=grants, stored_privileges={row.privilege: row.allowed for row in own})
+    own_rules = [row for row in facts.rules.get(grants[0].object_id, ()) if row.role_id == role.id] if grants else []
+    check_opposite(role, grants=grants, stored_privileges={row.privilege: row.allowed for row in own_rules})
 
 
 def _rules_after(
@@ -294,8 +294,8 @@ async def preset_consequence(ctx: Context, request: PresetRequest) -> Consequenc
         command, facts = decided.command, SubtreeFacts(with_rules=True)
         principal, role = command.principal, _role_of(command)
         outermost = max(
-            place
-            for place, link in enumerate(command.chain)
+            index
+            for index, link in enumerate(command.chain)
             if any(each.object_id == link.id for each in command.grants)
         )
         await facts.walk(ctx, (command.chain[outermost:],))
@@ -328,8 +328,8 @@ async def preset_consequence(ctx: Context, request: PresetRequest) -> Consequenc
     for each in changed_grants:
         if command.grants_them:
             _check_opposite(facts, rules.role, grants=(each,))
-        own = after.get(each.object_id, facts.rules.get(each.object_id, []))
-        after[each.object_id] = _rules_after(own, rules.role, grants=(each,), grants_them=command.grants_them)
+        own_rules = after.get(each.object_id, facts.rules.get(each.object_id, []))
+        after[each.object_id] = _rules_after(own_rules, rules.role, grants=(each,), grants_them=command.grants_them)
     consequence = await _compare_levels(facts, users, changed_rules=after, is_enforced=preview.is_enforced)
     return await _hide_names(ctx, scope, consequence=consequence, users=users)
 
@@ -450,7 +450,7 @@ async def _compare_levels(
     tally, pairs, is_bounded = _Tally(), 0, facts.is_bounded or users.is_bounded
     people = users.classes()
     for number, group in enumerate(people):
-        for place, each in enumerate(objects):
+        for index, each in enumerate(objects):
             if pairs >= PAIRS_MAX:
                 is_bounded = True
                 break
@@ -460,7 +460,7 @@ async def _compare_levels(
             before = decided_levels(group.subject(facts.rules, each.chain, is_after=False), each.chain, facts=facts)
             after = decided_levels(group.subject(after_rules, each.chain, is_after=True), each.chain, facts=facts)
             for level in before ^ after:
-                tally.add((level, each.chain[0].kind, level in after), users=number, objects=place)
+                tally.add((level, each.chain[0].kind, level in after), users=number, objects=index)
     sizes = [group.size for group in people]
     lines = _lines(tally, people=people, objects=objects)
     gaining, losing = (

@@ -164,11 +164,11 @@ async def _differences(diff_view: _DiffView, facts: SubtreeFacts, *, request: Di
 
 def _class_of(deciders: tuple[SubtreeDecisions, ...], each: SubtreeObject, *, is_enforced: bool) -> _DifferenceClass:
     kind, (first, second, caller) = each.chain[0].kind, deciders
-    own, others = _rights(first, each.chain), _rights(second, each.chain)
+    first_rights, second_rights = _rights(first, each.chain), _rights(second, each.chain)
     return _DifferenceClass(
         kind,
-        _own_rights(kind, own=own, others=others),
-        _own_rights(kind, own=others, others=own),
+        _own_rights(kind, own=first_rights, others=second_rights),
+        _own_rights(kind, own=second_rights, others=first_rights),
         not is_enforced or caller.is_loaded(each),
     )
 

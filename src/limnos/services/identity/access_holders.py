@@ -178,8 +178,8 @@ async def access_holders(ctx: Context, question: AccessQuestion, *, request: Hol
         page = page._replace(notes=now.notes)
         if now.sees_roles:
             return page
-        seen = await _visible_roles(ctx, scope, roles=roles)
-        return page._replace(holders=[_without_roles(each, seen) for each in page.holders])
+        visible_roles = await _visible_roles(ctx, scope, roles=roles)
+        return page._replace(holders=[_without_roles(each, visible_roles) for each in page.holders])
     raise ServiceUnavailable("The object was moved while its holders were read: try again")
 
 
@@ -392,7 +392,7 @@ async def _rules(
     ctx: Context, access: ObjectAccess, *, visible: frozenset[str] | None, after: int, limit: int
 ) -> AccessRules:
     chain: SecurableChain = access.target.chain
-    place = {link.id: at for at, link in enumerate(chain) if link.id > 0}
+    levels_by_id = {link.id: at for at, link in enumerate(chain) if link.id > 0}
     names = display_names(chain)
     owners = [
         AccessOwner(kind=row.kind, name=row.name, object_kind=link.kind, object_name=names[at], is_inherited=at > 0)
@@ -404,7 +404,7 @@ async def _rules(
         if number % ROWS_AT_ONCE == 0:
             await asyncio.sleep(0)
         if visible is None or rule.role in visible:
-            keyed.append((place[rule.object_id], rule.allowed, rule.role, rule.privilege, number))
+            keyed.append((levels_by_id[rule.object_id], rule.allowed, rule.role, rule.privilege, number))
     keyed.sort()
     page = [access.rows[number] for *_, number in keyed[after : after + limit]]
     counts = await ctx.look_up(partial(holder_counts_read, {row.role_id for row in page}), aside=True)
@@ -413,9 +413,9 @@ async def _rules(
             role=row.role,
             privilege=row.privilege,
             is_allowed=row.allowed,
-            kind=chain[place[row.object_id]].kind,
-            object_name=names[place[row.object_id]],
-            is_inherited=place[row.object_id] > 0,
+            kind=chain[levels_by_id[row.object_id]].kind,
+            object_name=names[levels_by_id[row.object_id]],
+            is_inherited=levels_by_id[row.object_id] > 0,
             users=counts.get(row.role_id, {}).get(Kind.USER, 0),
             groups=counts.get(row.role_id, {}).get(Kind.GROUP, 0),
         )

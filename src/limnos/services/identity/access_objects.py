@@ -266,8 +266,8 @@ class ObjectAccess:
         """Return a role with its grants on the object and its ancestors, built when the first user has it."""
         role = self._roles.get(role_id)
         if role is None:
-            own = roles_of(self._rows_of.get(role_id, ())).get(role_id)
-            role = self._roles[role_id] = own or RoleRules.of(role_id, self.role_names[role_id])
+            own_role = roles_of(self._rows_of.get(role_id, ())).get(role_id)
+            role = self._roles[role_id] = own_role or RoleRules.of(role_id, self.role_names[role_id])
         return role
 
     def reasons(self, user: UserRow, actions: tuple[Action, ...]) -> tuple[DecisionFactor, ...] | None:
@@ -286,8 +286,8 @@ class ObjectAccess:
         return self._last[1]
 
     def _class_of(self, user: UserRow) -> object:
-        own = user.id if user.id in self.principals else 0
-        return (user.roles, user.groups, own, user.name in self.target.admins)
+        own_id = user.id if user.id in self.principals else 0
+        return (user.roles, user.groups, own_id, user.name in self.target.admins)
 
     def _reasons(self, subject: Subject, actions: tuple[Action, ...]) -> tuple[DecisionFactor, ...] | None:
         chain = self.target.chain

@@ -151,8 +151,8 @@ class _ReachedClass:
 
 
 async def _reach(reach_view: _ReachView, facts: SubtreeFacts, *, request: ReachRequest) -> Reach:
-    own = SubtreeDecisions(reach_view.user, facts)
-    caller = own if reach_view.caller is reach_view.user else SubtreeDecisions(reach_view.caller, facts)
+    own_decisions = SubtreeDecisions(reach_view.user, facts)
+    caller = own_decisions if reach_view.caller is reach_view.user else SubtreeDecisions(reach_view.caller, facts)
     classes: dict[object, _ReachedClass] = {}
     page = PageBuilder[ReachedObject](request.after, request.limit)
     object_count, examined = len(facts.objects), 0
@@ -161,10 +161,14 @@ async def _reach(reach_view: _ReachView, facts: SubtreeFacts, *, request: ReachR
             examined = 0
             await asyncio.sleep(0)
         each = facts.objects.pop()  # to free all of them at the end would be one long step
-        key = own.class_of(each) if caller is own else (own.class_of(each), caller.class_of(each))
+        key = (
+            own_decisions.class_of(each)
+            if caller is own_decisions
+            else (own_decisions.class_of(each), caller.class_of(each))
+        )
         reach_class = classes.get(key)
         if reach_class is None:
-            levels, is_restricted = own.levels(each)
+            levels, is_restricted = own_decisions.levels(each)
             is_visible = bool(levels) and (not reach_view.target.is_enforced or caller.is_loaded(each))
             reach_class = classes[key] = _ReachedClass(
                 kind=each.chain[0].kind, levels=levels, is_restricted=is_restricted, is_visible=is_visible
@@ -308,9 +312,9 @@ class SubtreeDecisions:
         return number
 
     def _key(self, link: ChainLink, owner_id: int | None, *, above: int) -> object:
-        own = tuple([link.id in ids for ids in self._sets]) if link.id in self._touched else ()
+        memberships = tuple([link.id in ids for ids in self._sets]) if link.id in self._touched else ()
         owner = owner_id if owner_id in self.subject.principal_ids else None
-        return (above, link.kind, own, owner, link.id if link.id in self.facts.restrictions else 0)
+        return (above, link.kind, memberships, owner, link.id if link.id in self.facts.restrictions else 0)
 
     def levels(self, each: DecidedObject) -> tuple[tuple[str, ...], bool]:
         """Return the user's access levels on an object, and whether a read restriction applies to the user."""

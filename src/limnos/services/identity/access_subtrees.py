@@ -143,14 +143,14 @@ class SubtreeFacts:
         children: list[SubtreeObject] = []
         statements = 0
         while opened and len(children) < AT_ONCE and statements < STATEMENTS_MAX:
-            place = opened.pop()
+            position = opened.pop()
             limit = AT_ONCE - len(children)
-            rows = yield from children_read(place.chain[0].id, after=place.after, limit=limit)
+            rows = yield from children_read(position.chain[0].id, after=position.after, limit=limit)
             statements += 1
             if len(rows) == limit:
-                opened.append(_OpenContainer(place.chain, (rows[-1].space, rows[-1].name)))
+                opened.append(_OpenContainer(position.chain, (rows[-1].space, rows[-1].name)))
             for row in rows:
-                chain = (ChainLink(row.id, row.kind, row.name), *place.chain)
+                chain = (ChainLink(row.id, row.kind, row.name), *position.chain)
                 children.append(SubtreeObject(chain, row.owner_id))
                 if row.owner_id is not None:
                     self.owners[row.id] = row.owner_id

@@ -326,16 +326,18 @@ async def session_extend(ctx: Context) -> str:
 
     Raises AuthenticationFailed for a session that has ended.
     """
-    own = await ctx.read(RequestScope(), partial(_own_session, ctx))
+    own_session = await ctx.read(RequestScope(), partial(_own_session, ctx))
     idle_s = ctx.services.defaults.console_idle_s
-    expires_at = min(ctx.services.store.time.now_ms() + idle_s * 1000, own.ends_at or 0)
-    if expires_at - (own.expires_at or 0) >= EXTEND_EVERY_MS:
+    expires_at = min(ctx.services.store.time.now_ms() + idle_s * 1000, own_session.ends_at or 0)
+    if expires_at - (own_session.expires_at or 0) >= EXTEND_EVERY_MS:
 
         def decide(request_view: RequestView) -> Permit[ConsoleSessionExtend]:
-            return request_view.permit(ConsoleSessionExtend(own.id, idle_s), _own_sessions_decision(request_view))
+            return request_view.permit(
+                ConsoleSessionExtend(own_session.id, idle_s), _own_sessions_decision(request_view)
+            )
 
         await ctx.write(RequestScope(), decide, console_session_extend)
-    return own.user
+    return own_session.user
 
 
 def _own_session(ctx: Context, request_view: RequestView) -> Token:

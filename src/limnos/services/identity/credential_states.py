@@ -49,10 +49,10 @@ def state_of(token: Token, rules: AccessSettings, *, now_ms: int, entries: Seque
         return CredentialState.UNTRUSTED
     if not rules.access_enabled:
         return CredentialState.VALID
-    own = [entry for entry in entries if token.root_id >= entry.tokens_from]
+    token_entries = [entry for entry in entries if token.root_id >= entry.tokens_from]
     is_admin = token.user in rules.service_admins
-    if not own and (entries or not is_admin):
+    if not token_entries and (entries or not is_admin):
         return CredentialState.USER_MISSING
-    if not is_admin and not any(entry.is_enabled for entry in own):
+    if not is_admin and not any(entry.is_enabled for entry in token_entries):
         return CredentialState.USER_DISABLED
     return CredentialState.VALID

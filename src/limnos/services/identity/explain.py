@@ -233,10 +233,10 @@ def absence_notes(request_view: RequestView, chain: SecurableChain, *, actions: 
     """Return a note that names the outermost missing object of `chain`; empty if the caller may not know that it is
     missing, which takes the right to one of the actions.
     """
-    absent = _absent(request_view, chain, actions=actions)
-    if absent is None:
+    absent_positions = _absent(request_view, chain, actions=actions)
+    if absent_positions is None:
         return []
-    kind, name = absent
+    kind, name = absent_positions
     return [escape_percent(f"There is no {kind.word.replace('_', ' ')} {name}: check the spelling of the path.")]
 
 
@@ -244,9 +244,9 @@ def require_present(request_view: RequestView, chain: SecurableChain, *, actions
     """Raise NotFound with the outermost missing object of `chain`, for a caller who may know that it is missing, which
     takes the right to one of the actions.
     """
-    absent = _absent(request_view, chain, actions=actions)
-    if absent is not None:
-        kind, name = absent
+    absent_positions = _absent(request_view, chain, actions=actions)
+    if absent_positions is not None:
+        kind, name = absent_positions
         word = kind.word.replace("_", " ").capitalize()
         raise NotFound(escape_percent(f"{word} does not exist: {name}"), kind=kind.word)
 
@@ -255,9 +255,9 @@ def _absent(request_view: RequestView, chain: SecurableChain, *, actions: Iterab
     """Return the outermost missing object of `chain`; None if the caller may not know that it is missing."""
     if is_sourced(request_view):
         return None  # the existence of external objects is not checked
-    absent = [position for position, link in enumerate(chain) if link.id == ABSENT_ID]
-    if not absent or not any(
+    absent_positions = [position for position, link in enumerate(chain) if link.id == ABSENT_ID]
+    if not absent_positions or not any(
         request_view.decide(each, chain).allowed for each in actions if chain[0].kind in each.kinds
     ):
         return None
-    return chain[absent[-1]].kind, display_names(chain)[absent[-1]]
+    return chain[absent_positions[-1]].kind, display_names(chain)[absent_positions[-1]]

@@ -118,13 +118,13 @@ async def password_set(ctx: Context, *, user: str, password: str | None, old: st
         require_minting(ctx, request_view)
         if password_record is None and text is not None and _needs_proof(ctx, request_view, user=user):
             _require_fresh(ctx, request_view)
-        own = own_token(ctx, request_view)
+        caller_token = own_token(ctx, request_view)
         command = PasswordPut(
             user=user,
             hashed=text,
             trust=origin_of(ctx, request_view, user=user).trust,
             known=password_record,
-            token_id=None if own is None else own.id,
+            token_id=None if caller_token is None else caller_token.id,
             rules=request_view.rules,
         )
         return request_view.permit(command, decision)
@@ -176,10 +176,10 @@ def _require_fresh(ctx: Context, request_view: RequestView) -> None:
     """Require a request with a name without proof, or a recent sign-in: a token of the issuer, or a session that one
     opened. Raises PermissionDenied.
     """
-    own, origin = own_token(ctx, request_view), origin_of(ctx, request_view, user=request_view.user)
-    if own is None and origin.expires_ms is None:
+    caller_token, origin = own_token(ctx, request_view), origin_of(ctx, request_view, user=request_view.user)
+    if caller_token is None and origin.expires_ms is None:
         return
-    is_sign_in = own is None or own.purpose in (TokenPurpose.SESSION, TokenPurpose.CONSOLE)
+    is_sign_in = caller_token is None or caller_token.purpose in (TokenPurpose.SESSION, TokenPurpose.CONSOLE)
     age_ms = ctx.services.store.time.now_ms() - (origin.signed_in_ms or 0)
     if not is_sign_in or age_ms > FRESH_MS:
         raise PermissionDenied(_NOT_FRESH)

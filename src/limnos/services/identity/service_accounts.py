@@ -291,7 +291,7 @@ async def _open(ctx: Context, secret: Token, *, opened_by: int | None = None, as
 
     def decide(request_view: RequestView) -> Permit[AccessTokenOpen]:
         word = Action.TOKEN_MANAGE_OTHERS.word
-        own = Decision(
+        own_decision = Decision(
             allowed=True,
             action=word,
             target_id=ROOT_ID,
@@ -307,7 +307,7 @@ async def _open(ctx: Context, secret: Token, *, opened_by: int | None = None, as
             opened_by=opened_by,
             rules=request_view.rules,
         )
-        return request_view.permit(command, own)
+        return request_view.permit(command, own_decision)
 
     token = await bearer.write(RequestScope(), decide, access_open)
     return _issued_token(token, text, as_jwt=as_jwt)

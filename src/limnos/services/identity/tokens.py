@@ -138,23 +138,31 @@ def origin_of(ctx: Context, request_view: RequestView, *, user: str, by_server: 
     A credential for the caller ends with that of the request. One for another user is an act of a service admin: it
     does not end with the admin's sign-in, but at the latest when an API token of the admin expires.
     """
-    own = own_token(ctx, request_view)
-    trust = _trust_of(ctx, request_view, own=own)
+    caller_token = own_token(ctx, request_view)
+    trust = _trust_of(ctx, request_view, own=caller_token)
     if by_server:
         trust = TokenTrust.PROVEN
     if user != request_view.user:
-        is_bound = own is not None and own.purpose is TokenPurpose.API and own.signed_in_at is None
-        return CredentialOrigin(trust=trust, expires_ms=own.expires_at if own is not None and is_bound else None)
-    if own is None:
+        is_bound = (
+            caller_token is not None and caller_token.purpose is TokenPurpose.API and caller_token.signed_in_at is None
+        )
+        return CredentialOrigin(
+            trust=trust, expires_ms=caller_token.expires_at if caller_token is not None and is_bound else None
+        )
+    if caller_token is None:
         ends_ms = ctx.credential.expires_ms
         return CredentialOrigin(
             trust=trust, expires_ms=ends_ms, signed_in_ms=None if ends_ms is None else ctx.credential.signed_in_ms or 0
         )
-    signed_in_ms = own.signed_in_at
-    if signed_in_ms is None and own.purpose in _SIGN_INS and own.opened_by is None:
-        signed_in_ms = own.created_at  # of an earlier release, which did not record sign-ins
+    signed_in_ms = caller_token.signed_in_at
+    if signed_in_ms is None and caller_token.purpose in _SIGN_INS and caller_token.opened_by is None:
+        signed_in_ms = caller_token.created_at  # of an earlier release, which did not record sign-ins
     return CredentialOrigin(
-        trust=trust, root_id=own.root_id, opened_by=own.id, expires_ms=own.expires_at, signed_in_ms=signed_in_ms
+        trust=trust,
+        root_id=caller_token.root_id,
+        opened_by=caller_token.id,
+        expires_ms=caller_token.expires_at,
+        signed_in_ms=signed_in_ms,
     )
 
 
@@ -170,8 +178,8 @@ def require_minting(ctx: Context, request_view: RequestView) -> None:
     """Refuse a request that creates credentials, or changes a password, with a token that the server made for its own
     work. Raises PermissionDenied.
     """
-    own = own_token(ctx, request_view)
-    if own is not None and own.purpose in _SERVER_WORK:
+    caller_token = own_token(ctx, request_view)
+    if caller_token is not None and caller_token.purpose in _SERVER_WORK:
         raise PermissionDenied(_NO_MINTING)
 
 
@@ -263,8 +271,8 @@ async def token_lifetime(ctx: Context, text: str) -> tuple[str, int | None]:
     def ends(request_view: RequestView) -> tuple[str, int | None]:
         if credential.user is not None:
             return request_view.user, credential.expires_ms
-        own = cast("Token", require_fact(request_view.view, token_key(credential.token_id), zone=ROOT_ID))
-        return request_view.user, own.expires_at
+        caller_token = cast("Token", require_fact(request_view.view, token_key(credential.token_id), zone=ROOT_ID))
+        return request_view.user, caller_token.expires_at
 
     user, expires_ms = await bearer.read(RequestScope(), ends)
     check_sign_in(ctx.services.rules, await ctx.look_up(partial(user_status_read, user)), user=user)

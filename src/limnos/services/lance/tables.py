@@ -93,18 +93,18 @@ async def table_drop(ctx: Context, scope: RequestScope, *, levels: Levels, purge
 
     Raises NotFound, PermissionDenied, ProtectedObject.
     """
-    seen: list[LanceTable] = []
+    dropped_tables: list[LanceTable] = []
 
     def decide(request_view: RequestView) -> Permit[LanceDrop]:
         node, _, decision = lance_find(request_view, levels, action=Action.TABLE_DROP)
-        seen.append(_load_table(request_view, node))
+        dropped_tables.append(_load_table(request_view, node))
         keep_ms = request_view.defaults.keep_dropped_ms if purges else 0
         return request_view.permit(LanceDrop(node, keep_ms, purges), decision)
 
     await ctx.write(scope, decide, lance_delete)
     if purges:
         ctx.services.wake_worker()
-    return seen[-1]
+    return dropped_tables[-1]
 
 
 def lance_delete(tx: Tx, permit: Permit[LanceDrop]) -> None:

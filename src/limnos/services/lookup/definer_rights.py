@@ -68,10 +68,10 @@ def check_view_chain(through: ViewChain) -> ViewChain:
     """
     if len(through) > VIEWS_MAX:
         raise BadRequest(f"A chain of views may have at most {VIEWS_MAX} links, not {len(through)}")
-    for place, view in enumerate(through):
+    for index, view in enumerate(through):
         if len(view) < 2:
             raise BadRequest(f"A view in a chain must be named with its namespace, not as {render(view)}")
-        if view in through[:place]:
+        if view in through[:index]:
             raise BadRequest(f"View {render(view)} occurs twice in the chain: a view cannot be read through itself")
     return through
 

@@ -132,13 +132,13 @@ async def visible_objects_of(
                 by_catalog.setdefault(zone, []).append(node_id)
         scopes = tuple(RequestScope(metalake, home.catalogs[zone]) for zone in by_catalog)
         try:
-            seen = await read_many_scopes(
+            visible_objects = await read_many_scopes(
                 ctx, scopes, partial(_visible_objects, by_catalog=by_catalog, with_documents=with_documents)
             )
         except (NotFound, PermissionDenied, ChangesOutdated):
             continue  # a catalog was dropped or renamed, or the caller may no longer use it
         hidden_objects: VisibleObjects = {node_id: None for node_id, zone in homes.items() if zone not in home.catalogs}
-        return hidden_objects | seen
+        return hidden_objects | visible_objects
     raise ServiceUnavailable("The requested objects were moved too often during the request: try again")
 
 

@@ -203,11 +203,11 @@ def _visible_catalogs(request_view: RequestView) -> tuple[list[str], tuple[str, 
     if not request_view.rules.access_enabled:
         return list(fact.names), ()
     output = list_filter(request_view.subject, Action.CATALOG_LIST, outer, request_view.owner_of)
-    names = [fact.names[place] for place in output.positions(fact.ids, fact.owners)]
+    names = [fact.names[position] for position in output.positions(fact.ids, fact.owners)]
     if len(names) == len(fact.names):
         return names, ()
-    seen = frozenset(names)
-    return names, tuple([name for name in fact.names if name not in seen])
+    visible_names = frozenset(names)
+    return names, tuple([name for name in fact.names if name not in visible_names])
 
 
 def _names_of(request_views: tuple[RequestView, ...], *, hidden: tuple[str, ...], key: object) -> list[str] | None:

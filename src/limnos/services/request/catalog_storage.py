@@ -146,11 +146,11 @@ def _table_directory(location: str) -> str:
 
 def split_own_locations(location: str, others: Iterable[str]) -> tuple[list[str], list[str]]:
     """Partition the locations of files into those below a table's location and all others."""
-    own: list[str] = []
+    own_locations: list[str] = []
     outside_locations: list[str] = []
     for each in others:
-        (own if is_within(each, [location]) else outside_locations).append(each)
-    return own, outside_locations
+        (own_locations if is_within(each, [location]) else outside_locations).append(each)
+    return own_locations, outside_locations
 
 
 def catalog_storage_of(request_view: RequestView) -> CatalogStorage:
@@ -162,9 +162,9 @@ def catalog_storage_of(request_view: RequestView) -> CatalogStorage:
     storage: CatalogStorage | None = scope_cache.get(key)
     if storage is None:
         record = request_view.catalog_record
-        own = f"{request_view.defaults.warehouse}/{request_view.catalog.id}"
+        own_location = f"{request_view.defaults.warehouse}/{request_view.catalog.id}"
         storage = scope_cache[key] = catalog_storage_within(
-            record, own, request_view.defaults.allowed, storages=request_view.defaults.storages
+            record, own_location, request_view.defaults.allowed, storages=request_view.defaults.storages
         )
     return storage
 

@@ -202,9 +202,9 @@ class Context:
         """Return a context of the same request for a change that is not the one which its idempotency key names."""
         if self.once is None:
             return self
-        own = Context(self.services, self.credential, self.request_id, audited_request=self.audited_request)
-        own.active = self.active
-        return own
+        own_context = Context(self.services, self.credential, self.request_id, audited_request=self.audited_request)
+        own_context.active = self.active
+        return own_context
 
     def _with_audit_data(self, permit: Permit[C]) -> Permit[C]:
         """Add the data for the audit to the permit: the decisions behind it, and the origin of the request."""
@@ -232,12 +232,12 @@ class Context:
         """Write an audit record about table rows in this request's response, even if reads are not audited."""
         origin = RequestOrigin() if self.audited_request is None else self.audited_request.origin()
         decisions = [] if self.audited_request is None else self.audited_request.decided or []
-        own = [AuditedDecision.of(each) for each in decisions if each.target_id == target_id][-1:]
+        own_rows = [AuditedDecision.of(each) for each in decisions if each.target_id == target_id][-1:]
         metalake_id = next((each.revision[1][0] for each in decisions if len(each.revision) > 1), ROOT_ID)
         record = audit_record(
             AuditedDecision(action=action.value, object_id=target_id, kind=kind, name=display.render(path)),
             origin=origin,
-            rights=tuple(own),
+            rights=tuple(own_rows),
             metalake_id=metalake_id,
             at=self.services.store.time.now_ms(),
             user=user,

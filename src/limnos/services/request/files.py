@@ -108,9 +108,9 @@ class FileBatch:
 
     async def delete(self, location: str) -> None:
         """Delete a file of the batch that is no longer needed."""
-        staged = self._staged.pop(location, None)
-        if staged is not None:
-            await self._files.delete_staged(staged)
+        staged_deletion = self._staged.pop(location, None)
+        if staged_deletion is not None:
+            await self._files.delete_staged(staged_deletion)
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if error is None or isinstance(error, StateUnknown):
@@ -122,8 +122,8 @@ class FileBatch:
         await self._delete_all()
 
     async def _delete_all(self) -> None:
-        staged = list(self._staged.values())
-        await map_concurrently(staged, self._files.delete_staged, at_once=AT_ONCE)
+        staged_deletions = list(self._staged.values())
+        await map_concurrently(staged_deletions, self._files.delete_staged, at_once=AT_ONCE)
 
 
 class FileOperations:

@@ -124,7 +124,7 @@ def _visible_names_of(block: Listing, output: ListFilter) -> VisibleNames:
     positions = array("H", output.positions(block.ids, block.owners))
     if len(positions) == len(block.names):
         return visible_names_all(block)
-    return VisibleNames(ref(block), positions, tuple([block.encoded[place] for place in positions]))
+    return VisibleNames(ref(block), positions, tuple([block.encoded[position] for position in positions]))
 
 
 ALL_NAMES = PageRequest()
@@ -237,14 +237,16 @@ class _VisibleListing:
         last, at, size, is_complete = request.after, request.after, request.size, True
         while True:
             key, block = self._block(at, began_at=request.after, page_size=size)
-            seen = self._visible_names(key, block)
-            first = bisect_left(seen.positions, bisect_right(block.names, at)) if at == request.after and at else 0
-            count = len(seen.encoded)
+            visible_names = self._visible_names(key, block)
+            first = (
+                bisect_left(visible_names.positions, bisect_right(block.names, at)) if at == request.after and at else 0
+            )
+            count = len(visible_names.encoded)
             end = count if size is None else min(count, first + size)
             if end > first:
-                parts.append(seen.encoded[first:end])
+                parts.append(visible_names.encoded[first:end])
                 is_complete = is_complete and end - first == count
-                last = block.names[seen.positions[end - 1]]
+                last = block.names[visible_names.positions[end - 1]]
             if end < count:
                 return NamePage(parts, last, is_complete)
             if size is not None:
@@ -259,11 +261,15 @@ class _VisibleListing:
         at, requested = request.after, request.size or 0
         while True:
             key, block = self._block(at, began_at=request.after, page_size=requested - len(results))
-            seen = self._visible_names(key, block)
-            first = bisect_left(seen.positions, bisect_right(block.names, at)) if at == request.after and at else 0
-            end = min(len(seen.positions), first + requested - len(results))
-            results.extend((block.names[place], block.ids[place]) for place in seen.positions[first:end])
-            if end < len(seen.positions):
+            visible_names = self._visible_names(key, block)
+            first = (
+                bisect_left(visible_names.positions, bisect_right(block.names, at)) if at == request.after and at else 0
+            )
+            end = min(len(visible_names.positions), first + requested - len(results))
+            results.extend(
+                (block.names[position], block.ids[position]) for position in visible_names.positions[first:end]
+            )
+            if end < len(visible_names.positions):
                 return IdsPage(results, results[-1][0])
             at = key[5]
             if at == "":
@@ -301,6 +307,6 @@ class _VisibleListing:
         cached_names = visible_objects.get((key, self.about))
         if cached_names is not None and cached_names.block() is block:
             return cached_names
-        seen = _visible_names_of(block, self.filter)
-        visible_objects.put((key, self.about), seen)
-        return seen
+        visible_names = _visible_names_of(block, self.filter)
+        visible_objects.put((key, self.about), visible_names)
+        return visible_names

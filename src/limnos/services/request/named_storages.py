@@ -53,8 +53,10 @@ class NamedStorages(NamedTuple):
         storage = self._of(properties)
         if storage is None:
             return properties
-        own = {key: value for key, value in properties.items() if key != STORAGE and not _CONNECTION.match(key)}
-        return {**own, **storage.properties}
+        own_properties = {
+            key: value for key, value in properties.items() if key != STORAGE and not _CONNECTION.match(key)
+        }
+        return {**own_properties, **storage.properties}
 
     def open_properties(self, properties: Mapping[str, str]) -> dict[str, str]:
         """Return the properties as `stated` does, with secrets decrypted. A secret whose key this server lacks stays
@@ -91,11 +93,11 @@ class NamedStorages(NamedTuple):
                 f"Storage '{name[:100]}' is not defined on this server for metalake {metalake.name}: the operator"
                 " defines it in the settings, as [storage.NAME]"
             )
-        own = sorted(key for key in properties if _CONNECTION.match(key))
-        if own:
+        connection_keys = sorted(key for key in properties if _CONNECTION.match(key))
+        if connection_keys:
             raise BadRequest(
-                f"Storage '{name}' already configures access to the catalog's files: leave out property '{own[0]}', or"
-                " name no storage"
+                f"Storage '{name}' already configures access to the catalog's files: leave out property"
+                f" '{connection_keys[0]}', or name no storage"
             )
 
     def _of(self, properties: Mapping[str, str]) -> NamedStorage | None:

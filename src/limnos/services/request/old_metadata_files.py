@@ -35,7 +35,7 @@ async def delete_old_metadata_files(
     except LimnosError as error:
         log.warning("old metadata files are kept", location=document.location, error=error.message)
         return
-    own, outside_names = split_own_locations(document.location, names)
+    own_names, outside_names = split_own_locations(document.location, names)
     rivals = [at for node_id, at in claims if node_id != document.node_id]  # older releases allowed nested locations
     if outside_names or rivals:
         log.warning(
@@ -46,5 +46,5 @@ async def delete_old_metadata_files(
             rivals=rivals[:10],
         )
     if not rivals:
-        for location in own:
+        for location in own_names:
             await ctx.services.files.delete(location, place.catalog.properties)

@@ -201,13 +201,13 @@ class RequestView(CallerView):
     def _walk(self, levels: Levels, kind: Kind) -> tuple[int | None, SecurableChain]:
         parent, last = self.catalog.id, len(levels) - 1
         spaces = self.traits.spaces
-        namespace, own = spaces[_NAMESPACE], spaces[kind]
+        namespace, own_space = spaces[_NAMESPACE], spaces[kind]
         links: list[ChainLink] = []
         for i, name in enumerate(levels):
-            space = namespace if i < last else own
+            space = namespace if i < last else own_space
             node_id = self.view.get(name_key(parent, space, name))
             if node_id is ABSENT:
-                steps = [*((namespace, level) for level in levels[i:last]), (own, levels[last])]
+                steps = [*((namespace, level) for level in levels[i:last]), (own_space, levels[last])]
                 raise CacheMiss({path_key(parent, tuple(steps)): self.zone})
             if node_id is None or ((i < last or kind is _NAMESPACE) and self._is_leaf(node_id, space)):
                 links += [ChainLink.absent(Kind.NAMESPACE, missing) for missing in levels[i:last]]
@@ -247,12 +247,12 @@ class RequestView(CallerView):
             return AuthorizedObject(node, chain, self.require(action, chain))
         # the name may belong to another kind, such as a view instead of a table
         above = chain if node is None else chain[1:]
-        absent = (ChainLink.absent(kind, name[-1]), *above)
-        decision = self.decide(action, absent)
+        absent_chain = (ChainLink.absent(kind, name[-1]), *above)
+        decision = self.decide(action, absent_chain)
         if (
             decision.allowed
-            or (probe is not None and self.decide(probe, absent).allowed)
-            or self._may_learn_missing(absent)
+            or (probe is not None and self.decide(probe, absent_chain).allowed)
+            or self._may_learn_missing(absent_chain)
         ):
             raise self.missing(kind, name)
         raise self.refusal(decision)

@@ -105,11 +105,11 @@ class SealingKeys:
     def opened_text(self, name: str, text: str) -> str:
         """Decrypt one secret. Raises StorageMisconfigured, which names the key, if this server lacks it."""
         result = self._open_value(name, text)
-        lacking = sorted(keys_of(result))
-        if lacking:
+        missing_key_names = sorted(keys_of(result))
+        if missing_key_names:
             raise StorageMisconfigured(
-                f"A secret ({name}) is sealed under key {lacking[0]}, which this server does not have: the operator"
-                " must add that key to its key file ('limnos server check' names the file)"
+                f"A secret ({name}) is sealed under key {missing_key_names[0]}, which this server does not have: the"
+                " operator must add that key to its key file ('limnos server check' names the file)"
             )
         return result
 

@@ -88,13 +88,13 @@ def run_authorize(request_view: RequestView, run: C | None, *, uuid: str, action
     Raises NotFound, NotInUse, PermissionDenied.
     """
     request_view.require_in_metalake_use()
-    absent = (ChainLink.absent(Kind.JOB, uuid), *request_view.settled.outer[-1:])
+    absent_chain = (ChainLink.absent(Kind.JOB, uuid), *request_view.settled.outer[-1:])
     pipeline = None if run is None else pipeline_of(request_view, run)
     if run is not None and pipeline is not None:
         decision = request_view.decide(action, chain_of(request_view, run, pipeline=pipeline))
         if decision.allowed:
             return AuthorizedRun(run, pipeline, decision)
-    request_view.require(action, absent)
+    request_view.require(action, absent_chain)
     raise run_missing_error(request_view, uuid)
 
 

@@ -47,14 +47,18 @@ async def fileset_purge_run(work: TaskContext, payload: FilesetPurgePayload) -> 
     """Delete a dropped fileset's files. Returns a sentence about the files that were kept, with the reasons; None if
     all were deleted.
     """
-    place = await purges.catalog_storage_find(work, payload.catalog)
+    catalog_storage = await purges.catalog_storage_find(work, payload.catalog)
     texts: list[str] = []
     for at in payload.locations:
         result, is_reached = (
-            (purges.KEPT_REASON, False) if place is None else await _purge(work, payload, location=at, place=place)
+            (purges.KEPT_REASON, False)
+            if catalog_storage is None
+            else await _purge(work, payload, location=at, place=catalog_storage)
         )
         texts.append(result)
-        await purges.location_mark_purged(work, key_of(at), catalog=payload.catalog, place=place, is_reached=is_reached)
+        await purges.location_mark_purged(
+            work, key_of(at), catalog=payload.catalog, place=catalog_storage, is_reached=is_reached
+        )
     await work.submit(lambda tx: tx.fileset_places.clear(payload.fileset))
     return "; ".join(dict.fromkeys(filter(None, texts))) or None
 

@@ -95,8 +95,8 @@ def location_claim(
         parent_id = tx.nodes.by_id(owner_id).parent_id if namespace_id is None else namespace_id
         check_namespace_directory(tx, key=key, location=location, namespace_id=parent_id)
     if not tx.places.insert_free(claim, key, had_files=had_files):
-        replaced = location_check(tx, claim, key=key, location=location)
-        tx.places.put(claim, key, had_files=had_files and (replaced is None or replaced.had_files))
+        replaced_location = location_check(tx, claim, key=key, location=location)
+        tx.places.put(claim, key, had_files=had_files and (replaced_location is None or replaced_location.had_files))
 
 
 def location_stage(
@@ -111,8 +111,8 @@ def location_stage(
         key_of(location),
     )
     check_namespace_directory(tx, key=key, location=location, namespace_id=namespace_id)
-    replaced = location_check(tx, claim, key=key, location=location)
-    had_files = had_files and (replaced is None or replaced.had_files)
+    replaced_location = location_check(tx, claim, key=key, location=location)
+    had_files = had_files and (replaced_location is None or replaced_location.had_files)
     tx.places.put(claim, key, claimant_id=tx.actor_id, keys_until=keys_until, had_files=had_files)
 
 
@@ -157,8 +157,8 @@ def location_move(
     if not before and not adopts and "/n" in key:
         namespace_id = tx.nodes.by_id(owner_id).parent_id
         check_namespace_directory(tx, key=key, location=location, namespace_id=namespace_id)
-    replaced = location_check(tx, claim, key=key, location=location)
-    mine = [*before, *([] if replaced is None else [replaced])]
+    replaced_location = location_check(tx, claim, key=key, location=location)
+    mine = [*before, *([] if replaced_location is None else [replaced_location])]
     tx.places.keep_former_as_data(owner_id, kind=kind, location=key)
     tx.places.clear(owner_id, location=key)
     tx.places.put(claim, key, had_files=had_files and (not mine or any(each.had_files for each in mine)))
@@ -173,7 +173,7 @@ def location_check(tx: Tx, claim: LocationClaim, *, key: str, location: str) -> 
     Raises BadRequest if a rule forbids the location, ServiceUnavailable while files there are being deleted.
     """
     claim = claim._replace(metalake_id=tx.places.metalake_of(claim.catalog_id))
-    replaced: RegisteredLocation | None = None
+    replaced_location: RegisteredLocation | None = None
     for rival in rivals_near(tx, claim, key=key):
         relation = relation_of(key, rival.location)
         if relation is None:
@@ -186,7 +186,7 @@ def location_check(tx: Tx, claim: LocationClaim, *, key: str, location: str) -> 
             verdict = judge_claim(claim, rival.claim, relation=relation, is_own=tx.places.is_own(rival))
         if verdict is ClaimVerdict.REPLACES:
             _end_claim(tx, rival)
-            replaced = rival
+            replaced_location = rival
         elif verdict is ClaimVerdict.WAIT:
             raise ServiceUnavailable(
                 f"Files of a dropped object are being deleted {_SIDES[relation]} location {location}: try again after"
@@ -195,7 +195,7 @@ def location_check(tx: Tx, claim: LocationClaim, *, key: str, location: str) -> 
             )
         elif verdict is ClaimVerdict.REFUSED:
             raise _claim_refusal(claim, rival, relation=relation, location=location)
-    return replaced
+    return replaced_location
 
 
 def rivals_near(tx: Tx, claim: LocationClaim, *, key: str) -> Iterator[RegisteredLocation]:

@@ -195,14 +195,18 @@ def _register_roots(tx: Tx, *, some: frozenset[int], warehouse: str, marks: bool
 
 def _mark(tx: Tx, claim: LocationClaim, *, key: str) -> None:
     """Mark a new location, or other locations, as conflicting where they violate a rule."""
-    own = next(each for each in tx.places.of(claim.owner_id) if each.location == key and each.claim.kind is claim.kind)
+    own_location = next(
+        each for each in tx.places.of(claim.owner_id) if each.location == key and each.claim.kind is claim.kind
+    )
     for rival in list(rivals_near(tx, claim, key=key)):
         relation = relation_of(key, rival.location)
-        for marked in () if relation is None else find_conflicting_claims(own.claim, rival.claim, relation=relation):
-            place = own if marked is own.claim else rival
-            tx.places.mark(place, conflicting=True)
-            if place is own:
-                own = own._replace(claim=own.claim._replace(is_conflicting=True))
+        for marked in (
+            () if relation is None else find_conflicting_claims(own_location.claim, rival.claim, relation=relation)
+        ):
+            registered_location = own_location if marked is own_location.claim else rival
+            tx.places.mark(registered_location, conflicting=True)
+            if registered_location is own_location:
+                own_location = own_location._replace(claim=own_location.claim._replace(is_conflicting=True))
 
 
 async def _settle_rest(store: Store) -> None:
@@ -270,10 +274,10 @@ class ConflictSweep(NamedTuple):
 
     def take(self, tx: Tx, page: Iterable[RegisteredLocation]) -> None:
         """Compare one page of registered locations, and record conflicts."""
-        for place in page:
-            while self.open_places and not place.location.startswith(self.open_places[-1].location):
+        for registered_location in page:
+            while self.open_places and not registered_location.location.startswith(self.open_places[-1].location):
                 self.open_places.pop()
-            self.open_places.append(self._mark_conflicts(tx, place))
+            self.open_places.append(self._mark_conflicts(tx, registered_location))
 
     def _mark_conflicts(self, tx: Tx, place: RegisteredLocation) -> RegisteredLocation:
         for index, other in enumerate(self.open_places):

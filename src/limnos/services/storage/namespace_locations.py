@@ -50,8 +50,8 @@ def namespace_location(namespace: Node, above: str | None) -> str | None:
 
     Clients choose the location of a new table below it.
     """
-    own = cast("NamespaceRecord", namespace.record).properties.get(LOCATION)
-    return own or (None if above is None else f"{above}/n{namespace.id}")
+    own_location = cast("NamespaceRecord", namespace.record).properties.get(LOCATION)
+    return own_location or (None if above is None else f"{above}/n{namespace.id}")
 
 
 def namespace_base_location(request_view: RequestView, chain: SecurableChain) -> str | None:
@@ -63,10 +63,10 @@ def namespace_base_location(request_view: RequestView, chain: SecurableChain) ->
     location = inherited_location(request_view, chain)
     if location is not None:
         return location
-    place = catalog_storage_of(request_view)
-    if place.home is not None and is_local(place.home):
-        return place.home  # the warehouse's URI, because the setting may be a plain path
-    return place.warehouse
+    catalog_storage = catalog_storage_of(request_view)
+    if catalog_storage.home is not None and is_local(catalog_storage.home):
+        return catalog_storage.home  # the warehouse's URI, because the setting may be a plain path
+    return catalog_storage.warehouse
 
 
 def check_namespace_directory(tx: Tx, *, key: str, location: str, namespace_id: int) -> None:

@@ -95,27 +95,34 @@ async def purge_run(work: TaskContext, payload: PurgePayload) -> str | None:
     deleted.
     """
     at = payload.location
-    place = await catalog_storage_find(work, payload.catalog)
+    catalog_storage = await catalog_storage_find(work, payload.catalog)
     if not payload.roots:
-        if place is None:
+        if catalog_storage is None:
             return KEPT_REASON
-        payload = msgspec.structs.replace(payload, roots=place.roots)
-    owner, own = (
+        payload = msgspec.structs.replace(payload, roots=catalog_storage.roots)
+    owner, own_locations = (
         (0, [])
         if at is None
         else await work.submit(lambda tx: tx.places.is_being_deleted(key_of(at), catalog_id=payload.catalog))
     )
     claims = [] if at is None else await work.submit(lambda tx: rivals_of(tx, at, but=owner))
-    other_locations = [] if at is None else [each for each in own if each != key_of(at)]
+    other_locations = [] if at is None else [each for each in own_locations if each != key_of(at)]
     free = await work.submit(lambda tx: tuple(each for each in other_locations if not rivals_of(tx, each, but=owner)))
-    properties, allowed_storage = ({}, work.allowed) if place is None else (place.catalog.properties, place.allowed)
+    properties, allowed_storage = (
+        ({}, work.allowed) if catalog_storage is None else (catalog_storage.catalog.properties, catalog_storage.allowed)
+    )
     purge = TablePurge(payload, properties, rivals=claims, allowed=allowed_storage, data_paths=free)
     purge_result = await work.run_in_thread(purge.run)
     log.info("purged", task=work.task_id, location=at, files=purge_result.deleted)
     if at is not None:
         for each in (key_of(at), *other_locations):
             await location_mark_purged(
-                work, each, catalog=payload.catalog, place=place, is_reached=purge_result.is_reached, roots=purge.roots
+                work,
+                each,
+                catalog=payload.catalog,
+                place=catalog_storage,
+                is_reached=purge_result.is_reached,
+                roots=purge.roots,
             )
     if not purge_result.kept_count:
         return None
@@ -245,23 +252,23 @@ class TablePurge:
     def _is_own(self, location: str) -> bool:
         if self.rivals or self.location is None or not self.allowed.covers(location):
             return False
-        own = next(
+        own_location = next(
             (each for each in (self.location, *self.data_paths) if is_table_file(location, each, self.roots)), None
         )
-        if own is None:
+        if own_location is None:
             return False
-        return not is_local(location) or self._is_within_table(location.rpartition("/")[0], own)
+        return not is_local(location) or self._is_within_table(location.rpartition("/")[0], own_location)
 
     def _is_within_table(self, directory: str, own: str) -> bool:
         """Return whether a local directory, after resolving symbolic links, lies in the table's location and within the
         roots.
         """
-        known = self._directories.get(directory)
-        if known is None:
+        directory_status = self._directories.get(directory)
+        if directory_status is None:
             home = real_path(own)
             inside = is_within(home, [real_path(root) for root in self.roots if is_local(root)])
-            known = self._directories[directory] = inside and is_within(real_path(directory), [home])
-        return known
+            directory_status = self._directories[directory] = inside and is_within(real_path(directory), [home])
+        return directory_status
 
     def _keep(self, location: str) -> None:
         self.kept_count += 1
@@ -277,21 +284,21 @@ class TablePurge:
 
     def _files(self) -> Iterator[str]:
         """Yield the locations of a table's files, each one before the file that lists it."""
-        place = self.payload.metadata_location
-        data = self._read(place, METADATA_BYTES_MAX) if is_within(place, self.roots) else None
+        metadata_location = self.payload.metadata_location
+        data = self._read(metadata_location, METADATA_BYTES_MAX) if is_within(metadata_location, self.roots) else None
         if data is None:
             return
         metadata = iceberg_metadata.decode(data)
         if self.location is None:
             self.location = str(metadata.get("location"))
         keeps_data = (iceberg_metadata.property_of(metadata, "gc.enabled") or "true").lower() == "false"
-        seen: set[str] = set()
+        seen_files: set[str] = set()
         for snapshot in iceberg_metadata.rows(metadata, "snapshots"):
-            yield from self._files_of_snapshot(snapshot, seen, keeps_data=keeps_data)
+            yield from self._files_of_snapshot(snapshot, seen_files, keeps_data=keeps_data)
         for key in ("statistics", "partition-statistics"):
             yield from _string_values(iceberg_metadata.rows(metadata, key), "statistics-path")
         yield from _string_values(iceberg_metadata.rows(metadata, "metadata-log"), "metadata-file")
-        yield place
+        yield metadata_location
 
     def _files_of_snapshot(self, snapshot: Json, seen: set[str], *, keeps_data: bool) -> Iterator[str]:
         """Yield the locations of a snapshot's files, except data files with `keeps_data`. `seen` has the manifests

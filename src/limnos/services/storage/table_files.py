@@ -79,9 +79,9 @@ class TableFiles:
     async def widen(self) -> None:
         """Add the locations that the register gives the table; no-op if they are known."""
         if self._document is not None:
-            places = await own_locations(self._services, self._document)
+            locations = await own_locations(self._services, self._document)
             self._document = None
-            self.locations = TableLocations((*self.locations.roots, *places), self._place.allowed)
+            self.locations = TableLocations((*self.locations.roots, *locations), self._place.allowed)
 
     async def require(self, paths: Iterable[str]) -> None:
         """Require that all files are in the table's locations. Raises OutsideRoots, which names no file."""

@@ -234,11 +234,13 @@ class _PartRun:
         if key.text in self.known:
             return _repeated_outcome(placed, self.known[key.text], fingerprint=fingerprint)
         requester = self.new_requester()
-        own = Context(self.ctx.services, self.ctx.credential, self.ctx.request_id, audited_request=requester)
-        own.active = self.ctx.active
-        own.once = IdempotentRequest(key, fingerprint, operation="bulk", status=_STATUS, lifetime_ms=LIFETIME_MS)
+        item_context = Context(self.ctx.services, self.ctx.credential, self.ctx.request_id, audited_request=requester)
+        item_context.active = self.ctx.active
+        item_context.once = IdempotentRequest(
+            key, fingerprint, operation="bulk", status=_STATUS, lifetime_ms=LIFETIME_MS
+        )
         try:
-            is_made = await placed.item.run(own, self.metalake)
+            is_made = await placed.item.run(item_context, self.metalake)
         except RepeatedRequest as repeated:
             return _repeated_outcome(placed, repeated.outcome.fingerprint, fingerprint=fingerprint)
         except (ServiceUnavailable, StateUnknown) as error:

@@ -82,10 +82,10 @@ async def with_checked_versions(
 async def _check(ctx: Context, scope: RequestScope, *, operation: LanceVersionOperation) -> LanceVersionOperation:
     files = LANCE_FILES.of(ctx.services)
     try:
-        staged = await files.check_version(ctx, scope, levels=operation.path, new_version=operation.new_version)
+        staged_version = await files.check_version(ctx, scope, levels=operation.path, new_version=operation.new_version)
     except LimnosError as error:
         raise name_object_in_error(error, operation.path) from error
-    return operation._replace(checked=staged)
+    return operation._replace(checked=staged_version)
 
 
 async def publish_manifests(operations: Sequence[TransactionOperation], results: Mapping[int, object]) -> None:

@@ -110,14 +110,14 @@ def plan_of(requested: CatalogOperations, request_views: Sequence[RequestView]) 
         for number, request_view in enumerate(request_views)
     ]
     steps = tuple([_decide_operation(each, pending[at]) for each, at in zip(operations, catalogs, strict=True)])
-    places = [catalog_storage_of(request_view) for request_view in request_views]
+    catalog_storages = [catalog_storage_of(request_view) for request_view in request_views]
     by_table: dict[int, list[int]] = {}
     for number, step in enumerate(steps):
         if step.table is not None:
             by_table.setdefault(step.table.id, []).append(number)
     works = tuple(
         [
-            _table_plan(steps[numbers[0]], tuple(numbers), place=places[catalogs[numbers[0]]])
+            _table_plan(steps[numbers[0]], tuple(numbers), place=catalog_storages[catalogs[numbers[0]]])
             for numbers in by_table.values()
         ]
     )

@@ -261,10 +261,10 @@ async def _finish_commit(
 
 def _name_operation_in_error(error: LimnosError, plan: TransactionPlan) -> LimnosError:
     """Add the object's name to an error inside the transaction."""
-    place = error.context.get("operation")
-    if not isinstance(place, int):
+    operation_name = error.context.get("operation")
+    if not isinstance(operation_name, int):
         return error
-    step = plan.steps[place]
+    step = plan.steps[operation_name]
     if isinstance(error, AlreadyExists):
         if step.draft is None or step.is_new_table or error.kind not in ("table", "view"):
             return AlreadyExists(f"{error.kind.capitalize()} already exists: {render(step.path)}", kind=error.kind)

@@ -191,15 +191,15 @@ class _JanitorSweep:
                 log.warning("warehouse is marked by another store: orphans are not removed", home=home, mark=MARK)
                 continue
             for at in range(0, len(names), PAGE):
-                places = [f"file://{home}/{name}" for name in names[at : at + PAGE]]
+                warehouse_urls = [f"file://{home}/{name}" for name in names[at : at + PAGE]]
                 free = await self.work.submit(
-                    partial(_find_unclaimed, [each for each in places if each not in pending])
+                    partial(_find_unclaimed, [each for each in warehouse_urls if each not in pending])
                 )
                 await self._take(await self.work.run_in_thread(partial(_leftovers, free, self.watch)))
 
     def _homes(self, tx: Tx) -> list[str]:
-        places = [self.work.place(record, node_id) for node_id, record in catalogs_read(tx)]
-        return list(dict.fromkeys(path_of(each.home) for each in places if each.home and is_local(each.home)))
+        catalog_storages = [self.work.place(record, node_id) for node_id, record in catalogs_read(tx)]
+        return list(dict.fromkeys(path_of(each.home) for each in catalog_storages if each.home and is_local(each.home)))
 
     def _is_ours(self, home: str, _beat: Heartbeat) -> bool:
         """Return whether a warehouse has this store's marker file. Creates the file in a warehouse without one, except
@@ -240,7 +240,7 @@ def _document(node_id: int, tx: Tx) -> MetadataDocument | None:
 
 
 def _find_unclaimed(places: list[str], tx: Tx) -> list[str]:
-    return [place for place in places if not rivals_of(tx, place)]
+    return [directory for directory in places if not rivals_of(tx, directory)]
 
 
 def _pending_purges(tx: Tx) -> set[str]:
@@ -275,9 +275,9 @@ def _tables_within(home: str, watch: OrphanWindow, _beat: Heartbeat) -> list[str
 def _leftovers(places: list[str], watch: OrphanWindow, beat: Heartbeat) -> OrphanFiles:
     files: list[str] = []
     directories: list[str] = []
-    for count, place in enumerate(places):
+    for count, directory in enumerate(places):
         beat(count)
-        orphan_files = find_leftover(path_of(place), watch)
+        orphan_files = find_leftover(path_of(directory), watch)
         files += orphan_files.files
         directories += orphan_files.directories
     return OrphanFiles(tuple(files), tuple(directories))

@@ -69,12 +69,12 @@ async def server_state(ctx: Context) -> ServerState:
         return rows, await ctx.look_up(partial(zones_behind_read, limit=ZONES_MAX))
 
     rows, behind = await read_of_server(ctx, require=require_inspect, work=read)
-    own, now_ms = OWN_NODE.of(ctx.services), ctx.services.store.time.now_ms()
+    own_node, now_ms = OWN_NODE.of(ctx.services), ctx.services.store.time.now_ms()
     failing = failing_loops(ctx.services)
     nodes = tuple(
         NodeLine(
-            each._replace(failing=failing) if each.id == own else each,
-            each.id == own,
+            each._replace(failing=failing) if each.id == own_node else each,
+            each.id == own_node,
             now_ms - each.seen_at > SILENT_MS,
         )
         for each in rows

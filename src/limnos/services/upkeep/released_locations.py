@@ -88,11 +88,11 @@ class _ReleaseRound:
 
     async def _is_empty(self, work: TaskContext, each: RegisteredLocation) -> bool:
         self.looks += 1
-        place = await catalog_storage_find(work, each.claim.catalog_id)
-        if place is None:
+        catalog_storage = await catalog_storage_find(work, each.claim.catalog_id)
+        if catalog_storage is None:
             return False
         try:
-            return await work.run_in_thread(lambda _: is_empty(each.location, place))
+            return await work.run_in_thread(lambda _: is_empty(each.location, catalog_storage))
         except LimnosError as error:
             log.warning("a location of a dropped object cannot be read", location=each.location, error=error.message)
             return False

@@ -204,7 +204,7 @@ async def trash_restore(
         decision = request_view.decide(Action.UNDROP, chain)
         if not decision.allowed:
             raise _missing(scope, dropped_id)
-        into, path, existing = _restore_target(request_view, row, chain, to)
+        into, path, existing_node = _restore_target(request_view, row, chain, to)
         codec = codec_of(request_view)
         if row.kind is Kind.NAMESPACE:
             codec.check_namespace(path)
@@ -215,7 +215,7 @@ async def trash_restore(
                 dropped=row, into=into, name=path[-1], contents=contents, room=PARTS_MAX - len(path), codec=codec
             ),
             decision,
-            existing,
+            existing_node,
         )
 
     catalog_id = await ctx.read(scope, _catalog_id)

@@ -261,9 +261,9 @@ async def _vend(
     waited: tuple[CredentialRequest, IssuedCredentials] | None = None
     confirmed: TableFileAccess | None = None
     while True:
-        seen = await ctx.read(scope, look)
-        request = None if seen is None else VENDOR.of(ctx.services).request_for(seen)
-        if seen is None or request is None:
+        visible_table = await ctx.read(scope, look)
+        request = None if visible_table is None else VENDOR.of(ctx.services).request_for(visible_table)
+        if visible_table is None or request is None:
             return None
         result = VENDOR.of(ctx.services).cached_credentials(request)
         if result is None and waited is not None and waited[0] == request:
@@ -271,10 +271,12 @@ async def _vend(
         # The rights may change during each of these calls, so the loop checks them again.
         if result is None:
             waited = (request, await VENDOR.of(ctx.services).issue_credentials(request))
-        elif confirmed == seen:
-            return VendedCredentials(result, seen.location, seen.rights, seen.place.catalog.properties)
-        elif await is_own_location(ctx, seen.location, owner=seen.owner):
-            confirmed = seen
+        elif confirmed == visible_table:
+            return VendedCredentials(
+                result, visible_table.location, visible_table.rights, visible_table.place.catalog.properties
+            )
+        elif await is_own_location(ctx, visible_table.location, owner=visible_table.owner):
+            confirmed = visible_table
         else:
             CREDENTIALS_GIVEN["withheld",] += 1
             return None

@@ -50,9 +50,9 @@ def is_exclusive(rows: Iterable[RegisteredLocation], *, key: str, owner: Locatio
         each.had_files or each.claim.is_conflicting or each.claim.metalake_id != owner.metalake_id for each in mine
     ):
         return False
-    own = mine[0].claim
+    own_claim = mine[0].claim
     return all(
-        may_coexist(own, each.claim, relation=relation)
-        or (each.claim.is_conflicting and each.claim.metalake_id == own.metalake_id)
+        may_coexist(own_claim, each.claim, relation=relation)
+        or (each.claim.is_conflicting and each.claim.metalake_id == own_claim.metalake_id)
         for each, relation in claims
     )

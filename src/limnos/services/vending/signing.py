@@ -90,17 +90,17 @@ async def request_sign(
 
     def look(request_view: RequestView) -> TableFileAccess:
         table_load(request_view, levels[:-1], levels[-1])
-        place = catalog_storage_of(request_view)
-        if not is_signing(place.catalog.properties):
+        catalog_storage = catalog_storage_of(request_view)
+        if not is_signing(catalog_storage.catalog.properties):
             raise BadRequest(
                 f"Catalog {request_view.catalog.name} does not sign requests: its owner sets '{SIGNS[0]}' to true"
             )
         node, chain = request_view.find(levels, Kind.TABLE)
         file_access = None if node is None else table_file_access(request_view, node, chain=chain, gives=is_signing)
-        if file_access is None or not is_within(file_access.location, place.roots):
+        if file_access is None or not is_within(file_access.location, catalog_storage.roots):
             raise PermissionDenied("The table's location is outside of its catalog's roots: ask its owner")
-        _check(file_access, s3_signing.accesses_of(request, place.catalog.properties, check=parse))
-        place.allowed.check_use(place.catalog.properties)
+        _check(file_access, s3_signing.accesses_of(request, catalog_storage.catalog.properties, check=parse))
+        catalog_storage.allowed.check_use(catalog_storage.catalog.properties)
         return file_access
 
     try:

@@ -77,10 +77,10 @@ async def storage_check(ctx: Context, scope: RequestScope) -> StorageCheck:
             )
         return catalog_storage_of(request_view)
 
-    place = await ctx.read(scope, look)
-    if place.home is None:
-        place.check(place.warehouse)
-    return await _StorageCheckRun(ctx, place, at=f"{place.home}/limnos-check-{uuid4().hex}").run()
+    catalog_storage = await ctx.read(scope, look)
+    if catalog_storage.home is None:
+        catalog_storage.check(catalog_storage.warehouse)
+    return await _StorageCheckRun(ctx, catalog_storage, at=f"{catalog_storage.home}/limnos-check-{uuid4().hex}").run()
 
 
 class _StorageCheckRun:
@@ -272,10 +272,10 @@ def _is_refused(error: LimnosError) -> bool:
 
 def statement_of(location: str, actions: tuple[str, ...]) -> str | None:
     """Return the policy statement that allows actions below a location; None for stores without such policies."""
-    place = parse(location)
-    if place.scheme != "s3" or not actions:
+    parsed_location = parse(location)
+    if parsed_location.scheme != "s3" or not actions:
         return None
-    bucket, prefix = f"arn:aws:s3:::{place.authority}", "/".join(place.segments)
+    bucket, prefix = f"arn:aws:s3:::{parsed_location.authority}", "/".join(parsed_location.segments)
     if actions == ("s3:ListBucket",):
         statement: dict[str, object] = {
             "Effect": "Allow",

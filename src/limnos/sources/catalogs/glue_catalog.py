@@ -183,14 +183,14 @@ class GlueCatalog:
         self, name: str, field: str, *, arguments: Mapping[str, object] | None = None
     ) -> Iterator[Mapping[str, Any]]:
         """Yield the entries of all pages. A source that repeats a page token is not followed for ever."""
-        token, seen = None, set[str]()
+        token, seen_tokens = None, set[str]()
         for _ in range(PAGES_MAX):
             answer = self._call(name, {**(arguments or {}), **({} if token is None else {"NextToken": token})})
             yield from (each for each in answer.get(field) or () if isinstance(each, dict) and "Name" in each)
             token = answer.get("NextToken")
-            if not token or token in seen:
+            if not token or token in seen_tokens:
                 return
-            seen.add(token)
+            seen_tokens.add(token)
 
     def _call(self, method: str, arguments: Mapping[str, object], *, changes: bool = False) -> Mapping[str, Any]:
         try:

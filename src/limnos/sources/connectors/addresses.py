@@ -87,7 +87,7 @@ def database_url(text: str, *, scheme: str, port: int, parameters: Collection[st
         raise BadRequest(f"{message} is not an address of this provider: write jdbc:{scheme}://HOST:PORT/DATABASE")
     try:
         parts = urlsplit(text.removeprefix("jdbc:"))
-        host, stated = parts.hostname, parts.port
+        host, stated_port = parts.hostname, parts.port
     except ValueError:
         raise BadRequest(
             f"{message} is not a URL of one host and one port: write jdbc:{scheme}://HOST:PORT/DATABASE"
@@ -101,7 +101,7 @@ def database_url(text: str, *, scheme: str, port: int, parameters: Collection[st
                 f"{message} has the parameter {name[:60]!r}: supported parameters are {', '.join(sorted(parameters))}"
             )
     database = unquote(parts.path.strip("/")) or None
-    return DatabaseUrl(address_of(host, stated or port, label=message), database, results)
+    return DatabaseUrl(address_of(host, stated_port or port, label=message), database, results)
 
 
 def http_url(text: str, *, name: str) -> HttpUrl:

@@ -133,8 +133,8 @@ class TableRegistrar:
         self._create_namespaces(rest.values())
         items = [self._item(table) for table in rest.values()]
         sent = dict(zip(rest, self._send(items), strict=True))
-        existing = {index: tables[index] for index, outcome in sent.items() if outcome.code == _EXISTS}
-        compared = self._compared(existing, sent)
+        existing_tables = {index: tables[index] for index, outcome in sent.items() if outcome.code == _EXISTS}
+        compared = self._compared(existing_tables, sent)
         for index, outcome in sent.items():
             results[index] = compared.get(index) or self._outcome(tables[index], outcome)
         return [outcome or TableOutcome("failed") for outcome in results.values()]
@@ -234,12 +234,12 @@ class TableRegistrar:
 
     def _compared_lance(self, table: Mapping[str, Any], refusal: TableOutcome) -> TableOutcome:
         try:
-            existing = self._client.lance.load(self._task.path(table))
+            existing_table = self._client.lance.load(self._task.path(table))
         except ClientError as error:
             if error.status == 0:
                 raise
             return refusal
-        is_same = existing.location.rstrip("/") == table["directory"]
+        is_same = existing_table.location.rstrip("/") == table["directory"]
         return TableOutcome(UNCHANGED) if is_same else TableOutcome("other", _TEXTS["other"])
 
 

@@ -69,12 +69,12 @@ class LanceLineageListener:
         return self._write_event(target, sources)
 
     def _write_event(self, target: PlanSource, sources: Iterable[PlanSource]) -> dict[str, object]:
-        own = f"limnos://{self._home.metalake}"
+        server_namespace = f"limnos://{self._home.metalake}"
 
         def dataset(source: PlanSource) -> dict[str, object]:
             if source.table is None:
                 return {"namespace": source.namespace, "name": source.name}
-            return {"namespace": own, "name": display.render(source.table)}
+            return {"namespace": server_namespace, "name": display.render(source.table)}
 
         return {
             "eventType": "COMPLETE",
@@ -82,7 +82,7 @@ class LanceLineageListener:
             "producer": f"https://pypi.org/project/limnos/{__version__}",
             "schemaURL": _SPEC,
             "run": {"runId": str(uuid.uuid4())},
-            "job": {"namespace": own, "name": f"{self._application}.{dataset(target)['name']}"},
+            "job": {"namespace": server_namespace, "name": f"{self._application}.{dataset(target)['name']}"},
             "inputs": [dataset(each) for each in sources],
             "outputs": [dataset(target)],
         }

@@ -76,7 +76,7 @@ def _spark_type(kind: pa.DataType, column: str) -> spark.DataType:
     if kinds.is_list(kind) or kinds.is_large_list(kind) or kinds.is_fixed_size_list(kind):
         return spark.ArrayType(_spark_type(kind.value_type, column), kind.value_field.nullable)
     if kinds.is_struct(kind):
-        return spark.StructType([_field(kind.field(place)) for place in range(kind.num_fields)])
+        return spark.StructType([_field(kind.field(index)) for index in range(kind.num_fields)])
     if kinds.is_map(kind):
         return spark.MapType(
             _spark_type(kind.key_type, column), _spark_type(kind.item_type, column), kind.item_field.nullable
@@ -144,7 +144,7 @@ def fits(source: pa.DataType, target: pa.DataType) -> bool:
         return fits(source.value_type, target.value_type)
     if kinds.is_struct(source) and kinds.is_struct(target):
         return _names(source) == _names(target) and all(
-            fits(source.field(place).type, target.field(place).type) for place in range(source.num_fields)
+            fits(source.field(index).type, target.field(index).type) for index in range(source.num_fields)
         )
     if kinds.is_map(source) and kinds.is_map(target):
         return fits(source.key_type, target.key_type) and fits(source.item_type, target.item_type)
@@ -158,7 +158,7 @@ def _is_list(kind: pa.DataType) -> bool:
 
 
 def _names(kind: pa.DataType) -> list[str]:
-    return [kind.field(place).name for place in range(kind.num_fields)]
+    return [kind.field(index).name for index in range(kind.num_fields)]
 
 
 def _is_one(kind: pa.DataType, family: tuple[object, ...]) -> bool:

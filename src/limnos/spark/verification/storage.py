@@ -86,8 +86,12 @@ class TableStorage:
 
     def states(self, locations: Sequence[str]) -> list[FileState]:
         """Return the state of each file, `OUTSIDE` for one that is not looked at."""
-        own = [each for each in locations if self.covers(each)]
-        states_by_file = dict(zip(own, self._files.states(own), strict=True)) if own else {}
+        covered_locations = [each for each in locations if self.covers(each)]
+        states_by_file = (
+            dict(zip(covered_locations, self._files.states(covered_locations), strict=True))
+            if covered_locations
+            else {}
+        )
         return [states_by_file.get(each, FileState(None, OUTSIDE)) for each in locations]
 
     def read(self, location: str, *, bytes_max: int) -> bytes:

@@ -196,15 +196,15 @@ def metadata_differences(stored: Json, written: Json) -> Iterator[StorageFinding
     """Compare the metadata in the store with that of its file. Yields findings without a file."""
     key = "view-uuid" if "view-uuid" in stored else "table-uuid"
     other_id = _text(stored.get(key)) != _text(written.get(key))
-    places = [_place(each.get("location")) for each in (stored, written)]
-    if other_id and places[0] != places[1]:
-        expected, actual = f"{_text(stored.get(key))} at {places[0]}", f"{_text(written.get(key))} at {places[1]}"
+    locations = [_place(each.get("location")) for each in (stored, written)]
+    if other_id and locations[0] != locations[1]:
+        expected, actual = f"{_text(stored.get(key))} at {locations[0]}", f"{_text(written.get(key))} at {locations[1]}"
         yield StorageFinding(finding="metadata file of another object", expected=expected, actual=actual)
         return
     if other_id:
         yield StorageFinding(finding="uuid differs", expected=_text(stored.get(key)), actual=_text(written.get(key)))
-    if places[0] != places[1]:
-        yield StorageFinding(finding="location differs", expected=places[0], actual=places[1])
+    if locations[0] != locations[1]:
+        yield StorageFinding(finding="location differs", expected=locations[0], actual=locations[1])
     times = [each.get("last-updated-ms") for each in (stored, written)]
     if isinstance(times[0], int) and isinstance(times[1], int) and times[1] < times[0]:
         yield StorageFinding(finding="metadata file is older", expected=_text(times[0]), actual=_text(times[1]))

@@ -123,10 +123,10 @@ def _events_of_zone(rows: Iterable[Row]) -> list[_AuditedEvent]:
     events: list[_AuditedEvent] = []
     mutation, account = -1, AuditContext()
     for row in rows:
-        entry, own = entry_of(row), audit_context_of(row[-1])
+        entry, own_context = entry_of(row), audit_context_of(row[-1])
         change = entry.change
         if change.revision != mutation:
-            mutation, account = change.revision, own
+            mutation, account = change.revision, own_context
         events.append(
             _AuditedEvent(
                 zone=change.zone,
@@ -134,9 +134,9 @@ def _events_of_zone(rows: Iterable[Row]) -> list[_AuditedEvent]:
                 request_id=entry.request_id,
                 at=entry.at,
                 account=account,
-                detail=own.detail,
+                detail=own_context.detail,
                 change=change,
-                word=own.change,
+                word=own_context.change,
             )
         )
     return events
@@ -258,8 +258,8 @@ class _PathBuilder(NamedTuple):
             kind, above = (
                 (Kind.METALAKE.word, "") if node_position is None else (node_position.kind.word, self.name(parent_id))
             )
-        own = render_part(name)
-        return own if kind == Kind.METALAKE.word else f"{above}.{own}"
+        own_name = render_part(name)
+        return own_name if kind == Kind.METALAKE.word else f"{above}.{own_name}"
 
     def name(self, node_id: int) -> str:
         """Return the path of a node at its current position, or at its last position if it was dropped."""

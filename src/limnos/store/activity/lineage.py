@@ -333,8 +333,10 @@ class LineageWrites(Writes):
         rows = self.tx.rows(PAIRS, key)
         lineage_pair = [_pair_of(row) for row in rows]
         following = rows[-1][-1] + 1 if rows else 0
-        known = dict.fromkeys(lineage_pair)
-        added = [pair for pair in dict.fromkeys(pairs) if pair not in known][: max(0, COLUMNS_MAX - len(lineage_pair))]
+        unique_pairs = dict.fromkeys(lineage_pair)
+        added_pairs = [pair for pair in dict.fromkeys(pairs) if pair not in unique_pairs][
+            : max(0, COLUMNS_MAX - len(lineage_pair))
+        ]
         self.tx.session.many(
             PUT_PAIR,
             [
@@ -349,10 +351,10 @@ class LineageWrites(Writes):
                     "subtype": pair.subtype,
                     "direct": pair.direct,
                 }
-                for ordinal, pair in enumerate(added, following)
+                for ordinal, pair in enumerate(added_pairs, following)
             ],
         )
-        return lineage_pair + added
+        return lineage_pair + added_pairs
 
     def _trim(self, target_id: int) -> None:
         """Delete the edges of the oldest jobs beyond `JOBS_MAX`."""

@@ -298,8 +298,8 @@ class RunWrites(Writes):
 
     def has_foreign_prefix(self, metalake_id: int, uuid: str, *, user: str, user_id: int) -> bool:
         """Return whether a run of another user has a UUID with the same first `PREFIX` characters."""
-        own: dict[str, Value] = {"user": user, "user_id": user_id}
-        return bool(self.tx.rows(FOREIGN_PREFIX, {"metalake": metalake_id, "prefix": uuid[:PREFIX], **own}))
+        own_params: dict[str, Value] = {"user": user, "user_id": user_id}
+        return bool(self.tx.rows(FOREIGN_PREFIX, {"metalake": metalake_id, "prefix": uuid[:PREFIX], **own_params}))
 
     def by_id(self, run_id: int) -> PipelineRun | None:
         """Read a run by id inside the transaction, or None."""
@@ -343,8 +343,8 @@ class RunWrites(Writes):
         if run.owner_id is not None:
             OwnerWrites(tx).insert(run_id, run.owner_id)
         rows: list[Params] = [
-            {"id": run_id, "ordinal": place, "name": step.name, "reads": step.reads, "output": step.output}
-            for place, step in enumerate(steps)
+            {"id": run_id, "ordinal": index, "name": step.name, "reads": step.reads, "output": step.output}
+            for index, step in enumerate(steps)
         ]
         if rows:
             tx.session.many(STEP_NEW, rows)

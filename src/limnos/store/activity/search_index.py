@@ -130,7 +130,7 @@ _ROWS = "jsonb_array_elements(CAST(:rows AS jsonb)) AS r(v)"
 
 
 def _each(*places: int) -> str:
-    return f"{', '.join(f'value ->> {place}' for place in places)} FROM json_each(:rows)"
+    return f"{', '.join(f'value ->> {column}' for column in places)} FROM json_each(:rows)"
 
 
 _ENTRY: Final = (0, 5, 6, 7)
@@ -283,8 +283,8 @@ class SearchIndexWrites(Writes):
         stored_texts = {row[0]: IndexedText(*row) for row in self.tx.rows(TEXTS, {"ids": dumps(sorted(ids))})}
         changed_ids = sorted(object_id for object_id in ids if stored_texts.get(object_id) != new_texts.get(object_id))
         former = [stored_texts[object_id] for object_id in changed_ids if object_id in stored_texts]
-        added = [new_texts[object_id] for object_id in changed_ids if object_id in new_texts]
-        old, new = _rows(former), _rows(added)
+        added_texts = [new_texts[object_id] for object_id in changed_ids if object_id in new_texts]
+        old, new = _rows(former), _rows(added_texts)
         # The full-text entries last: SQLite writes pending ones out before other statements.
         for statement, rows in ((DELETE, old), (PUT, new), (INDEX_DELETE, old), (INDEX_PUT, new)):
             if rows["rows"] != "[]":

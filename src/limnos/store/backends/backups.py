@@ -84,12 +84,12 @@ def backup_restore(database: Path, source: Path, *, keeps_tokens: bool, vouched:
             _nodes_forget(draft)
             revoked = tokens_revoke(draft, valid=valid, keeps_unknown=keeps_tokens)
             _sync(draft)
-            replaced = _move_away(database)
+            replaced_path = _move_away(database)
             draft.rename(database)
     except (OSError, sqlite3.Error) as error:
         raise BadBackup(f"{source} was not restored: {error}") from error
     _sync(database.parent)
-    return replaced, revoked
+    return replaced_path, revoked
 
 
 def _nodes_forget(path: Path) -> None:
@@ -110,9 +110,9 @@ def tokens_revoke(path: Path, *, valid: set[int] | None, keeps_unknown: bool) ->
         return 0
     with closing(sqlite3.connect(path)) as copy, copy:
         ids = [row[0] for row in copy.execute("SELECT id FROM token WHERE NOT revoked")]
-        removed = [(each,) for each in ids if valid is None or each not in valid]
-        copy.executemany("UPDATE token SET revoked = 1 WHERE id = ?", removed)
-        return len(removed)
+        removed_rows = [(each,) for each in ids if valid is None or each not in valid]
+        copy.executemany("UPDATE token SET revoked = 1 WHERE id = ?", removed_rows)
+        return len(removed_rows)
 
 
 def backup_check(source: Path, *, vouched: bool) -> None:

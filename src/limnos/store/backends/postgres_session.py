@@ -153,11 +153,13 @@ class PostgresSession:
         Locks that this transaction already has are omitted: most tables of a batch have the same parent locations.
         """
         locked_keys = self._places
-        new_locations = sorted(each for each, own in locations.items() if own > locked_keys.get(each, -1))
+        new_locations = sorted(
+            each for each, is_exclusive in locations.items() if is_exclusive > locked_keys.get(each, -1)
+        )
         if new_locations:
-            owns = [locations[each] for each in new_locations]
-            self.rows(_LOCK_LOCATIONS, {"space": LOCATION_LOCK_CLASS, "places": new_locations, "owns": owns})
-            locked_keys.update(zip(new_locations, owns, strict=True))
+            exclusive_flags = [locations[each] for each in new_locations]
+            self.rows(_LOCK_LOCATIONS, {"space": LOCATION_LOCK_CLASS, "places": new_locations, "owns": exclusive_flags})
+            locked_keys.update(zip(new_locations, exclusive_flags, strict=True))
 
     def read_clocks(self, zones: Sequence[int]) -> list[Row]:
         """Read the clocks of zones, in a separate statement after the locks are taken.

@@ -165,7 +165,7 @@ def _migrate_room(connection: Connection, room: str, *, package: str) -> None:
     table = f"room_{room}_version"
     config.attributes |= {"connection": connection, "version_table": table}
     position = MigrationContext.configure(connection, opts={"version_table": table}).get_current_revision()
-    known = {each.revision for each in ScriptDirectory.from_config(config).walk_revisions()}
-    if position is not None and position not in known:
+    known_revisions = {each.revision for each in ScriptDirectory.from_config(config).walk_revisions()}
+    if position is not None and position not in known_revisions:
         raise WrongSchema(f"The tables of room {room} have schema {position}, made by a newer version of that package")
     command.upgrade(config, "head")

@@ -319,8 +319,8 @@ class ImportWrites(Writes):
         """Return the first of `ids` that has no row of a node, principal or role; None if all have one. A row is
         missing if its insert was skipped because of a conflict, such as a taken name.
         """
-        existing = {row[0] for row in self.tx.rows(THERE, {"ids": json.dumps(ids)})}
-        return next((each for each in ids if each not in existing), None)
+        existing_ids = {row[0] for row in self.tx.rows(THERE, {"ids": json.dumps(ids)})}
+        return next((each for each in ids if each not in existing_ids), None)
 
     def document(self, document: MetadataDocument, node_id: int) -> None:
         """Insert the metadata document of a table or view. Raises BadRequest if another table is at its location."""

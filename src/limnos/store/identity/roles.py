@@ -185,8 +185,8 @@ def many_rules_read(role_ids: Sequence[int]) -> Load[dict[int, tuple[RoleEntity,
         rules.setdefault(role_id, []).append(Grant(object_id, KINDS[kind], privilege, bool(is_allowed)))
     results: dict[int, tuple[RoleEntity, tuple[Grant, ...] | None] | None] = dict.fromkeys(role_ids)
     for row in rows:
-        own = rules.get(row[0], ())
-        results[row[0]] = (role_of(row), None if len(own) >= PART_MAX else tuple(own))
+        own_rules = rules.get(row[0], ())
+        results[row[0]] = (role_of(row), None if len(own_rules) >= PART_MAX else tuple(own_rules))
     return results
 
 
@@ -259,9 +259,9 @@ def role_part_read(role_id: int, after: int) -> Load[tuple[tuple[Grant, ...], An
 
 def role_holding_read(role_id: int, principal_id: int) -> Load[tuple[bool, bool]]:
     """Read whether a user or group has a role directly, and whether others have it."""
-    own = yield ROLES_OF, {"id": principal_id}
+    own_roles = yield ROLES_OF, {"id": principal_id}
     others = yield OTHER_HOLDER, {"role": role_id, "principal": principal_id}
-    return any(row[0] == role_id for row in own), bool(others)
+    return any(row[0] == role_id for row in own_roles), bool(others)
 
 
 def role_objects_read(role_id: int) -> Load[Ancestry]:
@@ -359,12 +359,12 @@ class RoleWrites(Writes):
 
     def drop(self, role: RoleEntity) -> None:
         """Drop a role with its grants, and revoke it from all principals."""
-        removed = self._first_grants(role)
+        removed_grants = self._first_grants(role)
         self.tx.count(BURY, {"id": role.id, "actor": self.tx.actor, "now": self.tx.now_ms})
         self.tx.count(WITHDRAW_ALL, {"role": role.id})
         self.tx.count(FORGET_MEMBERS, {"role": role.id})
         self.tx.count(DISOWN, {"role": role.id})
-        self._record_grants(role, removed, word="revoke")
+        self._record_grants(role, removed_grants, word="revoke")
         self._add_change("drop", role)
 
     def allow(self, role: RoleEntity, grants: Collection[Grant]) -> None:

@@ -154,31 +154,31 @@ class AttachmentWrites:
 
         The user is stored for a policy on an object; 0 if unknown.
         """
-        place = {"object": object_id, "attached": attached_id}
+        key = {"object": object_id, "attached": attached_id}
         if field_id == OWN:
             by: Params = {"user": user_id} if self.kind is Kind.POLICY else {}
-            row_count = self.tx.count(_OF[self.kind].attach, {**place, **by})
+            row_count = self.tx.count(_OF[self.kind].attach, {**key, **by})
         else:
-            row_count = self.tx.count(ATTACH_COLUMN, {**place, "field": field_id, "kind": int(self.kind)})
+            row_count = self.tx.count(ATTACH_COLUMN, {**key, "field": field_id, "kind": int(self.kind)})
         return self._add_change("attach", attached_id, object_id=object_id, field_id=field_id, done=bool(row_count))
 
     def detach(self, attached_id: int, object_id: int, *, field_id: int = OWN) -> bool:
         """Remove an attachment and its values. Returns whether it existed."""
-        place = {"object": object_id, "attached": attached_id}
+        key = {"object": object_id, "attached": attached_id}
         if self.kind is Kind.TAG:
-            self.tx.count(CLEAR_VALUES, {**place, "field": field_id})
+            self.tx.count(CLEAR_VALUES, {**key, "field": field_id})
         if field_id == OWN:
-            row_count = self.tx.count(_OF[self.kind].detach, place)
+            row_count = self.tx.count(_OF[self.kind].detach, key)
         else:
-            row_count = self.tx.count(DETACH_COLUMN, {**place, "field": field_id})
+            row_count = self.tx.count(DETACH_COLUMN, {**key, "field": field_id})
         return self._add_change("detach", attached_id, object_id=object_id, field_id=field_id, done=bool(row_count))
 
     def values(self, tag_id: int, object_id: int, *, field_id: int = OWN) -> tuple[str, ...] | None:
         """Read the values of a tag on an object or column; None if the tag is not attached."""
-        place = {"object": object_id, "field": field_id, "attached": tag_id}
-        if not self.tx.rows(IS_ON, place):
+        key = {"object": object_id, "field": field_id, "attached": tag_id}
+        if not self.tx.rows(IS_ON, key):
             return None
-        return tuple([row[0] for row in self.tx.rows(VALUES, place)])
+        return tuple([row[0] for row in self.tx.rows(VALUES, key)])
 
     def set_values(
         self,
@@ -193,10 +193,10 @@ class AttachmentWrites:
 
         `is_change_written` means that this transaction has written the change row of the attachment already.
         """
-        place = {"object": object_id, "field": field_id, "attached": tag_id}
-        self.tx.count(CLEAR_VALUES, place)
+        key = {"object": object_id, "field": field_id, "attached": tag_id}
+        self.tx.count(CLEAR_VALUES, key)
         for position, value in enumerate(values):
-            self.tx.count(ADD_VALUE, {**place, "value": value, "position": position})
+            self.tx.count(ADD_VALUE, {**key, "value": value, "position": position})
         self._add_change("attach", tag_id, object_id=object_id, field_id=field_id, done=not is_change_written)
 
     def _add_change(self, operation: str, attached_id: int, *, object_id: int, field_id: int, done: bool) -> bool:

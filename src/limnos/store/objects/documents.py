@@ -247,11 +247,11 @@ class DocumentWrites(Writes):
         """
         location, trash = document.location, TrashWrites(self.tx)
         rivals = [claim for claim in self.claims(location) if claim[0] != document.node_id]
-        if [place for _, place in rivals] == [location] and trash.is_own(rivals[0][0]):
+        if [rival for _, rival in rivals] == [location] and trash.is_own(rivals[0][0]):
             LocationWrites(self.tx).replace(rivals[0][0])
             if trash.forget(rivals[0][0]):
                 return
-        others = [place for _, place in rivals]
+        others = [rival for _, rival in rivals]
         if location in others:
             raise BadRequest(f"Another table is at location {location}: {_CHOOSE}")
         if others:

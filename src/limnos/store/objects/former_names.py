@@ -236,8 +236,8 @@ class FormerNameWrites(Writes):
         """
         tx, closings = self.tx, []
         for name, text, set_by, set_at in tx.rows(OF_OBJECT, {"id": object_id}):
-            stored = msgspec.json.decode(text, type=RestrictionTerms)
-            terms = msgspec.structs.replace(terms_by_name(stored), former=stored.former)
+            stored_terms = msgspec.json.decode(text, type=RestrictionTerms)
+            terms = msgspec.structs.replace(terms_by_name(stored_terms), former=stored_terms.former)
             closings.append(NameRestriction(name, terms, set_by, set_at))
         denied: dict[tuple[int, str], list[int]] = {}
         for role_id, role, privilege in tx.rows(DENIALS, {"id": object_id}):
@@ -310,11 +310,11 @@ class FormerNameWrites(Writes):
         One that binds the same names to field ids is equal too, unless `is_exact`.
         """
         tx = self.tx
-        existing = {row[0]: row[1] for row in tx.rows(OF_OBJECT, {"id": placed.id})}
-        if any(_is_same(closing.terms, text, is_exact=is_exact) for text in existing.values()):
+        existing_names = {row[0]: row[1] for row in tx.rows(OF_OBJECT, {"id": placed.id})}
+        if any(_is_same(closing.terms, text, is_exact=is_exact) for text in existing_names.values()):
             return
         name, number = closing.name, 2
-        while name in existing:
+        while name in existing_names:
             name, number = f"{closing.name} {number}", number + 1
         text = msgspec.json.encode(closing.terms).decode()
         tx.count(
@@ -378,9 +378,9 @@ class FormerNameWrites(Writes):
 
     def _find_below(self, namespace: PlacedObject, names: list[str], *, space: str) -> PlacedObject | None:
         parent_id = namespace.id
-        for place, name in enumerate(names):
+        for index, name in enumerate(names):
             rows = self.tx.rows(CHILD, {"parent": parent_id, "name": name})
-            is_last = place == len(names) - 1
+            is_last = index == len(names) - 1
             fits = [row for row in rows if (row[2] == space if is_last else KINDS[row[1]] is Kind.NAMESPACE)]
             if not fits:
                 return None
@@ -400,10 +400,10 @@ def _placed_object(node: Node) -> PlacedObject:
 
 def _is_same(terms: RestrictionTerms, text: str, *, is_exact: bool) -> bool:
     """Return whether a stored restriction closes the same as some terms."""
-    stored = msgspec.json.decode(text, type=RestrictionTerms)
+    stored_terms = msgspec.json.decode(text, type=RestrictionTerms)
     if is_exact:
-        return stored == terms
-    by_name = msgspec.structs.replace(terms_by_name(stored), inherited=False)
+        return stored_terms == terms
+    by_name = msgspec.structs.replace(terms_by_name(stored_terms), inherited=False)
     return by_name == msgspec.structs.replace(terms, former=(), inherited=False)
 
 

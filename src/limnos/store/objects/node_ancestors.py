@@ -47,7 +47,7 @@ _JOINS_ON_POSTGRES = {
 
 
 def _sql(text: str) -> Sql:
-    postgres, sqlite = ({name: one_of(name)[place] for name in ("nodes", "principals")} for place in range(2))
+    postgres, sqlite = ({name: one_of(name)[index] for name in ("nodes", "principals")} for index in range(2))
     return Sql(text.format(**postgres, **_JOINS_ON_POSTGRES), on_sqlite=text.format(**sqlite, **_JOINS_ON_SQLITE))
 
 

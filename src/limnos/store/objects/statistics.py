@@ -89,8 +89,8 @@ class StatisticWrites(Writes):
         For a column the partition is ignored. Returns the number of deleted statistics.
         """
         if field_id:
-            place: Params = {"id": table_id, "field": field_id}
-            return sum(self.tx.count(DELETE_OF_COLUMN, {**place, "name": name}) for _, name in names)
+            key: Params = {"id": table_id, "field": field_id}
+            return sum(self.tx.count(DELETE_OF_COLUMN, {**key, "name": name}) for _, name in names)
         return sum(
             self.tx.count(DELETE, {"id": table_id, "partition": partition, "name": name}) for partition, name in names
         )

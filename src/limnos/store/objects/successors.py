@@ -262,14 +262,14 @@ class SuccessorWrites(Writes):
         A member of the group that owned the former object rebuilds it for the group, which then owns the object, too.
         """
         tx = self.tx
-        own, current = self._owner(placed.id), self._owner(former.id)
+        own_owner, current = self._owner(placed.id), self._owner(former.id)
         if current is not None and current != former.owner_id:
             return False
-        if own is None or former.owner_id is None:
-            return own is None and former.owner_id is None and tx.actor_id is None
-        if own == former.owner_id:
-            return tx.actor_id == own or self._is_member(tx.actor_id, own)
-        if tx.actor_id != own or not self._is_member(own, former.owner_id):
+        if own_owner is None or former.owner_id is None:
+            return own_owner is None and former.owner_id is None and tx.actor_id is None
+        if own_owner == former.owner_id:
+            return tx.actor_id == own_owner or self._is_member(tx.actor_id, own_owner)
+        if tx.actor_id != own_owner or not self._is_member(own_owner, former.owner_id):
             return False
         tx.count(SET_OWNER, {"id": placed.id, "owner": former.owner_id})
         tx.add_change(

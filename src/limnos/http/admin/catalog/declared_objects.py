@@ -55,12 +55,18 @@ class DeclaredObjectRoutes:
     def __init__(self, declared: DeclaredKind) -> None:
         self.kind, self.plural, self.fields = declared.kind, declared.plural, declared.fields
         title = declared.kind.word.title().replace("_", "")
-        own = msgspec.structs.fields(declared.fields)
+        own_fields = msgspec.structs.fields(declared.fields)
         self.create_body = msgspec.defstruct(
-            f"{title}Create", [(each.name, each.type, each.default) for each in own], bases=(ObjectCreate,), frozen=True
+            f"{title}Create",
+            [(each.name, each.type, each.default) for each in own_fields],
+            bases=(ObjectCreate,),
+            frozen=True,
         )
         self.alter_body = msgspec.defstruct(
-            f"{title}Alter", [(each.name, each.type | None, None) for each in own], bases=(ObjectAlter,), frozen=True
+            f"{title}Alter",
+            [(each.name, each.type | None, None) for each in own_fields],
+            bases=(ObjectAlter,),
+            frozen=True,
         )
         self.bodies = {"create": self.create_body, "alter": self.alter_body}
 
@@ -117,13 +123,13 @@ class DeclaredObjectRoutes:
 
     def _encode(self, node: Node, path: Levels, *, scope: RequestScope) -> dict[str, object]:
         record = node.record
-        own = record.own_fields() if isinstance(record, ObjectRecord) else {}
+        own_fields = record.own_fields() if isinstance(record, ObjectRecord) else {}
         return {
             "name": node.name,
             "path": [scope.catalog, *path],
             "comment": record.comment,
             "properties": record.properties,
-            **{each.name: own.get(each.name, each.default) for each in msgspec.structs.fields(self.fields)},
+            **{each.name: own_fields.get(each.name, each.default) for each in msgspec.structs.fields(self.fields)},
             "created_by": node.created_by,
             "created_at": instant(node.created_at),
             "modified_by": node.modified_by,

@@ -79,10 +79,10 @@ async def list_requests(request: Request, ctx: Context) -> Response:
     and answered.
     """
     (metalake,) = names_of(request)
-    own = request.query("own") or "false"
-    if own not in {"true", "false"}:
-        raise BadRequest(f"own must be true or false, not '{own[:20]}'")
-    if own == "true":
+    own_only = request.query("own") or "false"
+    if own_only not in {"true", "false"}:
+        raise BadRequest(f"own must be true or false, not '{own_only[:20]}'")
+    if own_only == "true":
         return json_response({"requests": [_own_json(each) for each in await own_access_requests(ctx, metalake)]})
     text = request.query("limit") or str(PAGE_MAX)
     limit = number_of(text, PAGE_MAX)

@@ -49,8 +49,10 @@ async def protect(request: Request, ctx: Context) -> Response:
 async def unprotect(request: Request, ctx: Context) -> Response:
     """Remove an object's own protection, and return whether it existed."""
     metalake, kind, full_name = names_of(request)
-    removed = await protection.protection_remove(ctx, metalake=metalake, kind=parse_kind(kind), full_name=full_name)
-    return json_response({"removed": removed})
+    was_protected = await protection.protection_remove(
+        ctx, metalake=metalake, kind=parse_kind(kind), full_name=full_name
+    )
+    return json_response({"removed": was_protected})
 
 
 ROUTES: tuple[Route[Handler], ...] = (

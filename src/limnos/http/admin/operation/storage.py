@@ -47,8 +47,8 @@ def _encode_keys(inventory: KeyInventory) -> dict[str, object]:
         return {"id": name, "catalogs": inventory.catalogs.get(name, 0), "webhooks": inventory.webhooks.get(name, 0)}
 
     keys = [{**key_counts(name), "seals": name == inventory.current} for name in inventory.names]
-    lacking = [key_counts(name) for name in inventory.lacking]
-    return {"keys": keys, "lacking": lacking, "plain": inventory.plain, "made_here": inventory.makes}
+    missing_key_counts = [key_counts(name) for name in inventory.lacking]
+    return {"keys": keys, "lacking": missing_key_counts, "plain": inventory.plain, "made_here": inventory.makes}
 
 
 ROUTES: tuple[Route[Handler], ...] = (

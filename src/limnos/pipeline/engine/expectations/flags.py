@@ -143,16 +143,16 @@ class RuleFlags:
         """Raise BadRequest for a condition that names a table: it would read its current state, not the run's pin."""
         text = f"SELECT {', '.join(f'({chr(10)}{rule.condition}{chr(10)})' for rule in rules)}"
         try:
-            named = query_names(frame.sparkSession, text).relations
+            relation_names = query_names(frame.sparkSession, text).relations
         except InvalidQuery as error:
             if len(rules) > 1:
                 self._refuse_one_of(frame, rules)
             place = f"line {max(error.line - 1, 1)}, column {error.column} of it"
             raise self._refusal(rules[0], f"is {error.message} ({place})") from error
-        if named and len(rules) > 1:
+        if relation_names and len(rules) > 1:
             self._refuse_one_of(frame, rules)
-        elif named:
-            table = ".".join(named[0].parts)
+        elif relation_names:
+            table = ".".join(relation_names[0].parts)
             raise self._refusal(
                 rules[0],
                 f"reads the table {table}; a condition may only read its row: write `references`, or a rule with a"
@@ -175,9 +175,9 @@ class RuleFlags:
             raise self._refusal(rule, f"is of type {kind.simpleString()}: write one that is true or false.")
 
     def _refusal(self, rule: Expectation, why: str) -> BadRequest:
-        place = f"{rule.at}: " if rule.at else ""
+        prefix = f"{rule.at}: " if rule.at else ""
         return BadRequest(
-            f"{place}expectation {rule.name!r} of {self._step.name}: its condition `{rule.condition}` {why}",
+            f"{prefix}expectation {rule.name!r} of {self._step.name}: its condition `{rule.condition}` {why}",
             step=self._step.name,
             rule=rule.name,
         )

@@ -114,12 +114,12 @@ class RowRules:
         return columns is not None and len(columns) <= _LATER_COLUMNS_MAX
 
     def _quarantine_rows(self, frame: DataFrame, *, run: str, at: datetime) -> DataFrame:
-        added = {
+        added_columns = {
             RULE_COLUMN: self._flags.broken_names(),
             RUN_COLUMN: F.lit(run),
             AT_COLUMN: F.lit(at).cast("timestamp"),
         }
-        return frame.where(self._flags.set_aside()).withColumns(added).drop(*self._flags.names)
+        return frame.where(self._flags.set_aside()).withColumns(added_columns).drop(*self._flags.names)
 
     def _refuse_taken_names(self, frame: DataFrame) -> None:
         names = [name for name in frame.columns if name.lower() in (RULE_COLUMN, RUN_COLUMN, AT_COLUMN)]
@@ -204,10 +204,10 @@ class RuleCounts:
         findings = []
         for flag, rule in zip(self._flags.names, self._flags.rules, strict=True):
             takes_out = rule.action in (ExpectationAction.DROP, ExpectationAction.QUARANTINE)
-            checked = counts[ROWS] if takes_out else counts[KEPT_ROWS]
+            checked_count = counts[ROWS] if takes_out else counts[KEPT_ROWS]
             rows = flagged() if counts[flag] else None
             text = None if rows is None else self._flags.sample(rows, rule)
-            findings.append(finding(rule, broken=counts[flag], checked=checked, sample=text))
+            findings.append(finding(rule, broken=counts[flag], checked=checked_count, sample=text))
         return tuple(findings)
 
 

@@ -99,9 +99,9 @@ def table_findings(
 
 def check_columns(step: StepDeclaration, columns: Sequence[str]) -> None:
     """Raise BadRequest for a table rule that names a column not among `columns`. Case does not matter, as in SQL."""
-    known = {column.lower() for column in columns}
+    column_names = {column.lower() for column in columns}
     for rule in step.expectations:
-        unknown = [column for column in rule.columns if column.lower() not in known and rule.kind in _JUDGES]
+        unknown = [column for column in rule.columns if column.lower() not in column_names and rule.kind in _JUDGES]
         if unknown:
             raise _refusal(step, rule, why=f"names a column {unknown[0]!r}; the table has {', '.join(columns)}.")
 
@@ -205,11 +205,11 @@ def _fresh(context: _RuleContext, rule: Expectation, *, counts: _SharedCounts) -
 
 
 def _no_fewer_rows(context: _RuleContext, rule: Expectation, *, counts: _SharedCounts) -> ExpectationFinding:
-    before = context.rows_before
-    if before is None:
+    former_count = context.rows_before
+    if former_count is None:
         return finding(rule, broken=0, checked=0, what=f"{counts.rows:,} rows in a new table")
-    what = f"{counts.rows:,} rows, {before:,} are published"
-    return finding(rule, broken=max(before - counts.rows, 0), checked=before, what=what)
+    what = f"{counts.rows:,} rows, {former_count:,} are published"
+    return finding(rule, broken=max(former_count - counts.rows, 0), checked=former_count, what=what)
 
 
 def _references(
@@ -223,16 +223,16 @@ def _references(
     theirs = rule.table_columns or rule.columns
     try:
         rows = _marked_references(context, rule, theirs=theirs)
-        checked, broken = rows.agg(F.count(F.lit(1)), F.count_if(F.col(_IS_LOST))).collect()[0]
+        checked_count, broken_count = rows.agg(F.count(F.lit(1)), F.count_if(F.col(_IS_LOST))).collect()[0]
     except AnalysisException as error:
         raise _refusal(context.step, rule, why=f"cannot be evaluated: {_first_line(error)}") from error
-    named = f"{'.'.join(rule.table)} ({', '.join(theirs)})"
+    referenced_text = f"{'.'.join(rule.table)} ({', '.join(theirs)})"
     return finding(
         rule,
-        broken=broken,
-        checked=checked,
-        what=f"{broken:,} of {checked:,} rows have no match in {named}" if broken else None,
-        sample=sample(rows.where(F.col(_IS_LOST)).select("mine.*")) if broken else None,
+        broken=broken_count,
+        checked=checked_count,
+        what=f"{broken_count:,} of {checked_count:,} rows have no match in {referenced_text}" if broken_count else None,
+        sample=sample(rows.where(F.col(_IS_LOST)).select("mine.*")) if broken_count else None,
     )
 
 
@@ -291,22 +291,22 @@ def _empty(context: _RuleContext, rule: Expectation, *, counts: _SharedCounts) -
 
 def _pin_query(context: _RuleContext, query: str) -> str:
     """Replace the query's tables by the run's branches and pinned snapshots."""
-    named = relations(context.spark, query)
-    texts = {one.parts: context.reads(one.parts) for one in named}
+    named_relations = relations(context.spark, query)
+    texts = {one.parts: context.reads(one.parts) for one in named_relations}
     views = frozenset(parts for parts, text in texts.items() if "." not in text)
-    return splice_names(query, named, texts=texts, renamed=views)
+    return splice_names(query, named_relations, texts=texts, renamed=views)
 
 
 def _are_all_known(columns: Sequence[Column]) -> Column:
-    known = F.lit(True)
+    condition = F.lit(True)
     for column in columns:
-        known = known & column.isNotNull()
-    return known
+        condition = condition & column.isNotNull()
+    return condition
 
 
 def _refusal(step: StepDeclaration, rule: Expectation, *, why: str) -> BadRequest:
-    place = f"{rule.at}: " if rule.at else ""
-    return BadRequest(f"{place}expectation {rule.name!r} of {step.name} {why}", step=step.name, rule=rule.name)
+    prefix = f"{rule.at}: " if rule.at else ""
+    return BadRequest(f"{prefix}expectation {rule.name!r} of {step.name} {why}", step=step.name, rule=rule.name)
 
 
 def _first_line(error: AnalysisException | ParseException) -> str:

@@ -46,8 +46,8 @@ def delete_rows(addressed: DataFrame, *, target: LanceTarget) -> DeletedRows:
     """Mark rows as deleted, by the column `ADDRESS`. Each fragment has one task."""
     fragment = f.shiftrightunsigned(f.col(ADDRESS), _OFFSET_BITS)
     offset = f.col(ADDRESS).bitwiseAND(f.lit((1 << _OFFSET_BITS) - 1))
-    places = addressed.select(fragment.alias("fragment"), offset.alias("row"))
-    results = places.groupBy("fragment").applyInArrow(_task(_published_files(target)), _DELETION).collect()
+    addresses = addressed.select(fragment.alias("fragment"), offset.alias("row"))
+    results = addresses.groupBy("fragment").applyInArrow(_task(_published_files(target)), _DELETION).collect()
     return DeletedRows(
         updated=[FragmentMetadata.from_json(row["remaining"]) for row in results if row["remaining"] is not None],
         removed=[int(row["fragment"]) for row in results if row["remaining"] is None],

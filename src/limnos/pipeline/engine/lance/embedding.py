@@ -149,13 +149,14 @@ def embed_batch(batch: pa.RecordBatch, embedding: WorkerEmbedding) -> pa.RecordB
         for start in range(0, len(first), embedding.batch):
             rows = inputs.slice(start, embedding.batch)
             _embed_rows(call, rows, start=start, tries=1 + embedding.retries, results=results)
-    places = {key: place for place, key in enumerate(first)}
+    positions = {key: index for index, key in enumerate(first)}
     filled = [
-        results.vectors.get(places[key]) if vector is None else vector
+        results.vectors.get(positions[key]) if vector is None else vector
         for key, vector in zip(hashes, vectors, strict=True)
     ]
     errors = [
-        results.errors.get(places[key]) if vector is None else None for key, vector in zip(hashes, vectors, strict=True)
+        results.errors.get(positions[key]) if vector is None else None
+        for key, vector in zip(hashes, vectors, strict=True)
     ]
     columns = {name: batch.column(name) for name in batch.schema.names}
     columns[embedding.into] = pa.array(filled, pa.list_(pa.field("element", pa.float32(), nullable=False)))
@@ -182,11 +183,11 @@ def _embed_rows(call: _Call, rows: pa.RecordBatch, *, start: int, tries: int, re
         _embed_rows(call, rows.slice(0, half), start=start, tries=1, results=results)
         _embed_rows(call, rows.slice(half), start=start + half, tries=1, results=results)
         return
-    for place, vector in enumerate(vectors, start):
+    for index, vector in enumerate(vectors, start):
         try:
-            results.vectors[place] = _check_vector(vector, call.dimension)
+            results.vectors[index] = _check_vector(vector, call.dimension)
         except (TypeError, ValueError) as error:
-            results.errors[place] = str(error)[:_ERROR_CHARACTERS_MAX]
+            results.errors[index] = str(error)[:_ERROR_CHARACTERS_MAX]
 
 
 def _with_tries(call: _Call, rows: pa.RecordBatch, *, tries: int) -> list[Sequence[float] | None]:

@@ -92,9 +92,9 @@ class LanceStepExecution(StepExecution):
             inputs = replace(inputs, frame=self._embed_rows(inputs.frame, self.step.embed))
         if self.step.expectations and not inputs.nothing_new:
             with self._phase("writing"):
-                staged = stage(inputs.frame)
-            self._after_writes(lambda: release(staged))
-            inputs = replace(inputs, frame=staged)
+                staged_rows = stage(inputs.frame)
+            self._after_writes(lambda: release(staged_rows))
+            inputs = replace(inputs, frame=staged_rows)
         super()._write_all(rules, inputs)
 
     def _after_writes(self, release: Callable[[], None]) -> None:
@@ -120,18 +120,18 @@ class LanceStepExecution(StepExecution):
         mode = self._write_mode(step)
         with self._phase("writing"):
             if mode is WriteMode.MERGE:
-                written = merge(step, frame, target=target, excluded=excluded, check=self.context.check)
+                written_fragments = merge(step, frame, target=target, excluded=excluded, check=self.context.check)
             elif mode is WriteMode.PARTITIONS:
-                written = replace_partitions(step, frame, target=target, check=self.context.check)
+                written_fragments = replace_partitions(step, frame, target=target, check=self.context.check)
             else:
-                written = self._write_fragments(frame, target=target)
+                written_fragments = self._write_fragments(frame, target=target)
             if step is self.step:
                 table.set_checkpoint(self._checkpoint())
         self.branches[-1] = replace(branch, head=table.head, staged=table.staged)
         if step is self.step:
-            self.rows, self.bytes = written.rows, written.bytes
+            self.rows, self.bytes = written_fragments.rows, written_fragments.bytes
             self._written = frame if mode in (WriteMode.REPLACE, WriteMode.APPEND) else None
-        return WriteResult(head=table.head or 0, rows=written.rows, bytes=written.bytes)
+        return WriteResult(head=table.head or 0, rows=written_fragments.rows, bytes=written_fragments.bytes)
 
     def _write_mode(self, step: StepDeclaration) -> WriteMode:
         """Return the write mode. A whole read of a step that appends has all rows, so they replace those of its table,
@@ -159,13 +159,13 @@ class LanceStepExecution(StepExecution):
     def _write_fragments(self, frame: DataFrame, *, target: LanceTarget) -> WrittenFragments:
         table = target.table
         names = as_spelled(frame.schema, target.schema).names
-        written = write_rows(frame.toDF(*names), target)
+        written_fragments = write_rows(frame.toDF(*names), target)
         self.context.check()
         if target.replaces:
-            table.overwrite(target.schema, written.fragments)
+            table.overwrite(target.schema, written_fragments.fragments)
         else:
-            table.append(written.fragments)
-        return written
+            table.append(written_fragments.fragments)
+        return written_fragments
 
     def _begin(self, step: StepDeclaration, frame: DataFrame) -> tuple[StepBranch, StructType | None]:
         """Prepare the table. The branch of a Lance table has a name only, and staged versions once rows are written."""

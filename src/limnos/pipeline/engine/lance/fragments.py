@@ -38,11 +38,11 @@ def write_rows(frame: DataFrame, target: LanceTarget) -> WrittenFragments:
     """Write the rows of `frame` as fragments of a step's table, with the table's columns and in its mode."""
     table = target.table
     task = _task(target.schema, location=table.location, mode=target.mode, options=table.options)
-    written = frame.mapInArrow(task, _RESULT).collect()
+    written_rows = frame.mapInArrow(task, _RESULT).collect()
     return WrittenFragments(
-        fragments=[FragmentMetadata.from_json(row["fragment"]) for row in written],
-        rows=sum(int(row["rows"]) for row in written),
-        bytes=sum(int(row["bytes"]) for row in written),
+        fragments=[FragmentMetadata.from_json(row["fragment"]) for row in written_rows],
+        rows=sum(int(row["rows"]) for row in written_rows),
+        bytes=sum(int(row["bytes"]) for row in written_rows),
     )
 
 

@@ -93,41 +93,41 @@ def added_fragments(until: LanceTableFiles, *, since: LanceTableFiles, digest: s
     Raises WholeReadNeeded if rows were changed or removed, or if that is not known.
     """
     old, new = since.open(), until.open()
-    before, after = fragment_states(old), fragment_states(new)
+    former_states, after = fragment_states(old), fragment_states(new)
     if digest_of(old) != digest:
         raise WholeReadNeeded("it was dropped and created again since it was last read")
-    if not before:
+    if not former_states:
         raise WholeReadNeeded(f"version {since.version}, which was read last time, had no rows")
     if old.schema != new.schema:
         raise WholeReadNeeded("its columns were changed since")
     if until.version < since.version:
         raise WholeReadNeeded(f"it was rolled back to version {until.version}")
-    if all(after.get(number) == state for number, state in before.items()):
-        return AddedFragments(current=frozenset(after) - frozenset(before))
+    if all(after.get(number) == state for number, state in former_states.items()):
+        return AddedFragments(current=frozenset(after) - frozenset(former_states))
     if until.version - since.version > VERSIONS_MAX:
         raise WholeReadNeeded(f"fragments were changed since, and more than {VERSIONS_MAX} versions are in between")
-    return _by_versions(until, since=since, before=before)
+    return _by_versions(until, since=since, before=former_states)
 
 
 def _by_versions(until: LanceTableFiles, *, since: LanceTableFiles, before: Mapping[int, str]) -> AddedFragments:
     """Follow the fragments from version to version: only a compaction may replace those of rows that were read."""
-    added: frozenset[int] = frozenset()
+    added_numbers: frozenset[int] = frozenset()
     earlier: list[tuple[int, frozenset[int]]] = []
     for dataset in _datasets(until, since=since):
         after = fragment_states(dataset)
-        changed = frozenset(number for number, state in before.items() if after.get(number) != state)
+        changed_numbers = frozenset(number for number, state in before.items() if after.get(number) != state)
         appeared = frozenset(number for number, state in after.items() if before.get(number) != state)
-        if changed <= added:
-            added = (added - changed) | appeared
+        if changed_numbers <= added_numbers:
+            added_numbers = (added_numbers - changed_numbers) | appeared
         else:
             version = int(dataset.version)
-            if not _is_compaction(dataset, old=changed, before=before, new=appeared):
+            if not _is_compaction(dataset, old=changed_numbers, before=before, new=appeared):
                 raise WholeReadNeeded(f"rows were changed or removed in version {version}")
-            if merged := added & changed:
+            if merged := added_numbers & changed_numbers:
                 earlier.append((version - 1, merged))
-            added -= changed
+            added_numbers -= changed_numbers
         before = after
-    return AddedFragments(current=added, earlier=earlier)
+    return AddedFragments(current=added_numbers, earlier=earlier)
 
 
 def _datasets(until: LanceTableFiles, *, since: LanceTableFiles) -> Iterator[lance.LanceDataset]:
@@ -151,6 +151,9 @@ def _is_compaction(
     operation = None if transaction is None else transaction.operation
     if not isinstance(operation, lance.LanceOperation.Rewrite) or not old <= frozenset(before):
         return False
-    replaced = [each for group in operation.groups for each in group.old_fragments]
+    replaced_fragments = [each for group in operation.groups for each in group.old_fragments]
     rows = sum(each.num_rows for each in (one.metadata for one in dataset.get_fragments()) if each.id in new)
-    return frozenset(each.id for each in replaced) == old and sum(each.num_rows for each in replaced) == rows
+    return (
+        frozenset(each.id for each in replaced_fragments) == old
+        and sum(each.num_rows for each in replaced_fragments) == rows
+    )

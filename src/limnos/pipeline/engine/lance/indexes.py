@@ -32,13 +32,13 @@ def update_indexes(dataset: lance.LanceDataset, indexes: Iterable[IndexDeclarati
     Raises BadRequest for a column that the table lacks, or that cannot have such an index.
     """
     rows = dataset.count_rows()
-    existing = {each.name: each.index_type for each in dataset.describe_indices()}
+    existing_types = {each.name: each.index_type for each in dataset.describe_indices()}
     current = []
     for index in indexes:
         _require_column(dataset, index, step=step)
         if index.kind is IndexKind.VECTOR and not rows:
             continue
-        if existing.get(index.name) == _type_of(index, rows=rows) and _same_metric(dataset, index):
+        if existing_types.get(index.name) == _type_of(index, rows=rows) and _same_metric(dataset, index):
             current.append(index.name)
         else:
             _build(dataset, index, rows=rows, step=step)

@@ -55,10 +55,10 @@ def merge(
     with staged_rows(rows) as source:
         require_keys(source, step.write.keys, step=step.name, distinct=distinct)
         if target.table.base is None:
-            written = write_rows(source.where(~f.col(DELETE_COLUMN)).drop(DELETE_COLUMN), target)
+            written_fragments = write_rows(source.where(~f.col(DELETE_COLUMN)).drop(DELETE_COLUMN), target)
             check()
-            target.table.overwrite(target.schema, written.fragments)
-            return written
+            target.table.overwrite(target.schema, written_fragments.fragments)
+            return written_fragments
         known = with_kept_keys(step, source, excluded=excluded, schema=schema)
         with staged_rows(_changes(step, known, target=target, schema=schema)) as changed:
             return _stage(changed, target=target, schema=schema, check=check)
@@ -71,11 +71,11 @@ def _stage(
     if not count:
         return WrittenFragments(fragments=[], rows=0, bytes=0)
     new = changed.where(f.col(_IS_NEW)).select(*map(quote_column, schema.names))
-    written = write_rows(new, target)
+    written_fragments = write_rows(new, target)
     deleted = delete_rows(changed.where(f.col(ADDRESS).isNotNull()), target=target)
     check()
-    target.table.update(written.fragments, updated=deleted.updated, removed=deleted.removed)
-    return WrittenFragments(fragments=written.fragments, rows=count, bytes=written.bytes)
+    target.table.update(written_fragments.fragments, updated=deleted.updated, removed=deleted.removed)
+    return WrittenFragments(fragments=written_fragments.fragments, rows=count, bytes=written_fragments.bytes)
 
 
 def _changes(step: StepDeclaration, source: DataFrame, *, target: LanceTarget, schema: StructType) -> DataFrame:
@@ -93,5 +93,5 @@ def _changes(step: StepDeclaration, source: DataFrame, *, target: LanceTarget, s
     is_removal = address.isNotNull() & (is_kept.isNull() | is_deleted)
     values = [f.col(f"s.{quote_column(each)}") for each in schema.names]
     is_new = f.coalesce(is_update | is_insert, f.lit(False))
-    changed = rows.where(is_new | f.coalesce(is_removal, f.lit(False)))
-    return changed.select(*values, address.alias(ADDRESS), is_new.alias(_IS_NEW))
+    changed_rows = rows.where(is_new | f.coalesce(is_removal, f.lit(False)))
+    return changed_rows.select(*values, address.alias(ADDRESS), is_new.alias(_IS_NEW))

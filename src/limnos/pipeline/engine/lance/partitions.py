@@ -46,17 +46,17 @@ def replace_partitions(
     terms = require_partition(step, schema)
     with staged_rows(fit_frame(frame, schema)) as source:
         touched = _partition_values(step, source, terms=terms, prefix=_WRITTEN)
-        written = write_rows(source, target)
+        written_fragments = write_rows(source, target)
         if target.table.base is None:
             check()
-            target.table.overwrite(target.schema, written.fragments)
-        elif written.fragments:
+            target.table.overwrite(target.schema, written_fragments.fragments)
+        elif written_fragments.fragments:
             old = published_rows(source.sparkSession, step.table, target=target)
-            places = _partition_values(step, old, terms=terms, prefix=_PUBLISHED, further=f.col(ADDRESS))
-            deleted = delete_rows(places.join(touched.distinct(), _same(terms), "left_semi"), target=target)
+            partition_values = _partition_values(step, old, terms=terms, prefix=_PUBLISHED, further=f.col(ADDRESS))
+            deleted = delete_rows(partition_values.join(touched.distinct(), _same(terms), "left_semi"), target=target)
             check()
-            target.table.update(written.fragments, updated=deleted.updated, removed=deleted.removed)
-        return written
+            target.table.update(written_fragments.fragments, updated=deleted.updated, removed=deleted.removed)
+        return written_fragments
 
 
 def _same(terms: tuple[PartitionTerm, ...]) -> Column:

@@ -74,14 +74,14 @@ class StagingNamespace(LanceNamespace):
     def create_table_version(self, request: Fields) -> Answer:
         """Note a staged version."""
         size, e_tag = request.get("manifest_size"), request.get("e_tag")
-        staged = StagedVersion(
+        staged_version = StagedVersion(
             version=int(request["version"]),
             manifest_path=str(request["manifest_path"]),
             manifest_size=None if size is None else int(size),
             e_tag=None if e_tag is None else str(e_tag),
         )
-        self.staged.append(staged)
-        version = protocol.TableVersion(version=staged.version, manifest_path=staged.manifest_path)
+        self.staged.append(staged_version)
+        version = protocol.TableVersion(version=staged_version.version, manifest_path=staged_version.manifest_path)
         return protocol.CreateTableVersionResponse(version=version).model_dump()
 
     def _describe_version(self, table_id: list[str]) -> Answer:

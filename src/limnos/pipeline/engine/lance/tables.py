@@ -86,17 +86,21 @@ def prepare_target(
         table = table or _declare(client, step, branch=branch, existing_tables=existing_tables)
     if not table.managed:
         raise UnsupportedOperation(f"Step {step.name}: {display.render(step.table)} {STORAGE_MANAGED}")
-    staged = open_staged(access, table)
+    staged_dataset = open_staged(access, table)
     is_new = table.version is None and table.properties.get(MADE_BY) == run_of(branch)
     vectors = dict(step.vectors) | ({} if step.embed is None else {step.embed.into: step.embed.dimension})
-    if staged.dataset is None:
-        return LanceTarget(table=staged, schema=arrow_schema_of(columns, vectors=vectors), mode=_CREATE, is_new=is_new)
-    schema = staged.dataset.schema
+    if staged_dataset.dataset is None:
+        return LanceTarget(
+            table=staged_dataset, schema=arrow_schema_of(columns, vectors=vectors), mode=_CREATE, is_new=is_new
+        )
+    schema = staged_dataset.dataset.schema
     if step.write.mode is not WriteMode.REPLACE:
         fitting = check_append(as_spelled(columns, schema), schema)
-        return LanceTarget(table=staged, schema=fitting, mode=_APPEND, is_new=is_new)
+        return LanceTarget(table=staged_dataset, schema=fitting, mode=_APPEND, is_new=is_new)
     _require_allowed(step, have=spark_schema_of(schema), columns=columns)
-    return LanceTarget(table=staged, schema=arrow_schema_of(columns, vectors=vectors), mode=_OVERWRITE, is_new=is_new)
+    return LanceTarget(
+        table=staged_dataset, schema=arrow_schema_of(columns, vectors=vectors), mode=_OVERWRITE, is_new=is_new
+    )
 
 
 def as_spelled(columns: StructType, schema: pa.Schema) -> StructType:
@@ -126,8 +130,8 @@ def _declare(client: Client, step: StepDeclaration, *, branch: str, existing_tab
     for length in range(2, len(step.table)):
         if step.table[:length] not in existing_tables:
             _create_namespace(client, step.table[:length])
-    own: Mapping[str, str] = {} if step.comment is None else {"comment": step.comment}
-    properties = {**own, **step.properties, MANAGED: "true", MADE_BY: run_of(branch)}
+    own_properties: Mapping[str, str] = {} if step.comment is None else {"comment": step.comment}
+    properties = {**own_properties, **step.properties, MANAGED: "true", MADE_BY: run_of(branch)}
     with suppress(ConflictError):
         client.lance.declare(step.table, properties=properties)
     return client.lance.load(step.table)

@@ -105,12 +105,12 @@ def _up_to_pin(request: SourceReadRequest, jdbc: Jdbc, *, frame: DataFrame, opti
     rows = frame.where(up_to(frame, mark))
     pin = ReadPin(name=request.source.name, fingerprint=mark.text())
     if request.incremental and request.before is not None:
-        before = read_mark(request.before.fingerprint)
-        reason = change_of(before, mark)
+        former_mark = read_mark(request.before.fingerprint)
+        reason = change_of(former_mark, mark)
         if reason is not None:
             return SourceRead(frame=rows, pin=replace(pin, whole_because=f"source {request.source.name}: {reason}"))
-        if before is not None and before.value is not None:
-            since = replace(before, column=mark.column)
+        if former_mark is not None and former_mark.value is not None:
+            since = replace(former_mark, column=mark.column)
             rows = rows.where(from_mark(frame, since, lateness=jdbc.lateness))
     return SourceRead(frame=rows, pin=pin)
 
@@ -193,8 +193,12 @@ def _spark_url(jdbc: Jdbc) -> str:
     """Return the URL by which Spark quotes names as the database does: it has a dialect of MySQL and none of MariaDB,
     where its quotes would make a text of each name.
     """
-    own = {name.lower(): value for name, value in jdbc.options.items()}.get("driver", JDBC_DRIVERS["mariadb"][0])
-    if not jdbc.url.startswith((_MYSQL, _MARIADB)) or own != JDBC_DRIVERS["mariadb"][0] or _PERMITTED in jdbc.url:
+    own_driver = {name.lower(): value for name, value in jdbc.options.items()}.get("driver", JDBC_DRIVERS["mariadb"][0])
+    if (
+        not jdbc.url.startswith((_MYSQL, _MARIADB))
+        or own_driver != JDBC_DRIVERS["mariadb"][0]
+        or _PERMITTED in jdbc.url
+    ):
         return jdbc.url
     separator = "&" if "?" in jdbc.url else "?"
     return f"{_MYSQL}{jdbc.url.removeprefix(_MARIADB).removeprefix(_MYSQL)}{separator}{_PERMITTED}"
@@ -203,10 +207,10 @@ def _spark_url(jdbc: Jdbc) -> str:
 def _add_driver(request: SourceReadRequest, options: dict[str, str]) -> None:
     """Add the driver of a supported database to Spark. Other drivers must be on Spark's class path (`spark.jars`)."""
     match = _URL.fullmatch(options["url"])
-    known = JDBC_DRIVERS.get(match[1]) if match else None
-    if known is None or "driver" in {name.lower() for name in options}:
+    driver = JDBC_DRIVERS.get(match[1]) if match else None
+    if driver is None or "driver" in {name.lower() for name in options}:
         return
-    options["driver"], artifact = known
+    options["driver"], artifact = driver
     add_archive(request.spark, ensure(artifact))
 
 

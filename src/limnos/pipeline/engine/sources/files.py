@@ -72,14 +72,23 @@ def files_frame(request: SourceReadRequest, files: Files) -> SourceRead:
     _check(request, files)
     path = locate_path(request, files.path)
     states = _pinned_files(request, list_files(request, files, path=path))
-    before = read(request.before.fingerprint) if request.before else None
-    new = new_since(states, before, rereads=request.rereads) if request.incremental else NewFiles(files=states)
-    missing = are_missing(states, before)
-    chosen = read(request.pinned.fingerprint) if request.pinned else before
-    schema, inferred = _schema(request, files, states=new.files or states, path=path, fingerprint=chosen)
-    stored, content = schema.json() if inferred else None, content_digest(states)
-    print_ = take_fingerprint(states, schema=stored, content=content, before=before)
-    if request.incremental and before and before.digest == print_.digest and not is_same(before, print_):
+    former_fingerprint = read(request.before.fingerprint) if request.before else None
+    new = (
+        new_since(states, former_fingerprint, rereads=request.rereads)
+        if request.incremental
+        else NewFiles(files=states)
+    )
+    missing = are_missing(states, former_fingerprint)
+    chosen_fingerprint = read(request.pinned.fingerprint) if request.pinned else former_fingerprint
+    schema, inferred = _schema(request, files, states=new.files or states, path=path, fingerprint=chosen_fingerprint)
+    stored_schema, content = schema.json() if inferred else None, content_digest(states)
+    print_ = take_fingerprint(states, schema=stored_schema, content=content, before=former_fingerprint)
+    if (
+        request.incremental
+        and former_fingerprint
+        and former_fingerprint.digest == print_.digest
+        and not is_same(former_fingerprint, print_)
+    ):
         new = NewFiles(files=states, whole_because="the content of a file was changed since it was read")
     pin = ReadPin(name=request.source.name, fingerprint=print_.text(), whole_because=new.whole_because)
     opened = SourceRead(
@@ -102,15 +111,15 @@ def files_frame(request: SourceReadRequest, files: Files) -> SourceRead:
 
 def have_files_changed(request: SourceReadRequest, files: Files) -> bool:
     """Return whether files were changed, added or removed since `request.pinned` was taken; True if that is unknown."""
-    before = read(request.pinned.fingerprint) if request.pinned else None
-    if before is None:
+    former_fingerprint = read(request.pinned.fingerprint) if request.pinned else None
+    if former_fingerprint is None:
         return True
     try:
         states = list_files(request, files, path=locate_path(request, files.path))
     except SourceFailed:
         return True
-    content = None if before.content is None else content_digest(states)
-    return not is_same(before, take_fingerprint(states, content=content))
+    content = None if former_fingerprint.content is None else content_digest(states)
+    return not is_same(former_fingerprint, take_fingerprint(states, content=content))
 
 
 def _check(request: SourceReadRequest, files: Files) -> None:
@@ -201,12 +210,12 @@ def _infer_schema(
 
 def _refuse_change(request: SourceReadRequest, *, pinned: StructType, actual: StructType) -> None:
     """Raise SourceFailed if the files' columns or types differ from `pinned`, the schema that the last run recorded."""
-    known = {field.name: field.dataType for field in pinned.fields}
-    texts = [f"{field.name} is new" for field in actual.fields if field.name not in known]
+    pinned_types = {field.name: field.dataType for field in pinned.fields}
+    texts = [f"{field.name} is new" for field in actual.fields if field.name not in pinned_types]
     texts += [
-        f"{field.name} is {field.dataType.simpleString()}, and was {known[field.name].simpleString()}"
+        f"{field.name} is {field.dataType.simpleString()}, and was {pinned_types[field.name].simpleString()}"
         for field in actual.fields
-        if field.name in known and field.dataType != known[field.name]
+        if field.name in pinned_types and field.dataType != pinned_types[field.name]
     ]
     if texts:
         raise request.failed(_schema_change_message("; ".join(texts)))

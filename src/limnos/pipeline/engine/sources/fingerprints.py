@@ -157,9 +157,9 @@ def _by_each(files: Sequence[SourceFileState], each: bytes, *, rereads: bool) ->
     entries = _entries(each)
     paths, known = {entry[:_HALF] for entry in entries}, set(entries)
     unread = [file for file in files if _path(file) + _state(file) not in known]
-    changed = [file for file in unread if _path(file) in paths]
-    if changed and not rereads:
-        return NewFiles(files=tuple(files), whole_because=f"{changed[0].path} was changed since it was read")
+    changed_files = [file for file in unread if _path(file) in paths]
+    if changed_files and not rereads:
+        return NewFiles(files=tuple(files), whole_because=f"{changed_files[0].path} was changed since it was read")
     return NewFiles(files=tuple(unread))
 
 

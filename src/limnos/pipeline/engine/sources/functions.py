@@ -109,10 +109,10 @@ def _call_spark_function(
     frame: DataFrame = result
     if kind.schema is not None:
         struct_type = request.declared(kind.schema)
-        lacking = [field.name for field in struct_type.fields if field.name not in frame.columns]
-        if lacking:
+        missing_columns = [field.name for field in struct_type.fields if field.name not in frame.columns]
+        if missing_columns:
             raise request.failed(
-                f"{kind.function} returned no column {lacking[0]!r}; it has {', '.join(frame.columns)}."
+                f"{kind.function} returned no column {missing_columns[0]!r}; it has {', '.join(frame.columns)}."
             )
         try:
             frame = frame.to(struct_type)
@@ -156,9 +156,11 @@ def _task(
         for batch in yielded:
             if not isinstance(batch, (pa.RecordBatch, pa.Table)):
                 raise TypeError(f"{name} yielded {type(batch).__name__}: yield Arrow batches or tables.")
-            lacking = [column for column in arrow.names if column not in batch.schema.names]
-            if lacking:
-                raise ValueError(f"{name} yielded no column {lacking[0]!r}; it has {', '.join(batch.schema.names)}.")
+            missing_columns = [column for column in arrow.names if column not in batch.schema.names]
+            if missing_columns:
+                raise ValueError(
+                    f"{name} yielded no column {missing_columns[0]!r}; it has {', '.join(batch.schema.names)}."
+                )
             table = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
             for field in arrow:
                 _require_fit(table.column(field.name), field, name=name, rows_before=count)

@@ -64,11 +64,11 @@ def harvest_frame(request: SourceReadRequest, kind: HarvestSource) -> SourceRead
             listed = stage(_listed_tables(request, root, stack=stack))
             stack.callback(release, listed)
             rows = _compared_rows(request, listed, root=root, stack=stack)
-            staged = stage(_with_conflicts(rows).select(*kind.columns))
+            staged_rows_frame = stage(_with_conflicts(rows).select(*kind.columns))
     except (PySparkException, Py4JJavaError) as error:
         raise request.failed(f"the tables in {kind.root} could not be read: {first_line(error)}") from error
     pin = ReadPin(name=request.source.name, whole_because=_WHOLE_BECAUSE)
-    return SourceRead(frame=staged, pin=pin, release=lambda: release(staged))
+    return SourceRead(frame=staged_rows_frame, pin=pin, release=lambda: release(staged_rows_frame))
 
 
 def _path(request: SourceReadRequest, path: str) -> str:
@@ -104,14 +104,16 @@ def _tasks(request: SourceReadRequest, count: int) -> int:
 def _compared_rows(request: SourceReadRequest, listed: DataFrame, *, root: HarvestRoot, stack: ExitStack) -> DataFrame:
     """Return a row for each table: carried over, read again, or gone."""
     run_at = _run_at(request)
-    known = stack.enter_context(staged_rows(_known_tables(request, root)))
-    former = known.select("directory", f.col("state").alias("former_state"))
-    is_same = [listed[name].eqNullSafe(known[name]) for name in _COMPARED]
-    is_carried = reduce(lambda one, other: one & other, is_same) & listed.problem.isNull() & known.problem.isNull()
-    is_carried = is_carried & (known.state != "vanished") & known.read_at.isNotNull()
-    carried = listed.join(known, (listed.directory == known.directory) & is_carried).select(
+    known_tables = stack.enter_context(staged_rows(_known_tables(request, root)))
+    former = known_tables.select("directory", f.col("state").alias("former_state"))
+    is_same = [listed[name].eqNullSafe(known_tables[name]) for name in _COMPARED]
+    is_carried = (
+        reduce(lambda one, other: one & other, is_same) & listed.problem.isNull() & known_tables.problem.isNull()
+    )
+    is_carried = is_carried & (known_tables.state != "vanished") & known_tables.read_at.isNotNull()
+    carried = listed.join(known_tables, (listed.directory == known_tables.directory) & is_carried).select(
         *(listed[name] for name in listed.columns),
-        *(known[name] for name in _OF_METADATA),
+        *(known_tables[name] for name in _OF_METADATA),
         f.lit("unchanged").alias("state"),
     )
     rest = listed.join(carried.select("directory"), "directory", "left_anti")
@@ -136,21 +138,21 @@ def _compared_rows(request: SourceReadRequest, listed: DataFrame, *, root: Harve
         lambda one, other: one.unionByName(other, allowMissingColumns=True), (carried, fresh, with_problem)
     ).drop("listed_bytes")
     present = present.withColumn("seen_at", run_at).withColumn("root", f.lit(root.location))
-    return present.unionByName(_absent_tables(known, listed), allowMissingColumns=True)
+    return present.unionByName(_absent_tables(known_tables, listed), allowMissingColumns=True)
 
 
 def _absent_tables(known: DataFrame, listed: DataFrame) -> DataFrame:
     """Return the published tables that were not listed: vanished, or below a directory that could not be listed."""
-    absent = known.join(listed, "directory", "left_anti").drop("conflict", "case_twin")
+    absent_rows = known.join(listed, "directory", "left_anti").drop("conflict", "case_twin")
     closed = listed.where("format IS NULL").select(f.col("directory").alias("above"))
     levels = f.split("directory", "/")
     counts = f.sequence(f.lit(1), f.size(levels))
     above = f.transform(counts, lambda count: f.array_join(f.slice(levels, f.lit(1), count), "/"))
-    below = absent.select("directory", f.explode(above).alias("above")).join(closed, "above").select("directory")
+    below = absent_rows.select("directory", f.explode(above).alias("above")).join(closed, "above").select("directory")
     state = f.when(f.col("state") == "vanished", "vanished").otherwise("unlisted")
-    unlisted = absent.join(below, "directory", "left_semi").withColumn("state", state)
-    removed = absent.join(below, "directory", "left_anti").withColumn("state", f.lit("vanished"))
-    return unlisted.unionByName(removed.withColumn("problem", f.lit(None).cast("string")))
+    unlisted = absent_rows.join(below, "directory", "left_semi").withColumn("state", state)
+    removed_rows = absent_rows.join(below, "directory", "left_anti").withColumn("state", f.lit("vanished"))
+    return unlisted.unionByName(removed_rows.withColumn("problem", f.lit(None).cast("string")))
 
 
 def _known_tables(request: SourceReadRequest, root: HarvestRoot) -> DataFrame:
@@ -173,16 +175,16 @@ def _known_tables(request: SourceReadRequest, root: HarvestRoot) -> DataFrame:
 def _with_conflicts(rows: DataFrame) -> DataFrame:
     """Add why a table cannot have its name, and another table whose name differs by case alone."""
     is_named = "problem IS NULL AND format IS NOT NULL AND state <> 'vanished'"
-    named = rows.where(is_named)
+    named_rows = rows.where(is_named)
     first = f.min("directory").over(Window.partitionBy("namespace", "name"))
     path = f.concat(f.col("namespace"), f.array("name"))
     folded = Window.partitionBy(f.transform(path, f.lower))
     low, high = f.min(path).over(folded), f.max(path).over(folded)
     twin = f.when(low == high, None).when(path == low, high).otherwise(low)
-    named = named.withColumn(
+    named_rows = named_rows.withColumn(
         "conflict", f.when(f.col("directory") != first, f.concat(f.lit("has the name of the table at "), first))
     ).withColumn("case_twin", f.array_join(twin, "."))
-    return named.unionByName(rows.where(f"NOT ({is_named})"), allowMissingColumns=True)
+    return named_rows.unionByName(rows.where(f"NOT ({is_named})"), allowMissingColumns=True)
 
 
 def _run_at(request: SourceReadRequest) -> Column:

@@ -45,9 +45,9 @@ def registration_frame(request: SourceReadRequest, kind: RegistrationSource) -> 
     pin = request.pinned or ReadPin(name=request.source.name, table=kind.table)
     try:
         tables = _rows(request, pin.table or kind.table, snapshot=pin.snapshot)
-        lacking = [name for name in HarvestSource(root="").columns if name not in tables.columns]
-        if lacking:
-            raise request.failed(f"{'.'.join(kind.table)} has no column {lacking[0]}: load it from a harvest.")
+        missing_columns = [name for name in HarvestSource(root="").columns if name not in tables.columns]
+        if missing_columns:
+            raise request.failed(f"{'.'.join(kind.table)} has no column {missing_columns[0]}: load it from a harvest.")
         task = RegistrationTask(
             home=system_home(request.spark) or access_of(request.spark),
             into=kind.into,
@@ -59,11 +59,11 @@ def registration_frame(request: SourceReadRequest, kind: RegistrationSource) -> 
         # The same rows make the same tasks and jobs in each attempt, so what an attempt has sent is not done twice.
         count = min(TASKS_MAX, 1 + tables.count() // TABLES_PER_TASK)
         ordered = joined.select(*INPUT).repartition(count, "directory").sortWithinPartitions("directory")
-        staged = stage(ordered.mapInArrow(task, kind.schema))
+        staged_rows = stage(ordered.mapInArrow(task, kind.schema))
     except (PySparkException, Py4JJavaError) as error:
         raise request.failed(f"the tables could not be registered: {first_line(error)}") from error
     pin = replace(pin, name=request.source.name, whole_because=_WHOLE_BECAUSE)
-    return SourceRead(frame=staged, pin=pin, release=lambda: release(staged))
+    return SourceRead(frame=staged_rows, pin=pin, release=lambda: release(staged_rows))
 
 
 def _former_outcomes(request: SourceReadRequest) -> DataFrame:

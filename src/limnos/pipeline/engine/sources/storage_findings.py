@@ -50,10 +50,10 @@ def storage_findings_frame(request: SourceReadRequest, kind: StorageSource) -> S
         with staged_rows(listed) as tables:
             parallelism = request.spark.sparkContext.defaultParallelism
             tasks = min(TASKS_MAX, max(parallelism, tables.count() // TABLES_PER_TASK))
-            checked = tables.select(*COLUMNS).repartitionByRange(tasks, "id").mapInArrow(task, _ROW_SCHEMA)
-            with staged_rows(checked) as rows:
-                own = rows.where(f.col("row").isin(OBJECT, FINDING)).drop("row")
-                staged = stage(own.unionByName(shared_files(rows)).unionByName(nested_tables(tables)))
+            checked_tables = tables.select(*COLUMNS).repartitionByRange(tasks, "id").mapInArrow(task, _ROW_SCHEMA)
+            with staged_rows(checked_tables) as rows:
+                own_rows = rows.where(f.col("row").isin(OBJECT, FINDING)).drop("row")
+                staged = stage(own_rows.unionByName(shared_files(rows)).unionByName(nested_tables(tables)))
     except (PySparkException, Py4JJavaError) as error:
         raise request.failed(f"the tables could not be checked: {first_line(error)}") from error
     pin = ReadPin(name=request.source.name, whole_because=_WHOLE_BECAUSE)

@@ -38,18 +38,18 @@ def stream_frame(request: SourceReadRequest, stream: Stream) -> SourceRead:
         raise request.failed("a stream needs its own Spark (`--master`), and this run uses Spark Connect.")
     if (stream.files is None) == (stream.table is None):
         raise request.failed("write one of `files` or `table`.")
-    before = _progress(request)
-    schema, frame = _streaming(request, stream, stored_schema=before.get("schema"))
+    former_progress = _progress(request)
+    schema, frame = _streaming(request, stream, stored_schema=former_progress.get("schema"))
     place = _Checkpoints(request)
-    name = place.create_checkpoint(before.get("checkpoint"))
+    name = place.create_checkpoint(former_progress.get("checkpoint"))
     batches = _drain_stream(request, frame, checkpoint=place.url(name))
-    place.sweep(keep=(name, before.get("checkpoint") or name))
+    place.sweep(keep=(name, former_progress.get("checkpoint") or name))
     entries = {"checkpoint": name} if schema is None else {"checkpoint": name, "schema": schema}
     pin = ReadPin(
         name=request.source.name,
         table=stream.table,
         fingerprint=json.dumps(entries, separators=(",", ":"), sort_keys=True),
-        whole_because=None if before else "nothing was read before",
+        whole_because=None if former_progress else "nothing was read before",
     )
     return _read(request, stream, frame=frame, batches=batches, pin=pin)
 

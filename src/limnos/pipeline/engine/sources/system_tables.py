@@ -36,11 +36,11 @@ def system_table_frame(request: SourceReadRequest, kind: SystemTableSource) -> S
             frame = frame.where(col(column) == value)
         if kind.last_days is not None:
             frame = frame.where(col(OCCURRED_AT) >= lit(_first_moment(request, kind.last_days)))
-        staged = stage(frame.select(*kind.columns) if kind.columns else frame)
+        staged_rows = stage(frame.select(*kind.columns) if kind.columns else frame)
     except (PySparkException, Py4JJavaError) as error:
         raise request.failed(f"the system table {kind.table} could not be read: {first_line(error)}") from error
     pin = ReadPin(name=request.source.name, whole_because=_WHOLE_BECAUSE)
-    return SourceRead(frame=staged, pin=pin, release=lambda: release(staged))
+    return SourceRead(frame=staged_rows, pin=pin, release=lambda: release(staged_rows))
 
 
 def _first_moment(request: SourceReadRequest, parameter: str) -> datetime:

@@ -77,8 +77,8 @@ class SourceReadRequest:
 
     def failed(self, why: str) -> SourceFailed:
         """Build an error that names the source and its position in the declaration."""
-        place = f"{self.source.at}: " if self.source.at else ""
-        return SourceFailed(f"{place}source {self.source.name}: {why}", source=self.source.name)
+        prefix = f"{self.source.at}: " if self.source.at else ""
+        return SourceFailed(f"{prefix}source {self.source.name}: {why}", source=self.source.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -117,11 +117,11 @@ class RestSource:
             return names_of(call, self.exchange(call).body)
         entries: list[str] = []
         token: str | None = ""
-        seen: set[str] = set()
+        seen_tokens: set[str] = set()
         while token is not None:
-            if token in seen or len(seen) > _PAGES_FREE + len(entries) // _NAMES_PER_PAGE:
+            if token in seen_tokens or len(seen_tokens) > _PAGES_FREE + len(entries) // _NAMES_PER_PAGE:
                 raise _strange("a list has endless pages")
-            seen.add(token)
+            seen_tokens.add(token)
             names, token = names_of(call, self.exchange(call._replace(query=(("pageToken", token), *call.query))).body)
             entries += names
             if len(entries) > _NAMES_MAX:
@@ -312,13 +312,17 @@ class RestSource:
         CommitConflict is raised after `_TRIES_MAX` attempts.
         """
         for attempt in range(1, _TRIES_MAX + 1):
-            stored = self._load_metadata(schema, table)
-            built = tables.commit_of(tables.iceberg_metadata_of(stored), changes)
-            if not built.updates:
+            stored_table = self._load_metadata(schema, table)
+            commit_body = tables.commit_of(tables.iceberg_metadata_of(stored_table), changes)
+            if not commit_body.updates:
                 return
-            uuid = msgspec.json.decode(stored, type=_TableUuid)
-            requirements = [{"type": "assert-table-uuid", "uuid": uuid.table_uuid}, *built.requirements]
-            body = {"identifier": _identifier(schema, table), "requirements": requirements, "updates": built.updates}
+            uuid = msgspec.json.decode(stored_table, type=_TableUuid)
+            requirements = [{"type": "assert-table-uuid", "uuid": uuid.table_uuid}, *commit_body.requirements]
+            body = {
+                "identifier": _identifier(schema, table),
+                "requirements": requirements,
+                "updates": commit_body.updates,
+            }
             try:
                 self.exchange(
                     RestCall(

@@ -304,11 +304,11 @@ class _KafkaCall(NamedTuple):
     def is_applied(self, topic: str, *, sets: Mapping[str, str], removes: Sequence[str], partitions: int) -> bool:
         """Return whether the brokers already report a topic's new settings and number of partitions."""
         entries, own = self.settings(topic), ConfigSource.DYNAMIC_TOPIC_CONFIG
-        changed = all(name == PARTITIONS or (name in entries and entries[name].value == sets[name]) for name in sets)
+        is_changed = all(name == PARTITIONS or (name in entries and entries[name].value == sets[name]) for name in sets)
         is_deleted = all(
             name in sets or name not in entries or ConfigSource(entries[name].source) != own for name in removes
         )
-        return changed and is_deleted and len(self.topic(topic).partitions) == partitions
+        return is_changed and is_deleted and len(self.topic(topic).partitions) == partitions
 
     def wait_until(self, condition: Callable[[], bool]) -> None:
         """Poll until `condition` is true: the brokers report the change. Returns without an error at the deadline."""

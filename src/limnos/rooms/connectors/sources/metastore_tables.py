@@ -108,15 +108,15 @@ def table_of(schema: str, table: str, *, definition: GravitinoCreate) -> Table:
     if len({each.name for each in columns}) != len(columns):
         raise BadRequest("Two columns have the same name: give each its own")
     split_by = _split(definition.partitioning, columns)
-    own = [each for each in columns if each.name not in split_by]
-    if not own:
+    own_columns = [each for each in columns if each.name not in split_by]
+    if not own_columns:
         raise BadRequest("A table needs at least one column besides its partition columns")
     parameters = properties | ({_COMMENT: definition.comment} if definition.comment is not None else {})
     return Table(
         tableName=name_of(table, what="Table"),
         dbName=schema,
         tableType=kind,
-        sd=_storage(definition, own, form=form),
+        sd=_storage(definition, own_columns, form=form),
         partitionKeys=[next(each for each in columns if each.name == name) for name in split_by],
         parameters=parameters | ({"EXTERNAL": "TRUE"} if kind == EXTERNAL else {}),
     )

@@ -177,9 +177,9 @@ def form_url(page_request: PageRequest, *, is_page: Callable[[str], bool]) -> st
     if referer is not None and is_page(referer.path.removeprefix(page_request.site.prefix)):
         query = urlencode([pair for pair in parse_qsl(referer.query) if pair[0] != PARAMETER])
         return f"{referer.path}?{query}" if query else referer.path
-    own = page_request.own_path.partition("?")[0]
-    has_page = page_request.request.method != "GET" and is_page(own.removeprefix(page_request.site.prefix))
-    return own if has_page else ""
+    page_path = page_request.own_path.partition("?")[0]
+    has_page = page_request.request.method != "GET" and is_page(page_path.removeprefix(page_request.site.prefix))
+    return page_path if has_page else ""
 
 
 def _own_referer(page_request: PageRequest) -> SplitResult | None:

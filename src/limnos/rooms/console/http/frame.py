@@ -121,30 +121,31 @@ async def frame_of(
     Also sets `needs` of the page request. Without `metalake` and `at`, the request's query selects the metalake.
     """
     visible = [node.name for node in await metalakes_visible(page_request.ctx)]
-    own = metalake or (at.metalake if at is not None else None) or _choose_metalake(page_request, visible)
+    page_metalake = metalake or (at.metalake if at is not None else None) or _choose_metalake(page_request, visible)
     links = tuple(
-        Link(name, f"{page_request.base}/?metalake={quote(name)}", name == own) for name in visible[:METALAKES_MAX]
+        Link(name, f"{page_request.base}/?metalake={quote(name)}", name == page_metalake)
+        for name in visible[:METALAKES_MAX]
     )
     tree: tuple[TreeItem, ...] = ()
     sections: tuple[SectionLink, ...] = ()
-    if own in visible:
-        page_request.needs = await page_request.ctx.read(RequestScope(own), openable_needs)
-        sections = _sections(page_request, own, current=section)
+    if page_metalake in visible:
+        page_request.needs = await page_request.ctx.read(RequestScope(page_metalake), openable_needs)
+        sections = _sections(page_request, page_metalake, current=section)
         with suppress(LimnosError):  # an error in the tree must not break the page
-            tree = await tree_of(page_request, own, at=at)
+            tree = await tree_of(page_request, page_metalake, at=at)
     return Frame(
         base=page_request.base,
         version=static_version(),
         title=title,
         now_ms=page_request.now_ms,
         user=page_request.user,
-        metalake=own,
+        metalake=page_metalake,
         metalakes=links,
         tree=tree,
         is_access_off=_is_access_off(page_request),
         notice=page_request.notice,
         sections=sections,
-        metalake_quoted=quote(own),
+        metalake_quoted=quote(page_metalake),
         question=question,
     )
 
@@ -169,8 +170,8 @@ def _choose_metalake(page_request: PageRequest, visible: list[str]) -> str:
     requested_name = page_request.request.query("metalake")
     if requested_name is not None and requested_name in visible:
         return requested_name
-    own = page_request.ctx.services.defaults.metalake
-    return own if own in visible or not visible else visible[0]
+    default_metalake = page_request.ctx.services.defaults.metalake
+    return default_metalake if default_metalake in visible or not visible else visible[0]
 
 
 async def tree_of(page_request: PageRequest, metalake: str, *, at: ObjectAddress | None) -> tuple[TreeItem, ...]:

@@ -141,8 +141,8 @@ async def _first_steps(page_request: PageRequest, metalake: str, *, catalogs: Se
     """Return the first steps in a lake whose few catalogs have no object that the caller may see; None for others."""
     if len(catalogs) > FIRST_CATALOGS_MAX:
         return None
-    own = page_request.ctx.services.defaults.catalog
-    first = next((each.name for each in catalogs if each.name == own), catalogs[0].name if catalogs else "")
+    default_catalog = page_request.ctx.services.defaults.catalog
+    first = next((each.name for each in catalogs if each.name == default_catalog), catalogs[0].name if catalogs else "")
     create = ""
     try:
         for node in catalogs:

@@ -60,12 +60,12 @@ async def branch(page_request: PageRequest) -> Response:
     children_request = ChildrenRequest(child_after(page_request.request.query("after")), TREE_SIZE)
     page = await children_list(page_request.ctx, address.scope, parent=address.levels, request=children_request)
     items = tuple(item_of(page_request, address.child(child.kind, child.name)) for child in page.children)
-    own = page_request.base + address.path
+    object_url = page_request.base + address.path
     part = BranchPart(
         base=page_request.base,
         version=static_version(),
         items=items,
-        href=own,
+        href=object_url,
         following=following_of(page_request, address, page=page),
     )
     return html_response(page_request.request, render("part_branch.html", part))

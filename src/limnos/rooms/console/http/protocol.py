@@ -84,11 +84,11 @@ _MODULES = (
 
 def _routes_of(rooms: Iterable[Manifest]) -> tuple[ConsoleRoute, ...]:
     """Return the routes of the console's own pages, and of the pages of other rooms."""
-    own = [route for module in _MODULES for route in module.ROUTES]
-    added = [
+    own_routes = [route for module in _MODULES for route in module.ROUTES]
+    room_routes = [
         route for room in rooms for entry in room.pages for route in cast("Sequence[ConsoleRoute]", load(entry.routes))
     ]
-    return (*own, *added)
+    return (*own_routes, *room_routes)
 
 
 CONSOLE_ROUTES: Final = _routes_of(installed_rooms().manifests)
@@ -166,13 +166,13 @@ class ConsoleProtocol:
         """
         room_parts = room_set(site.rooms_off) if rooms is None else rooms
         self.site = site
-        own = _routes_of(room_parts.on)
+        own_routes = _routes_of(room_parts.on)
         self.router: Router[Handler] = ConsoleRouter(
-            [self._route(route) for route in own],
+            [self._route(route) for route in own_routes],
             unknown=self._route(UNKNOWN),
             refused=[self._route(route) for route in _refused_routes(room_parts)],
         )
-        self.anonymous = frozenset({ROOM_OFF, *(route.operation for route in (*own, UNKNOWN))})
+        self.anonymous = frozenset({ROOM_OFF, *(route.operation for route in (*own_routes, UNKNOWN))})
         """All operations are anonymous for the application, which reads no Authorization header for them; the pages
         read the cookie.
         """

@@ -127,9 +127,10 @@ def heading_of(
     `create` is the URL of the page that creates a namespace in the object, `query` that of the worksheet with a query
     of the object. `has_access` is whether the object has an access page.
     """
-    own = page_request.base + address.path
+    object_url = page_request.base + address.path
     links = tuple(
-        Link(text, own if name == next(iter(tabs)) else f"{own}?tab={name}", name == tab) for name, text in tabs.items()
+        Link(text, object_url if name == next(iter(tabs)) else f"{object_url}?tab={name}", name == tab)
+        for name, text in tabs.items()
     )
     if has_access:
         links = (*links, Link("Access", page_request.base + access_path(address), tab == "access"))

@@ -196,11 +196,11 @@ def _feed_import(
     client: Client, info: ImportInfo, *, parts: Iterator[ExportPart], form: ExportForm
 ) -> MetalakeImportResult:
     """Send the records that the server does not have yet, and finish the import."""
-    before = 0
+    former_count = 0
     for part in parts:
-        if before + part.records > info.records:
-            info = client.imports.feed(info, drop_first_records(part, info.records - before, form=form))
-        before += part.records
+        if former_count + part.records > info.records:
+            info = client.imports.feed(info, drop_first_records(part, info.records - former_count, form=form))
+        former_count += part.records
     return client.imports.finish(info.id)
 
 

@@ -100,28 +100,30 @@ class AccessRows:
         rules = await self._role_rules({each for some in role_pairs.values() for each in some})
         alone = await self._principals_with_own_facts()
         indexes: dict[object, int] = {}
-        merged: dict[frozenset[int], MergedRules] = {}
+        merged_rules: dict[frozenset[int], MergedRules] = {}
         for user_id, name, enabled in rows:
-            own = groups.get(user_id, [])
+            own_groups = groups.get(user_id, [])
             roles = [HeldRole(rules[role], None) for role in role_pairs.get(user_id, [])]
-            roles += [HeldRole(rules[role], group) for group_id, group in own for role in role_pairs.get(group_id, [])]
+            roles += [
+                HeldRole(rules[role], group) for group_id, group in own_groups for role in role_pairs.get(group_id, [])
+            ]
             role_ids = frozenset(role.rules.id for role in roles)
             is_alone = user_id in alone
-            key = (role_ids, tuple(own), name in self._admins, user_id if is_alone else 0)
+            key = (role_ids, tuple(own_groups), name in self._admins, user_id if is_alone else 0)
             if key not in indexes:
-                if role_ids not in merged:
-                    merged[role_ids] = MergedRules.of(roles)
+                if role_ids not in merged_rules:
+                    merged_rules[role_ids] = MergedRules.of(roles)
                 indexes[key] = len(self._subjects)
                 self._subjects.append(
                     Subject(
                         user_id=user_id,
                         user_name=name,
-                        groups=frozenset(group_id for group_id, _ in own),
-                        group_names=tuple(group for _, group in own),
+                        groups=frozenset(group_id for group_id, _ in own_groups),
+                        group_names=tuple(group for _, group in own_groups),
                         roles=tuple(roles),
                         service_admin=name in self._admins,
                         member=True,
-                        merged=merged[role_ids],
+                        merged=merged_rules[role_ids],
                     )
                 )
             self._users.append(_User(user_id, name, bool(enabled), indexes[key]))

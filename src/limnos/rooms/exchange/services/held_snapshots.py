@@ -173,10 +173,10 @@ class HeldSnapshots:
     async def _begin(self, metalake_id: int, *, user: str, revision: str | None, is_shared: bool) -> HeldSnapshot:
         """Open a snapshot. One at the same revision that is held already takes its place."""
         self._close_old()
-        own = [each for each in self._held if each.user == user]
-        if len(own) >= OF_USER_MAX:
-            self._drop([each for each in own if not each.users][:1])
-        if sum(each.users > 0 for each in own) >= OF_USER_IN_USE_MAX:
+        own_snapshots = [each for each in self._held if each.user == user]
+        if len(own_snapshots) >= OF_USER_MAX:
+            self._drop([each for each in own_snapshots if not each.users][:1])
+        if sum(each.users > 0 for each in own_snapshots) >= OF_USER_IN_USE_MAX:
             raise ServiceUnavailable(
                 f"You are reading {OF_USER_IN_USE_MAX} revisions on this node: try again when one of these reads has"
                 " ended"

@@ -219,22 +219,22 @@ async def _entity(
     if message.WhichOneof("rest") != RESTS[kind]:
         raise errors.BadRequest(f"{kind.word} {message.name} has no {RESTS[kind]} record")
     check_part(message.name)
-    stored = NODE_RECORDS[kind].read(getattr(message, RESTS[kind]).SerializeToString())
+    stored_record = NODE_RECORDS[kind].read(getattr(message, RESTS[kind]).SerializeToString())
     if kind is Kind.VIEW:
         document = await iceberg_views.view_read_registered(
             ctx, _place(ctx, message.catalog_id, catalogs=catalogs), metadata_location=record.pointer.metadata_location
         )
         _check_uuid(document, record.pointer.uuid)
-        return checked_record._replace(stored=stored, document=document)
+        return checked_record._replace(stored=stored_record, document=document)
     if kind is Kind.FILESET:
-        fileset_record, place = cast("FilesetRecord", stored), _place(ctx, message.catalog_id, catalogs=catalogs)
+        fileset_record, place = cast("FilesetRecord", stored_record), _place(ctx, message.catalog_id, catalogs=catalogs)
         locations = {name: place.normal_location(text, "") for name, text in fileset_record.locations.items()}
-        stored = replace(fileset_record, locations=locations)
+        stored_record = replace(fileset_record, locations=locations)
     if kind is Kind.POLICY:
-        stored = _policy(cast("PolicyRecord", stored))
+        stored_record = _policy(cast("PolicyRecord", stored_record))
     if kind in DECLARED_KINDS:
-        check_own_fields(kind, cast("ObjectRecord", stored), name=message.name)
-    return checked_record._replace(stored=stored)
+        check_own_fields(kind, cast("ObjectRecord", stored_record), name=message.name)
+    return checked_record._replace(stored=stored_record)
 
 
 def check_own_fields(kind: Kind, record: ObjectRecord, *, name: str) -> None:
@@ -244,8 +244,8 @@ def check_own_fields(kind: Kind, record: ObjectRecord, *, name: str) -> None:
     """
     shape = DECLARED_KINDS[kind].fields
     try:
-        own = record.own_fields()
-        msgspec.convert({each: own[each] for each in shape.__struct_fields__ if each in own}, shape)
+        own_fields = record.own_fields()
+        msgspec.convert({each: own_fields[each] for each in shape.__struct_fields__ if each in own_fields}, shape)
     except msgspec.DecodeError as error:
         raise errors.BadRequest(f"{kind.word} {name} has own fields that this version cannot import: {error}") from None
 

@@ -90,7 +90,7 @@ class ImportPart(ImportWriter):
             raise BadRequest("a second metalake: an export has one")
         message, record = ready.record.metalake, ready.record
         comment = message.comment if message.HasField("comment") else None
-        stored = MetalakeRecord(comment, dict(message.properties), message.in_use, unknown=record.unknown)
+        stored_record = MetalakeRecord(comment, dict(message.properties), message.in_use, unknown=record.unknown)
         new = self._define(message.id, Kind.METALAKE)
         self._progress = self._progress._replace(metalake_id=new.new_id, owner_id=record.owner_id)
         self._add_row(
@@ -105,7 +105,7 @@ class ImportPart(ImportWriter):
                 "folded": None,
                 "format": "",
                 "implicit": False,
-                "record": encode(stored),
+                "record": encode(stored_record),
                 **self._audit_columns(message.audit_info),
             },
         )
@@ -136,9 +136,9 @@ class ImportPart(ImportWriter):
 
     def catalog(self, ready: CheckedRecord) -> None:
         """Add a catalog, with the clock of its zone."""
-        message, stored = ready.record.catalog, cast("CatalogRecord", ready.stored)
+        message, stored_record = ready.record.catalog, cast("CatalogRecord", ready.stored)
         self._require(message.metalake_id, Kind.METALAKE)
-        new = self._define(message.id, Kind.CATALOG, provider=stored.provider, nests=is_nested(stored))
+        new = self._define(message.id, Kind.CATALOG, provider=stored_record.provider, nests=is_nested(stored_record))
         self._add_node(ready, new, parent_id=self._progress.metalake_id, name=message.name, audit=message.audit_info)
         self._tx.new_zone(new.new_id)
         if ready.record.masked:

@@ -104,8 +104,8 @@ class ImportWriter:
             if old in self._ids:
                 raise BadRequest(f"Record {ready.number}: an earlier object has id {old}")
             self._ids[old] = ready.number
-        known = self._tx.imports.refs(self._progress.id, self._ids)
-        for old in known:
+        known_refs = self._tx.imports.refs(self._progress.id, self._ids)
+        for old in known_refs:
             raise BadRequest(f"Record {self._ids[old]}: an earlier object has id {old}")
         if not self._ids:
             return
@@ -196,7 +196,7 @@ class ImportWriter:
     def _add_node(
         self, ready: CheckedRecord, new: ImportedObject, *, parent_id: int, name: str, audit: AuditInfo
     ) -> None:
-        stored = cast("NodeRecord", ready.stored)
+        stored_record = cast("NodeRecord", ready.stored)
         table_format = TABLE_FORMATS.get(new.provider, "") if new.kind is Kind.TABLE else ready.record.entity.format
         self._add_row(
             imports.NODE,
@@ -210,15 +210,17 @@ class ImportWriter:
                 "folded": fold(name),
                 "format": table_format,
                 "implicit": ready.record.implicit,
-                "record": encode(stored),
+                "record": encode(stored_record),
                 **self._audit_columns(audit),
             },
         )
-        if isinstance(stored, FilesetRecord):
-            for row in fileset_location_rows(new.new_id, stored.locations.values(), managed=not stored.external):
+        if isinstance(stored_record, FilesetRecord):
+            for row in fileset_location_rows(
+                new.new_id, stored_record.locations.values(), managed=not stored_record.external
+            ):
                 self._add_row(PLACE_PUT, row)
         self._set_owner(ready.record, new.new_id)
-        if ready.document is not None or isinstance(stored, (CatalogRecord, FilesetRecord)):
+        if ready.document is not None or isinstance(stored_record, (CatalogRecord, FilesetRecord)):
             self._located.append((new, ready))
 
     def _set_owner(self, record: ExportRecord, new_id: int) -> None:

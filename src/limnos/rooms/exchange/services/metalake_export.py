@@ -232,8 +232,8 @@ class _MetalakeExport:
         record = node.node.record
         if isinstance(record, CatalogRecord):
             entries, masked = self._without_secrets(record)
-            own = f"{self._warehouse}/{node.node.id}"
-            warehouse = warehouse_of(record, own) if record.provider in PROVIDERS_WITH_WAREHOUSE else ""
+            own_location = f"{self._warehouse}/{node.node.id}"
+            warehouse = warehouse_of(record, own_location) if record.provider in PROVIDERS_WITH_WAREHOUSE else ""
             export_record = messages.catalog(
                 node.node, properties=entries, masked=masked, warehouse=mask_passwords(warehouse)
             )

@@ -232,14 +232,14 @@ async def _catalogs(
     """Return the catalogs of the records, by their ids in the file: the catalogs in these records, and the catalogs of
     earlier batches.
     """
-    own: dict[int, CatalogRecord] = {}
+    own_catalogs: dict[int, CatalogRecord] = {}
     requested: set[int] = set()
     is_free = metalake_import.name not in await ctx.look_up(setting_names_read)
     label = MetalakeLabel(metalake_import.name, metalake_import.name if is_free else "")
     for number, record, *_ in records:
         word = record.WhichOneof("record")
         if word == "catalog":
-            own[record.catalog.id] = catalog_of(
+            own_catalogs[record.catalog.id] = catalog_of(
                 number,
                 record,
                 defaults=ctx.services.defaults,
@@ -248,12 +248,12 @@ async def _catalogs(
             )
         elif word in ("namespace", "table", "entity"):
             requested.add(getattr(record, word).catalog_id)
-    refs = await ctx.look_up(partial(refs_read, metalake_import.id, sorted(requested - set(own))))
+    refs = await ctx.look_up(partial(refs_read, metalake_import.id, sorted(requested - set(own_catalogs))))
     for old, ref in refs.items():
         node = await ctx.look_up(partial(node_read, ref.new_id))
         if node is not None and isinstance(node.record, CatalogRecord):
-            own.setdefault(old, node.record)
-    return own
+            own_catalogs.setdefault(old, node.record)
+    return own_catalogs
 
 
 async def _is_warehouse_free(ctx: Context, warehouse: str, *, metalake_import: MetalakeImport) -> bool:

@@ -236,8 +236,8 @@ class _Rights:
         key = (current.caller.subject.user_name, current.caller.active)
         reader = self.snapshot.readers.get(key)
         if not isinstance(reader, _Reader):
-            own = self.snapshot.clocks.get(current.caller.metalake.id)
-            if own is None or own[1] != current.access_revision:
+            own_clock = self.snapshot.clocks.get(current.caller.metalake.id)
+            if own_clock is None or own_clock[1] != current.access_revision:
                 raise _rights_changed_error()
             self.snapshot.remember(key, current)
             reader = current
@@ -260,7 +260,7 @@ class _Rights:
         if all(clocks.get(zone, (0, access))[1] == access for zone, (_, access) in self._clocks.items()):
             return
         await self._compare()
-        self._clocks = {zone: clocks.get(zone, known) for zone, known in self._clocks.items()}
+        self._clocks = {zone: clocks.get(zone, clock) for zone, clock in self._clocks.items()}
 
     async def _compare(self) -> None:
         """Compare the objects that the caller owns, and the restrictions, in the snapshot and now."""

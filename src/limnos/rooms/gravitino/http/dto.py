@@ -195,7 +195,7 @@ def job_template(node: Node) -> Json:
         content = msgspec.to_builtins(content_read(record.content))
         body = {name: content.get(name, _NOTHING[name]) for name in FIELDS[record.job_type]}
         return compact(jobType=record.job_type, name=node.name, comment=record.comment, **body, audit=audit(node))
-    own = {"limnos.pipeline": node.name, "limnos.version": str(record.declared), "limnos.digest": record.digest}
+    own_fields = {"limnos.pipeline": node.name, "limnos.version": str(record.declared), "limnos.digest": record.digest}
     return compact(
         jobType="spark",
         name=node.name,
@@ -203,7 +203,7 @@ def job_template(node: Node) -> Json:
         executable="limnos",
         arguments=[],
         environments={},
-        customFields={**record.properties, **own},
+        customFields={**record.properties, **own_fields},
         jars=[],
         files=[],
         archives=[],

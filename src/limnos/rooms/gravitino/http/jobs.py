@@ -66,8 +66,8 @@ async def templates_list(request: Request, ctx: Context) -> Response:
     templates = await ctx.read(RequestScope(*names_of(request)), job_templates.templates_list)
     builtin = BUILTIN_JOBS.of(ctx.services).templates
     if request.query_flag("details"):
-        own = [dto.job_template(each) for each in templates]
-        return ok(jobTemplates=[*own, *map(builtin_template_body, builtin)])
+        own_templates = [dto.job_template(each) for each in templates]
+        return ok(jobTemplates=[*own_templates, *map(builtin_template_body, builtin)])
     return ok(names=[*[each.name for each in templates], *[each.name for each in builtin]])
 
 

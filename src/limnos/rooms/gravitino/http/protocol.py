@@ -77,8 +77,8 @@ class GravitinoProtocol:
 
     def __init__(self, rooms: Iterable[Manifest] | None = None) -> None:
         """Build the protocol with the routes of rooms; by default those of all installed rooms."""
-        own = [route for module in _MODULES for route in module.ROUTES]
-        self.router: Router[Handler] = Router(ROOT, [*own, *routes_of(self.name, rooms)])
+        own_routes = [route for module in _MODULES for route in module.ROUTES]
+        self.router: Router[Handler] = Router(ROOT, [*own_routes, *routes_of(self.name, rooms)])
 
     def place_of(self, path: str, request: Request, *, ctx: Context) -> tuple[RequestScope, Kind | None, Levels]:
         """Return the scope of a path (the server, a metalake or a catalog), with no object: kind None and an empty

@@ -82,8 +82,12 @@ async def tags_associate(request: Request, ctx: Context, *, body: TagsAssociate)
     on, pairs = object_of(request), [_pairs(items) for items in (adds, removes)]
     count = len(pairs[0]) + len(pairs[1])
     if count == 0:
-        added, removed = tuple(names[: len(adds)]), tuple(names[len(adds) :])
-        return ok(names=await attachments.attachments_associate(ctx, on, kind=Kind.TAG, adds=added, removes=removed))
+        added_names, removed_names = tuple(names[: len(adds)]), tuple(names[len(adds) :])
+        return ok(
+            names=await attachments.attachments_associate(
+                ctx, on, kind=Kind.TAG, adds=added_names, removes=removed_names
+            )
+        )
     if count < len(names):
         raise BadRequest("Some tags are names and others are pairs of a name and a value: use one form for all")
     return ok(names=await tag_values.pairs_associate(ctx, on, adds=pairs[0], removes=pairs[1]))

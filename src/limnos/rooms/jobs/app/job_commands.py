@@ -81,13 +81,13 @@ def job_command(plan: JobSettings, work: JobWork, *, uuid: str, scratch: str) ->
         **content.environments,
     }
     argv = _spark(plan, work) if is_spark else (real_file(plan, content.executable), *content.arguments)
-    own = (*_spark_homes(plan),) if is_spark else ()
+    spark_homes = (*_spark_homes(plan),) if is_spark else ()
     return JobCommand(
         argv=argv,
         environment=environment,
         scratch=scratch,
         copies=tuple(real_file(plan, each) for each in content.scripts),
-        readable=(*plan.allowed, *plan.readable, *own),
+        readable=(*plan.allowed, *plan.readable, *spark_homes),
         writable=plan.writable,
         closed=plan.closed,
         user=plan.user,

@@ -125,13 +125,21 @@ class ScheduledPipelines:
             "LIMNOS_JOB_ID": job.uuid,
             **more,
         }
-        own = (sys.prefix, sys.base_prefix, *sys.path, cache, *spark.jars, spark.java_home, spark.java_runtime)
+        readable_paths = (
+            sys.prefix,
+            sys.base_prefix,
+            *sys.path,
+            cache,
+            *spark.jars,
+            spark.java_home,
+            spark.java_runtime,
+        )
         return JobCommand(
             argv=(sys.executable, "-P", "-m", COMMAND, *arguments),
             environment=environment,
             scratch=scratch,
             copies=(),
-            readable=(*plan.readable, *(str(Path(each).resolve()) for each in own if each)),
+            readable=(*plan.readable, *(str(Path(each).resolve()) for each in readable_paths if each)),
             writable=plan.writable,
             closed=plan.closed,
             user=plan.user,

@@ -48,12 +48,12 @@ class CommitTables(msgspec.Struct):
 async def versions_create(request: Request, ctx: Context) -> Response:
     """Commit a version to each of several tables, or to none."""
     body = request.decode(await body_of(request), CreateVersions)
-    places = [_place(request, ctx, named=each) for each in body.entries]
+    object_paths = [_place(request, ctx, named=each) for each in body.entries]
     operations: list[LanceBatchOperation] = [
         lance_batches.CreateVersionOperation(place.levels, each.new_version())
-        for each, place in zip(body.entries, places, strict=True)
+        for each, place in zip(body.entries, object_paths, strict=True)
     ]
-    results = await _commit_batch(ctx, places, operations=operations)
+    results = await _commit_batch(ctx, object_paths, operations=operations)
     return json_response({"versions": [encode_version(each) for each in results if isinstance(each, VersionView)]})
 
 
@@ -61,12 +61,12 @@ async def tables_commit(request: Request, ctx: Context) -> Response:
     """Declare tables, commit and delete versions, and deregister tables: all or nothing."""
     body = request.decode(await body_of(request), CommitTables)
     single_operations = [_single_operation(each) for each in body.operations]
-    places = [_place(request, ctx, named=each) for _, each in single_operations]
-    operations = [_operation(each, place) for (_, each), place in zip(single_operations, places, strict=True)]
-    done = await _commit_batch(ctx, places, operations=operations)
+    object_paths = [_place(request, ctx, named=each) for _, each in single_operations]
+    operations = [_operation(each, place) for (_, each), place in zip(single_operations, object_paths, strict=True)]
+    done = await _commit_batch(ctx, object_paths, operations=operations)
     results = [
         {word: _result(word, place, result=one)}
-        for (word, _), place, one in zip(single_operations, places, done, strict=True)
+        for (word, _), place, one in zip(single_operations, object_paths, done, strict=True)
     ]
     return json_response({"results": results})
 

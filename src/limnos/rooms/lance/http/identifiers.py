@@ -101,8 +101,8 @@ def path_of(request: Request, *, body: IdentifiedBody | None = None) -> Levels:
     invalid name.
     """
     raw = request.params[0] if request.params else b""
-    stated = body.id if body is not None else None
-    return body_path(raw, stated, delimiter=delimiter_of(request), plain_plus=is_remote(request))
+    body_id = body.id if body is not None else None
+    return body_path(raw, body_id, delimiter=delimiter_of(request), plain_plus=is_remote(request))
 
 
 def place_at(request: Request, ctx: Context, *, path: Sequence[str]) -> LanceObjectPath:

@@ -61,12 +61,12 @@ async def namespace_create(request: Request, ctx: Context) -> Response:
     """Create a namespace; directly below the root, a catalog for Lance tables. Its parent must exist."""
     data = await body_of(request)
     body = request.decode(data, CreateNamespace)
-    place = place_of(request, ctx, body=body)
+    object_path = place_of(request, ctx, body=body)
     mode = parse_choice(body.mode, CREATE_MODES, field="mode")
-    if place.is_root:
+    if object_path.is_root:
         raise AlreadyExists("Namespace already exists: the root namespace always exists", kind="namespace")
     properties = await lance_namespace_create(
-        ctx, place.scope, levels=place.levels, properties=body.properties or {}, mode=mode
+        ctx, object_path.scope, levels=object_path.levels, properties=body.properties or {}, mode=mode
     )
     return json_response({"properties": properties})
 
@@ -75,10 +75,12 @@ async def namespaces_page(request: Request, ctx: Context) -> Response:
     """List the names of the children of a namespace. For the root, these are the catalogs that the caller may use or
     that contain an object which the caller may use.
     """
-    place, page_request = place_of(request, ctx), page_request_of(request)
-    if place.is_root:
-        return json_response(await _catalogs(ctx, place.scope, page_request=page_request))
-    table_names_page = await lance_namespaces_list(ctx, place.scope, levels=place.levels, page_request=page_request)
+    object_path, page_request = place_of(request, ctx), page_request_of(request)
+    if object_path.is_root:
+        return json_response(await _catalogs(ctx, object_path.scope, page_request=page_request))
+    table_names_page = await lance_namespaces_list(
+        ctx, object_path.scope, levels=object_path.levels, page_request=page_request
+    )
     return json_response(
         page("namespaces", table_names_page.names, last=table_names_page.last if page_request.size != 0 else None)
     )
@@ -95,11 +97,11 @@ async def namespace_describe(request: Request, ctx: Context) -> Response:
     """Return the properties of a namespace that are visible to the caller."""
     data = await body_of(request)
     body = request.decode(data, NamespaceBody)
-    place = place_of(request, ctx, body=body)
-    if place.is_root:
-        await ctx.read(place.scope, catalogs_list)
+    object_path = place_of(request, ctx, body=body)
+    if object_path.is_root:
+        await ctx.read(object_path.scope, catalogs_list)
         return json_response({"properties": {}})
-    return json_response({"properties": await lance_namespace_load(ctx, place.scope, levels=place.levels)})
+    return json_response({"properties": await lance_namespace_load(ctx, object_path.scope, levels=object_path.levels)})
 
 
 async def namespace_exists(request: Request, ctx: Context) -> Response:
@@ -114,13 +116,13 @@ async def namespace_drop(request: Request, ctx: Context) -> Response:
     """
     data = await body_of(request)
     body = request.decode(data, DropNamespace)
-    place = place_of(request, ctx, body=body)
+    object_path = place_of(request, ctx, body=body)
     mode = parse_choice(body.mode, DROP_MODES, field="mode")
     cascade = parse_choice(body.behavior, BEHAVIORS, field="behavior") == "cascade"
-    if place.is_root:
+    if object_path.is_root:
         raise BadRequest("The root namespace always exists: name a namespace in it")
     try:
-        properties = await lance_namespace_drop(ctx, place.scope, levels=place.levels, cascade=cascade)
+        properties = await lance_namespace_drop(ctx, object_path.scope, levels=object_path.levels, cascade=cascade)
     except NotFound as error:
         if mode != "skip" or error.kind not in ("catalog", "namespace"):
             raise
@@ -130,13 +132,13 @@ async def namespace_drop(request: Request, ctx: Context) -> Response:
 
 async def namespace_tables(request: Request, ctx: Context) -> Response:
     """List the names of the Lance tables directly in a namespace; without `include_declared` only those with data."""
-    place, page_request = place_of(request, ctx), page_request_of(request)
+    object_path, page_request = place_of(request, ctx), page_request_of(request)
     declared = request.query_flag("include_declared", default=True)
-    if place.is_root:
-        await ctx.read(place.scope, catalogs_list)
+    if object_path.is_root:
+        await ctx.read(object_path.scope, catalogs_list)
         return json_response({"tables": []})
     table_names_page = await tables_list(
-        ctx, place.scope, levels=place.levels, page_request=page_request, declared=declared
+        ctx, object_path.scope, levels=object_path.levels, page_request=page_request, declared=declared
     )
     return json_response(
         page("tables", table_names_page.names, last=table_names_page.last if page_request.size != 0 else None)

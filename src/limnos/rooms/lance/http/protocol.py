@@ -461,10 +461,10 @@ class LanceProtocol:
 
     def place_of(self, path: str, request: Request, *, ctx: Context) -> tuple[RequestScope, Kind | None, Levels]:
         """Return the scope of a path, and the kind and levels of a namespace or table in a catalog, if it names one."""
-        place = place_of(request, ctx)
-        if not place.levels:
-            return place.scope, None, ()
-        return place.scope, Kind.TABLE if "{table_id}" in path else Kind.NAMESPACE, place.levels
+        object_path = place_of(request, ctx)
+        if not object_path.levels:
+            return object_path.scope, None, ()
+        return object_path.scope, Kind.TABLE if "{table_id}" in path else Kind.NAMESPACE, object_path.levels
 
     def error(self, error: LimnosError, *, request_id: str, operation: str) -> Response:
         """Convert an error to the error response of Lance REST."""

@@ -51,8 +51,8 @@ class BranchNameBody(IdentifiedBody, kw_only=True):
 async def tags_list(request: Request, ctx: Context) -> Response:
     """List a table's tags, by name."""
     body = request.decode(await body_of(request), ReferenceListBody)
-    place, page_request = place_of(request, ctx, body=body), page_request_of(request)
-    references = (await lance_references.references_list(ctx, place.scope, levels=place.levels)).tags
+    object_path, page_request = place_of(request, ctx, body=body), page_request_of(request)
+    references = (await lance_references.references_list(ctx, object_path.scope, levels=object_path.levels)).tags
     names, last = names_of(references, after=page_request.after, limit=page_request.size)
     entries = {name: _encode_tag(references[name]) for name in names}
     if is_remote(request):
@@ -68,8 +68,8 @@ def _encode_tag(tag: TagReference) -> dict[str, object]:
 async def tag_version(request: Request, ctx: Context) -> Response:
     """Return the version that a tag points to, and its branch."""
     body = request.decode(await body_of(request), TagBody)
-    place = place_of(request, ctx, body=body)
-    reference = await lance_references.tag_find(ctx, place.scope, levels=place.levels, name=body.tag)
+    object_path = place_of(request, ctx, body=body)
+    reference = await lance_references.tag_find(ctx, object_path.scope, levels=object_path.levels, name=body.tag)
     return json_response(
         {"version": reference.version} | ({} if reference.branch is None else {"branch": reference.branch})
     )
@@ -87,10 +87,10 @@ async def tag_update(request: Request, ctx: Context) -> Response:
 
 async def _put(request: Request, ctx: Context, *, replaces: bool) -> Response:
     body = request.decode(await body_of(request), PutTag)
-    place = place_of(request, ctx, body=body)
+    object_path = place_of(request, ctx, body=body)
     target = ReferenceTarget(body.version, body.branch or "")
     await lance_references.tag_put(
-        ctx, place.scope, levels=place.levels, name=body.tag, target=target, replaces=replaces
+        ctx, object_path.scope, levels=object_path.levels, name=body.tag, target=target, replaces=replaces
     )
     return json_response({})
 
@@ -98,16 +98,16 @@ async def _put(request: Request, ctx: Context, *, replaces: bool) -> Response:
 async def tag_delete(request: Request, ctx: Context) -> Response:
     """Delete a tag, but not the version that it points to."""
     body = request.decode(await body_of(request), TagBody)
-    place = place_of(request, ctx, body=body)
-    await lance_references.tag_drop(ctx, place.scope, levels=place.levels, name=body.tag)
+    object_path = place_of(request, ctx, body=body)
+    await lance_references.tag_drop(ctx, object_path.scope, levels=object_path.levels, name=body.tag)
     return json_response({})
 
 
 async def branches_list(request: Request, ctx: Context) -> Response:
     """List a table's branches, by name. The main branch always exists and is not listed."""
     body = request.decode(await body_of(request), ReferenceListBody)
-    place, page_request = place_of(request, ctx, body=body), page_request_of(request)
-    references = (await lance_references.references_list(ctx, place.scope, levels=place.levels)).branches
+    object_path, page_request = place_of(request, ctx, body=body), page_request_of(request)
+    references = (await lance_references.references_list(ctx, object_path.scope, levels=object_path.levels)).branches
     names, last = names_of(references, after=page_request.after, limit=page_request.size)
     answer: dict[str, object] = {"branches": {name: _encode_branch(references[name]) for name in names}}
     return json_response(answer if last is None else {**answer, "page_token": encode_token(last)})
@@ -127,15 +127,15 @@ def _encode_branch(branch: BranchReference) -> dict[str, object]:
 async def branch_create(request: Request, ctx: Context) -> Response:
     """Create a branch from a version of the table. 409 if the name is taken."""
     body = request.decode(await body_of(request), CreateBranch)
-    place = place_of(request, ctx, body=body)
+    object_path = place_of(request, ctx, body=body)
     target = ReferenceTarget(body.from_version, body.from_branch or "")
-    await lance_references.branch_make(ctx, place.scope, levels=place.levels, name=body.name, target=target)
+    await lance_references.branch_make(ctx, object_path.scope, levels=object_path.levels, name=body.name, target=target)
     return json_response({})
 
 
 async def branch_delete(request: Request, ctx: Context) -> Response:
     """Delete a branch with its files."""
     body = request.decode(await body_of(request), BranchNameBody)
-    place = place_of(request, ctx, body=body)
-    await lance_references.branch_drop(ctx, place.scope, levels=place.levels, name=body.name)
+    object_path = place_of(request, ctx, body=body)
+    await lance_references.branch_drop(ctx, object_path.scope, levels=object_path.levels, name=body.name)
     return json_response({})

@@ -23,8 +23,8 @@ def find_rows(request: Request, where: Where, *, body: IdentifiedBody | None = N
     """
     if isinstance(where, FolderTables):
         return where.table(path_of(request, body=body))
-    place = place_of(request, where, body=body)
-    return TreeRows(where, place.scope, levels=place.levels)
+    object_path = place_of(request, where, body=body)
+    return TreeRows(where, object_path.scope, levels=object_path.levels)
 
 
 def find_transaction(request: Request, where: Where, *, body: IdentifiedBody) -> tuple[LanceRows, str]:
@@ -36,7 +36,7 @@ def find_transaction(request: Request, where: Where, *, body: IdentifiedBody) ->
         if len(path) < 2:
             raise NotFound(path[-1] if path else "", kind="transaction")
         return where.table(path[:-1]), path[-1]
-    place = place_of(request, where, body=body)
-    if len(place.levels) < 2:
-        raise NotFound(place.path[-1] if place.path else "", kind="transaction")
-    return TreeRows(where, place.scope, levels=place.levels[:-1]), place.levels[-1]
+    object_path = place_of(request, where, body=body)
+    if len(object_path.levels) < 2:
+        raise NotFound(object_path.path[-1] if object_path.path else "", kind="transaction")
+    return TreeRows(where, object_path.scope, levels=object_path.levels[:-1]), object_path.levels[-1]

@@ -50,11 +50,11 @@ async def table_create(request: Request, ctx: Context) -> Response:
 
     Storage options of the caller are ignored: the catalog determines them.
     """
-    place = place_of(request, ctx)
+    object_path = place_of(request, ctx)
     mode = parse_choice(request.query("mode"), lance_creating.MODES, field="mode")
     location = request.headers.get(LOCATION, b"").decode("latin-1") or None
     table_create_request = TableCreateRequest(
-        levels=place.levels,
+        levels=object_path.levels,
         mode=mode,
         location=location,
         properties=properties_of(request),
@@ -62,14 +62,16 @@ async def table_create(request: Request, ctx: Context) -> Response:
     )
     table = await lance_creating.table_create(
         ctx,
-        place.scope,
+        object_path.scope,
         request=table_create_request,
         body=request.stream(bytes_max=ctx.services.defaults.lance_body_bytes_max),
     )
     body: dict[str, object] = {"location": table.table.location, "properties": dict(table.table.record.properties)}
     if table.written is not None:
         body |= {"version": table.written.version, "transaction_id": table.written.transaction_id}
-    return credentials_response({**body, **await options_of(request, ctx, place=place, table=table.table, is_new=True)})
+    return credentials_response(
+        {**body, **await options_of(request, ctx, place=object_path, table=table.table, is_new=True)}
+    )
 
 
 def properties_of(request: Request) -> dict[str, str]:

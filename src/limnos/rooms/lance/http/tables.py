@@ -89,11 +89,11 @@ async def table_declare(request: Request, ctx: Context) -> Response:
     """Create a table without data. This reserves its name and its location, to which clients then write themselves."""
     data = await body_of(request)
     body = request.decode(data, DeclareTable)
-    place = place_of(request, ctx, body=body)
+    object_path = place_of(request, ctx, body=body)
     table = await lance_drafts.table_declare(
         ctx,
-        place.scope,
-        levels=place.levels,
+        object_path.scope,
+        levels=object_path.levels,
         location=body.location or None,
         properties=body.properties or {},
         delegates=delegates_of(request, body.vend_credentials),
@@ -102,7 +102,7 @@ async def table_declare(request: Request, ctx: Context) -> Response:
     if dry:
         return credentials_response({**encode_location(table), "managed_versioning": table.record.managed})
     table_options = await options_of(
-        request, ctx, place=place, table=table, is_requested=body.vend_credentials, is_new=True
+        request, ctx, place=object_path, table=table, is_requested=body.vend_credentials, is_new=True
     )
     return credentials_response({**encode_location(table), "managed_versioning": table.record.managed, **table_options})
 
@@ -111,14 +111,14 @@ async def table_register(request: Request, ctx: Context) -> Response:
     """Register an existing Lance table, whose location must be below the catalog's roots; a dry run only checks."""
     data = await body_of(request)
     body = request.decode(data, RegisterTable)
-    place = place_of(request, ctx, body=body)
+    object_path = place_of(request, ctx, body=body)
     overwrite = parse_choice(body.mode, REGISTER_MODES, field="mode") == "overwrite"
     if not body.location:
         raise BadRequest("Field 'location' is empty: give the table's location")
     table = await lance_drafts.table_register(
         ctx,
-        place.scope,
-        levels=place.levels,
+        object_path.scope,
+        levels=object_path.levels,
         location=body.location,
         properties=body.properties or {},
         overwrite=overwrite,
@@ -141,17 +141,17 @@ async def table_describe(request: Request, ctx: Context) -> Response:
     """Return a table's location and properties, and its version and schema unless the client excludes them."""
     data = await body_of(request)
     body = request.decode(data, DescribeTable)
-    place = place_of(request, ctx, body=body)
+    object_path = place_of(request, ctx, body=body)
     detailed = _flag(request, body.load_detailed_metadata, name="load_detailed_metadata", default=True)
     looks = _flag(request, body.check_declared, name="check_declared", default=False)
     at = VersionReference(body.version, body.tag, body.branch)
     description = await lance_describing.table_describe(
-        ctx, place.scope, levels=place.levels, at=at, detailed=detailed, looks=looks
+        ctx, object_path.scope, levels=object_path.levels, at=at, detailed=detailed, looks=looks
     )
     table_options = await options_of(
-        request, ctx, place=place, table=description.table, is_requested=body.vend_credentials
+        request, ctx, place=object_path, table=description.table, is_requested=body.vend_credentials
     )
-    output = _encode_description(place, description, hidden=len(database_of(request)), logical=is_remote(request))
+    output = _encode_description(object_path, description, hidden=len(database_of(request)), logical=is_remote(request))
     return credentials_response({**output, **table_options})
 
 
@@ -201,8 +201,8 @@ async def table_exists(request: Request, ctx: Context) -> Response:
     """Check whether a table, or a version of it, exists: 200 without a body, or 404."""
     data = await body_of(request)
     body = request.decode(data, TableExistsRequest)
-    place = place_of(request, ctx, body=body)
-    await lance_describing.table_exists(ctx, place.scope, levels=place.levels, version=body.version)
+    object_path = place_of(request, ctx, body=body)
+    await lance_describing.table_exists(ctx, object_path.scope, levels=object_path.levels, version=body.version)
     return Response(200, b"", ())
 
 
@@ -210,29 +210,29 @@ async def table_drop(request: Request, ctx: Context) -> Response:
     """Drop a table with its files, which are deleted when the table leaves the trash."""
     data = await body_of(request)
     body = request.decode(data, TableBody)
-    place = place_of(request, ctx, body=body)
-    table = await lance_tables.table_drop(ctx, place.scope, levels=place.levels)
-    return json_response({"id": place.path, **encode_location(table)})
+    object_path = place_of(request, ctx, body=body)
+    table = await lance_tables.table_drop(ctx, object_path.scope, levels=object_path.levels)
+    return json_response({"id": object_path.path, **encode_location(table)})
 
 
 async def table_deregister(request: Request, ctx: Context) -> Response:
     """Remove a table from the catalog without deleting its files."""
     data = await body_of(request)
     body = request.decode(data, TableBody)
-    place = place_of(request, ctx, body=body)
-    table = await lance_tables.table_drop(ctx, place.scope, levels=place.levels, purges=False)
-    return json_response({"id": place.path, **encode_location(table)})
+    object_path = place_of(request, ctx, body=body)
+    table = await lance_tables.table_drop(ctx, object_path.scope, levels=object_path.levels, purges=False)
+    return json_response({"id": object_path.path, **encode_location(table)})
 
 
 async def table_rename(request: Request, ctx: Context) -> Response:
     """Rename a table, move it to another namespace of its catalog, or both."""
     data = await body_of(request)
     body = request.decode(data, RenameTable)
-    place = place_of(request, ctx, body=body)
-    target = _parse_new_levels(request, place, body=body)
-    if not place.levels:
+    object_path = place_of(request, ctx, body=body)
+    target = _parse_new_levels(request, object_path, body=body)
+    if not object_path.levels:
         raise BadRequest("A table's identifier needs at least two names: its catalog's, then its own")
-    await lance_tables.table_rename(ctx, place.scope, source=place.levels, target=target)
+    await lance_tables.table_rename(ctx, object_path.scope, source=object_path.levels, target=target)
     return json_response({})
 
 

@@ -86,10 +86,10 @@ class DeleteVersions(IdentifiedBody, kw_only=True):
 async def versions_list(request: Request, ctx: Context) -> Response:
     """List the versions of a table or of one of its branches, oldest first unless `descending`."""
     body = request.decode(await body_of(request), VersionListBody)
-    place = place_of(request, ctx, body=body)
+    object_path = place_of(request, ctx, body=body)
     branch = body.branch or request.query("branch") or ""
     views, last = await lance_versions.versions_list(
-        ctx, place.scope, levels=place.levels, branch=branch, window=_window(request)
+        ctx, object_path.scope, levels=object_path.levels, branch=branch, window=_window(request)
     )
     answer: dict[str, object] = {"versions": [encode_version(each) for each in views]}
     return json_response(answer if last is None else {**answer, "page_token": encode_token(str(last))})
@@ -117,17 +117,19 @@ def encode_version(version: VersionView) -> dict[str, object]:
 async def version_create(request: Request, ctx: Context) -> Response:
     """Commit a version whose manifest its writer has staged."""
     body = request.decode(await body_of(request), CreateVersion)
-    place = place_of(request, ctx, body=body)
-    view = await lance_commits.version_create(ctx, place.scope, levels=place.levels, new_version=body.new_version())
+    object_path = place_of(request, ctx, body=body)
+    view = await lance_commits.version_create(
+        ctx, object_path.scope, levels=object_path.levels, new_version=body.new_version()
+    )
     return json_response({"version": encode_version(view)})
 
 
 async def versions_delete(request: Request, ctx: Context) -> Response:
     """Delete versions by their numbers."""
     body = request.decode(await body_of(request), DeleteVersions)
-    place = place_of(request, ctx, body=body)
+    object_path = place_of(request, ctx, body=body)
     pruned_count = await lance_deletions.versions_prune(
-        ctx, place.scope, levels=place.levels, branch=body.branch or "", spans=body.spans()
+        ctx, object_path.scope, levels=object_path.levels, branch=body.branch or "", spans=body.spans()
     )
     return json_response({"deleted_count": pruned_count})
 
@@ -135,8 +137,8 @@ async def versions_delete(request: Request, ctx: Context) -> Response:
 async def version_describe(request: Request, ctx: Context) -> Response:
     """Return a version's number, time, manifest and metadata."""
     body = request.decode(await body_of(request), DescribeVersion)
-    place = place_of(request, ctx, body=body)
+    object_path = place_of(request, ctx, body=body)
     view = await lance_versions.version_describe(
-        ctx, place.scope, levels=place.levels, branch=body.branch or "", version=body.version
+        ctx, object_path.scope, levels=object_path.levels, branch=body.branch or "", version=body.version
     )
     return json_response({"version": encode_version(view)})

@@ -99,15 +99,15 @@ async def version_deletion_of(
     if table.record.managed:
         newest = await latest_version(ctx, table, branch=manifests.branch)
         top = 0 if newest is None else newest.version
-        existing = await manifests.names()
+        existing_versions = await manifests.names()
     else:
-        existing = await manifests.names()
-        top = max(existing, default=0)
+        existing_versions = await manifests.names()
+        top = max(existing_versions, default=0)
     if manifests.branch and not top:
         raise NotFound(branch, kind="branch")
     checked_spans = _check_spans(spans, top=top)
     _refuse_needed(checked_spans, manifests.branch, top=top, references=await references_of(ctx, table))
-    names = {version: name for version, name in existing.items() if _is_in_spans(checked_spans, version)}
+    names = {version: name for version, name in existing_versions.items() if _is_in_spans(checked_spans, version)}
     return VersionDeletion(manifests, checked_spans, names)
 
 

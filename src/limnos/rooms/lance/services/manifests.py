@@ -97,11 +97,13 @@ class BranchManifests:
     async def is_same(self, name: str, version: LanceVersion) -> bool:
         """Return whether a staged manifest has the same bytes as a version's manifest."""
         try:
-            staged = await self._files.read_within(f"{self.directory}/{name}", self._properties, [self._location])
+            staged_manifest = await self._files.read_within(
+                f"{self.directory}/{name}", self._properties, [self._location]
+            )
             final = await self._files.read(self._final(version), self._properties)
         except MissingFile:
             return False
-        return staged == final
+        return staged_manifest == final
 
     def _final(self, version: LanceVersion) -> str:
         return f"{self.directory}/{manifest_name(version.version, version.scheme)}"

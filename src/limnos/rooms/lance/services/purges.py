@@ -34,15 +34,21 @@ OWN_FILES: Final = (".lance-reserved", ".lance-deregistered", "_latest.manifest"
 async def lance_purge_run(work: TaskContext, payload: LancePurgePayload) -> str | None:
     """Purge a dropped table. Returns the reason if files were kept; None if all were deleted."""
     at = payload.location
-    place = await catalog_storage_find(work, payload.catalog)
+    catalog_storage = await catalog_storage_find(work, payload.catalog)
     claims = await work.submit(lambda tx: rivals_of(tx, at))
-    if place is None:
+    if catalog_storage is None:
         return KEPT_REASON
-    purge_payload = PurgePayload(metadata_location=at, roots=place.roots, catalog=payload.catalog, location=at)
-    purge = LancePurge(purge_payload, place.catalog.properties, rivals=claims, allowed=place.allowed)
+    purge_payload = PurgePayload(
+        metadata_location=at, roots=catalog_storage.roots, catalog=payload.catalog, location=at
+    )
+    purge = LancePurge(
+        purge_payload, catalog_storage.catalog.properties, rivals=claims, allowed=catalog_storage.allowed
+    )
     result = await work.run_in_thread(purge.run)
     log.info("purged", task=work.task_id, location=at, files=result.deleted)
-    await location_mark_purged(work, key_of(at), catalog=payload.catalog, place=place, is_reached=result.is_reached)
+    await location_mark_purged(
+        work, key_of(at), catalog=payload.catalog, place=catalog_storage, is_reached=result.is_reached
+    )
     if not result.kept_count:
         return None
     reason = "another table is at that location" if claims else "they are not below the table's own location"

@@ -178,13 +178,13 @@ def lance_draft_replacing(
     parent, chain, decision = _parent_of(request_view, levels, action=action)
     require_format(request_view, LANCE)
     permit = request_view.permit(None, decision)
-    place = catalog_storage_of(request_view)
+    catalog_storage = catalog_storage_of(request_view)
     return LanceTableDraft(
         permit=permit,
         parent=parent,
         space=request_view.space(Kind.TABLE),
         owner_id=request_view.maker_id,
-        place=place,
+        place=catalog_storage,
         home=inherited_location(request_view, chain),
     ), decision
 

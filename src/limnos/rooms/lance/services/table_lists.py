@@ -143,11 +143,11 @@ async def _with_data(ctx: Context, scope: RequestScope, *, levels: Levels, page_
     def is_filled(seen: _TablesPage) -> bool:
         return all(_key_of(table) in filled for table in seen.declared.values())
 
-    seen = await ctx.read(scope, read)
-    if seen.declared:
-        seen, _ = await ctx.read_confirmed(scope, read, work=fill, identity=is_filled, first=seen)
-    empty = {name for name, table in seen.declared.items() if not filled[_key_of(table)]}
-    return TableNamesPage([name for name in seen.page.texts() if name not in empty], seen.page.last)
+    visible_tables = await ctx.read(scope, read)
+    if visible_tables.declared:
+        visible_tables, _ = await ctx.read_confirmed(scope, read, work=fill, identity=is_filled, first=visible_tables)
+    empty = {name for name, table in visible_tables.declared.items() if not filled[_key_of(table)]}
+    return TableNamesPage([name for name in visible_tables.page.texts() if name not in empty], visible_tables.page.last)
 
 
 def _key_of(table: LanceTable) -> tuple[int, str]:

@@ -141,7 +141,7 @@ async def _stored_versions(
     ctx: Context, table: LanceTable, *, manifests: BranchManifests, top: LanceVersion, window: VersionWindow
 ) -> list[VersionView]:
     """Read a page of stored versions up to the newest one, without versions whose manifests a cleanup has deleted."""
-    existing = {**await manifests.names(), top.version: ""}
+    existing_names = {**await manifests.names(), top.version: ""}
     requested = None if window.limit is None else window.limit + 1
     views: list[VersionView] = []
     after: int | None = window.after
@@ -152,7 +152,7 @@ async def _stored_versions(
             version_view_of(manifests, each)
             for each in rows
             if each.version <= top.version
-            and (each.version in existing or (not each.settled and await manifests.settle(each)))
+            and (each.version in existing_names or (not each.settled and await manifests.settle(each)))
         ]
         if len(rows) < CHUNK:
             break
@@ -195,14 +195,14 @@ async def _in_storage(
     without manifests.
     """
     manifests = manifests_for(ctx, table, branch=branch)
-    existing: dict[int, str] = {}
+    existing_names: dict[int, str] = {}
 
     def choose(names: list[str]) -> list[str]:
-        existing.update(manifests_of(names))
-        return [existing[version] for version in _version_page(list(existing), window)[0]]
+        existing_names.update(manifests_of(names))
+        return [existing_names[version] for version in _version_page(list(existing_names), window)[0]]
 
     entries = await manifests.list_selected(choose)
-    if branch and not existing:
+    if branch and not existing_names:
         raise NotFound(branch, kind="branch")
     views = [
         VersionView(
@@ -215,7 +215,7 @@ async def _in_storage(
         for entry in entries
         if (manifest := manifest_of(entry.name)) is not None
     ]
-    return views, _version_page(list(existing), window)[1]
+    return views, _version_page(list(existing_names), window)[1]
 
 
 async def version_describe(

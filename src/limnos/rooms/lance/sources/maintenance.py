@@ -82,9 +82,9 @@ def compact(request: Compact) -> MaintenanceResult:
     """
     dataset = open_for_writing(request)
     with translate_library_errors(request.location):
-        before = len(dataset.get_fragments())
+        former_count = len(dataset.get_fragments())
         dataset.optimize.compact_files(num_threads=THREADS)
-        return MaintenanceResult(before=before, after=len(dataset.get_fragments()))
+        return MaintenanceResult(before=former_count, after=len(dataset.get_fragments()))
 
 
 def refresh_indexes(request: RefreshIndexes) -> MaintenanceResult:
@@ -115,15 +115,15 @@ def clean_up(request: CleanUp) -> MaintenanceResult:
     """Remove versions, and the files that only they refer to. Raises NotFound for a table without data."""
     dataset = open_for_writing(request)
     with translate_library_errors(request.location):
-        before = {each["version"] for each in dataset.versions()}
-        requested = sorted(before & set(request.versions))
+        former_versions = {each["version"] for each in dataset.versions()}
+        requested = sorted(former_versions & set(request.versions))
         if not requested:
-            return MaintenanceResult(before=len(before), after=len(before))
+            return MaintenanceResult(before=len(former_versions), after=len(former_versions))
         stats = dataset.cleanup_old_versions(versions=requested, error_if_tagged_old_versions=False)
         after = {each["version"] for each in dataset.versions()}
         return MaintenanceResult(
-            before=len(before),
+            before=len(former_versions),
             after=len(after),
-            removed=tuple(sorted(before - after)),
+            removed=tuple(sorted(former_versions - after)),
             removed_bytes=stats.bytes_removed,
         )

@@ -155,10 +155,10 @@ def _field(schema: pa.Schema, path: str) -> pa.Field:
     field = schema.field(name)
     for part in rest:
         kind = field.type
-        places = [place for place in range(kind.num_fields) if kind.field(place).name == part]
-        if not places:
+        positions = [index for index in range(kind.num_fields) if kind.field(index).name == part]
+        if not positions:
             raise NotFound(path, kind="column")
-        field = kind.field(places[0])
+        field = kind.field(positions[0])
     return field
 
 

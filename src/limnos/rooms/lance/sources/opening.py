@@ -88,9 +88,9 @@ def _refuse_bases(dataset: lance.LanceDataset, location: str) -> lance.LanceData
     Otherwise a writer of a manifest could read other tables' rows. A branch may use its table's files. Each version has
     its own manifest, so each opened version is checked. Lance opens a base path as a URL, so hidden dot segments count.
     """
-    own = canonical_location(location)
+    own_location = canonical_location(location)
     paths = [str(each.path) for each in dataset.base_paths().values()]
-    if any(has_dot_segments(each) or not canonical_location(each).is_relative_to(own) for each in paths):
+    if any(has_dot_segments(each) or not canonical_location(each).is_relative_to(own_location) for each in paths):
         raise InvalidTable(
             f"The table at {location} has files in other places: copy the whole table to one location, and register"
             " that"
@@ -142,9 +142,9 @@ def _refuse_outside_links(path: str, *, rows: bool) -> None:
 
     Otherwise a writer of files below a warehouse could read other files of the machine.
     """
-    own = os.path.realpath(path)
+    real_path = os.path.realpath(path)
     for link in _links(path, rows=rows):
-        if os.path.commonpath([own, os.path.realpath(link)]) != own:
+        if os.path.commonpath([real_path, os.path.realpath(link)]) != real_path:
             raise InvalidTable(
                 f"The table at {path} has a link to a file outside of it, {link}: replace it by the file, or deregister"
                 " the table"

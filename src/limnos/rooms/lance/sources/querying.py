@@ -102,10 +102,10 @@ def _rows(dataset: lance.LanceDataset, request: Query) -> tuple[pa.Schema, Itera
     if request.text is None:
         return _with_index(scanners)
     tables = [each.to_table() for each in scanners]
-    merged = rank_fusion.merge_by_rank(
+    merged_rows = rank_fusion.merge_by_rank(
         tables, limit=request.limit, offset=request.offset, with_row_id=request.with_row_id
     )
-    return merged.schema, iter(merged.to_batches(max_chunksize=BATCH_ROWS))
+    return merged_rows.schema, iter(merged_rows.to_batches(max_chunksize=BATCH_ROWS))
 
 
 def _with_index(scanners: list[lance.LanceScanner]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:

@@ -44,9 +44,9 @@ def merge_by_rank(tables: list[pa.Table], *, limit: int | None, offset: int, wit
             scores[row] = scores.get(row, 0.0) + 1 / (_CONSTANT + rank + 1)
     end = offset + (_LIMIT_DEFAULT if limit is None else limit)
     best = sorted(scores, key=lambda row: (-scores[row], row))[offset:end]
-    merged = _take_rows(tables, best)
-    merged = merged.append_column(SCORE, pa.array([scores[row] for row in best], pa.float32()))
-    return merged if with_row_id else merged.drop_columns([_ROW_ID])
+    merged_rows = _take_rows(tables, best)
+    merged_rows = merged_rows.append_column(SCORE, pa.array([scores[row] for row in best], pa.float32()))
+    return merged_rows if with_row_id else merged_rows.drop_columns([_ROW_ID])
 
 
 def _take_rows(tables: list[pa.Table], rows: list[int]) -> pa.Table:
@@ -58,6 +58,6 @@ def _take_rows(tables: list[pa.Table], rows: list[int]) -> pa.Table:
     append_column = every.take(pc.index_in(array, value_set=every[_ROW_ID].combine_chunks()))
     for name in figures:
         (table,) = [each for each in tables if name in each.column_names]
-        places = pc.index_in(array, value_set=table[_ROW_ID].combine_chunks())
-        append_column = append_column.append_column(name, table[name].take(places))
+        positions = pc.index_in(array, value_set=table[_ROW_ID].combine_chunks())
+        append_column = append_column.append_column(name, table[name].take(positions))
     return append_column

@@ -53,10 +53,10 @@ def tag_put(request: TagPut) -> None:
     an invalid name.
     """
     dataset = _open(request)
-    existing = dataset.tags.list()
-    if request.replaces and request.name not in existing:
+    existing_tags = dataset.tags.list()
+    if request.replaces and request.name not in existing_tags:
         raise NotFound(request.name, kind="tag")
-    if not request.replaces and request.name in existing:
+    if not request.replaces and request.name in existing_tags:
         raise AlreadyExists(request.name, kind="tag")
     if request.at_branch is not None and request.at_branch not in dataset.branches.list():
         raise NotFound(request.at_branch, kind="branch")
@@ -82,10 +82,10 @@ def branch_make(make: BranchMake) -> None:
     name.
     """
     dataset = _open(make)
-    existing = dataset.branches.list()
-    if make.name in existing:
+    existing_branches = dataset.branches.list()
+    if make.name in existing_branches:
         raise AlreadyExists(make.name, kind="branch")
-    if make.from_branch is not None and make.from_branch not in existing:
+    if make.from_branch is not None and make.from_branch not in existing_branches:
         raise NotFound(make.from_branch, kind="branch")
     try:
         with translate_library_errors(make.location):

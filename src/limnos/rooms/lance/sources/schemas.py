@@ -61,7 +61,7 @@ def _type(kind: pa.DataType) -> Json:
         word = "large_list" if pa.types.is_large_list(kind) else "list"
         return {"type": word, "fields": [_field(kind.value_field)]}
     if pa.types.is_struct(kind):
-        return {"type": "struct", "fields": [_field(kind.field(place)) for place in range(kind.num_fields)]}
+        return {"type": "struct", "fields": [_field(kind.field(index)) for index in range(kind.num_fields)]}
     if pa.types.is_map(kind):
         entries = pa.field("entries", pa.struct([kind.key_field, kind.item_field]), nullable=False)
         return {"type": "map", "fields": [_field(entries)]}
@@ -79,7 +79,7 @@ def _logical_field(field: pa.Field) -> Json:
 
 def _logical_type(kind: pa.DataType) -> Json:
     if pa.types.is_struct(kind):
-        fields = [_logical_field(kind.field(place)) for place in range(kind.num_fields)]
+        fields = [_logical_field(kind.field(index)) for index in range(kind.num_fields)]
         return {"type": "struct", "fields": fields}
     if pa.types.is_fixed_size_list(kind):
         return {"type": "fixed_size_list", "length": kind.list_size, "fields": [_logical_field(kind.value_field)]}

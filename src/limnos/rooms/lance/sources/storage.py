@@ -93,9 +93,9 @@ class DirectoryStorage:
             except (FileNotFoundError, NotADirectoryError):
                 return []
             results = [(entry["name"].rstrip("/").rpartition("/")[2], self._is_folder(entry)) for entry in entries]
-        own = place.rpartition("/")[2]
+        own_name = place.rpartition("/")[2]
         return [
-            (name, is_folder) for name, is_folder in results if is_folder or name != own
+            (name, is_folder) for name, is_folder in results if is_folder or name != own_name
         ]  # a store may list the prefix itself
 
     def _is_folder(self, entry: Mapping[str, object]) -> bool:

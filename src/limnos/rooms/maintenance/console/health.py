@@ -168,7 +168,7 @@ def _policy_cell(page_request: PageRequest, metalake: str, *, name: str | None, 
 
 def _policies(page_request: PageRequest, address: ObjectAddress, *, report: TableReport, words: _FormatWords) -> Sheet:
     """Return the list of the policies that apply to the table, its own and those inherited from its containers."""
-    own = (address.catalog, *address.levels)
+    own_path = (address.catalog, *address.levels)
     columns = (
         SheetColumn(text="Policy"),
         SheetColumn(text="Type"),
@@ -180,7 +180,7 @@ def _policies(page_request: PageRequest, address: ObjectAddress, *, report: Tabl
         (
             _policy_cell(page_request, address.metalake, name=each.name, is_name=True),
             SheetCell(text=_policy_type(each.policy.policy_type)),
-            SheetCell(text=display.render(each.on), small="" if each.on == own else "inherited"),
+            SheetCell(text=display.render(each.on), small="" if each.on == own_path else "inherited"),
             SheetCell(chips=(Chip("enabled", "ok", "check") if each.policy.is_enabled else Chip("disabled", "warn"),)),
             SheetCell(text=", ".join(words.kinds.get(kind, kind) for kind in each.decides) or "nothing here"),
         )

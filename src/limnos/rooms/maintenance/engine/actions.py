@@ -100,12 +100,12 @@ class SparkRunner:
             spark = self._running_session()
             more = {"warehouse": f"{self._metalake}/{operation.catalog}", **catalog_settings(self._file_io)}
             more |= _DELEGATION if self._s3 else {}
-            own = another_session(
+            own_session = another_session(
                 spark, self._uri, metalake=self._metalake, catalogs=[CATALOG], token=operation.token, more=more
             )
             spark.sparkContext.setJobGroup(str(operation.operation), f"maintenance {operation.kind}", True)
             with reporting_wait(spark, f"operation {operation.operation}"):
-                return OperationEnd(DONE, _rewrite(own, operation, file_io=self._file_io, uri=self._uri))
+                return OperationEnd(DONE, _rewrite(own_session, operation, file_io=self._file_io, uri=self._uri))
         except Exception as error:  # noqa: BLE001 - whatever Java raises ends this operation alone
             if self._forget_stopped():
                 return OperationEnd(YIELDED, f"Spark at {self._master} has stopped: {error_text(error)}")
@@ -217,8 +217,8 @@ def _compact(actions: Any, table: Any, *, operation: LeasedOperation) -> str:  #
 
 def _run_rewrite(action: Any) -> RewriteCount:  # noqa: ANN401
     result = action.execute()
-    removed, added = result.rewrittenDataFilesCount(), result.addedDataFilesCount()
-    return data_file_count(removed, added, failed=result.failedDataFilesCount())
+    removed_count, added_count = result.rewrittenDataFilesCount(), result.addedDataFilesCount()
+    return data_file_count(removed_count, added_count, failed=result.failedDataFilesCount())
 
 
 def _deletes(actions: Any, table: Any, *, operation: LeasedOperation) -> str:  # noqa: ANN401
@@ -237,8 +237,8 @@ def _deletes(actions: Any, table: Any, *, operation: LeasedOperation) -> str:  #
         return rewrite_text([count])
     action = actions.rewritePositionDeletes(table).snapshotProperty("limnos.operation", str(operation.operation))
     result = action.option("rewrite-all", "true").execute()
-    removed, added = result.rewrittenDeleteFilesCount(), result.addedDeleteFilesCount()
-    return rewrite_text([count, RewriteCount("delete files", removed, added)])
+    removed_count, added_count = result.rewrittenDeleteFilesCount(), result.addedDeleteFilesCount()
+    return rewrite_text([count, RewriteCount("delete files", removed_count, added_count)])
 
 
 def _format_version(table: Any) -> int:  # noqa: ANN401
@@ -248,8 +248,10 @@ def _format_version(table: Any) -> int:  # noqa: ANN401
 def _manifests(actions: Any, table: Any, *, operation: LeasedOperation) -> str:  # noqa: ANN401
     action = actions.rewriteManifests(table).snapshotProperty("limnos.operation", str(operation.operation))
     result = action.execute()
-    removed, added = (sum(1 for _ in each) for each in (result.rewrittenManifests(), result.addedManifests()))
-    return rewrite_text([RewriteCount("manifests", removed, added)])
+    removed_count, added_count = (
+        sum(1 for _ in each) for each in (result.rewrittenManifests(), result.addedManifests())
+    )
+    return rewrite_text([RewriteCount("manifests", removed_count, added_count)])
 
 
 def _statistics(actions: Any, table: Any, *, operation: LeasedOperation) -> str:  # noqa: ANN401

@@ -161,8 +161,8 @@ def _compact(spark: SparkSession, operation: LeasedOperation) -> str:
 
 
 def _files(row: Mapping[str, Any]) -> RewriteCount:
-    removed, added = row.get("rewritten_data_files_count", 0), row.get("added_data_files_count", 0)
-    return data_file_count(removed, added, failed=row.get("failed_data_files_count", 0))
+    removed_count, added_count = row.get("rewritten_data_files_count", 0), row.get("added_data_files_count", 0)
+    return data_file_count(removed_count, added_count, failed=row.get("failed_data_files_count", 0))
 
 
 def _deletes(spark: SparkSession, operation: LeasedOperation) -> str:
@@ -176,14 +176,14 @@ def _deletes(spark: SparkSession, operation: LeasedOperation) -> str:
     if version["value"] != "2":
         return rewrite_text([count])
     row = _procedure(spark, operation, name="rewrite_position_delete_files", options={"rewrite-all": "true"})
-    removed, added = row.get("rewritten_delete_files_count", 0), row.get("added_delete_files_count", 0)
-    return rewrite_text([count, RewriteCount("delete files", removed, added)])
+    removed_count, added_count = row.get("rewritten_delete_files_count", 0), row.get("added_delete_files_count", 0)
+    return rewrite_text([count, RewriteCount("delete files", removed_count, added_count)])
 
 
 def _manifests(spark: SparkSession, operation: LeasedOperation) -> str:
     row = _procedure(spark, operation, name="rewrite_manifests")
-    removed, added = row.get("rewritten_manifests_count", 0), row.get("added_manifests_count", 0)
-    return rewrite_text([RewriteCount("manifests", removed, added)])
+    removed_count, added_count = row.get("rewritten_manifests_count", 0), row.get("added_manifests_count", 0)
+    return rewrite_text([RewriteCount("manifests", removed_count, added_count)])
 
 
 def _statistics(spark: SparkSession, operation: LeasedOperation) -> str:

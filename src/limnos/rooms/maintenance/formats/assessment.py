@@ -256,8 +256,8 @@ def read_manifest_rows(data: bytes) -> list[ManifestRow]:
     except BadAvro as error:
         raise InvalidTable(f"A manifest list cannot be read: {error}") from error
     return [
-        ManifestRow(path, _number(size), _number(added) + _number(existing))
-        for path, size, content, added, existing in rows
+        ManifestRow(path, _number(size), _number(added_count) + _number(existing_count))
+        for path, size, content, added_count, existing_count in rows
         if isinstance(path, str) and not content
     ]
 

@@ -115,9 +115,11 @@ def plan_expiry(metadata: TableMetadata, rules: ExpiryRules, *, guards: ExpiryGu
     for each in snapshots:
         if each.timestamp_ms >= now_ms - age.ms:
             reasons.setdefault(each.snapshot_id, f"is younger than {age}, the age at which snapshots expire")
-    removed = tuple([each.snapshot_id for each in snapshots if each.snapshot_id not in reasons])
+    removed_ids = tuple([each.snapshot_id for each in snapshots if each.snapshot_id not in reasons])
     snapshot_ids = {each.snapshot_id for each in snapshots}
-    return ExpiryPlan(removed, expired_refs, {key: reason for key, reason in reasons.items() if key in snapshot_ids})
+    return ExpiryPlan(
+        removed_ids, expired_refs, {key: reason for key, reason in reasons.items() if key in snapshot_ids}
+    )
 
 
 def expiry_updates(plan: ExpiryPlan) -> list[dict[str, object]]:
@@ -220,14 +222,14 @@ def _own_checkpoints(metadata: TableMetadata, *, since_ms: int) -> Iterable[tupl
     the head. Writers find their checkpoint by walking back from the head, so no snapshot in between may be missing.
     """
     for ref in metadata.references.values():
-        seen: set[str] = set()
+        seen_keys: set[str] = set()
         walked: list[int] = []
         for each in metadata.ancestors(ref.snapshot_id):
             if each.timestamp_ms < since_ms:
                 break
             walked.append(each.snapshot_id)
-            for key in _checkpoint_keys(each.summary or {}, seen):
-                seen.add(key)
+            for key in _checkpoint_keys(each.summary or {}, seen_keys):
+                seen_keys.add(key)
                 yield from [(snapshot_id, key) for snapshot_id in walked]
                 walked = []
 

@@ -82,9 +82,9 @@ def plan_clean_up(
     for each, after in pairwise(sorted_versions):
         if after.at_ms >= now_ms - READER_MS:
             reasons.setdefault(each.version, "was current within the last day: readers may still use it")
-    removed = tuple([each.version for each in sorted_versions if each.version not in reasons])
+    removed_versions = tuple([each.version for each in sorted_versions if each.version not in reasons])
     version_numbers = {each.version for each in sorted_versions}
-    return CleanUpPlan(removed, {key: reason for key, reason in reasons.items() if key in version_numbers})
+    return CleanUpPlan(removed_versions, {key: reason for key, reason in reasons.items() if key in version_numbers})
 
 
 def assess_lance_table(state: LanceTableState, rules: AssessmentRules, *, now_ms: int) -> list[AssessmentFinding]:
@@ -138,10 +138,10 @@ def _expiry(state: LanceTableState, rules: AssessmentRules, *, now_ms: int) -> I
     count = len(state.versions)
     if count <= rules.snapshots_min:
         return
-    removed = len(plan_clean_up(state, rules, pinned={}, now_ms=now_ms).removed)
-    if removed:
-        reason = f"{removed} of {count} versions are past their age"
-        yield AssessmentFinding(EXPIRE, removed, reason, {"snapshots": count, "removable": removed})
+    removed_count = len(plan_clean_up(state, rules, pinned={}, now_ms=now_ms).removed)
+    if removed_count:
+        reason = f"{removed_count} of {count} versions are past their age"
+        yield AssessmentFinding(EXPIRE, removed_count, reason, {"snapshots": count, "removable": removed_count})
 
 
 def explain_lance_table(state: LanceTableState, plan: CleanUpPlan) -> TableExplanation:

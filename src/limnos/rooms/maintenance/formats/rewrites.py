@@ -207,35 +207,35 @@ def check_rewrite(terms: RewriteTerms, manifests: Sequence[bytes]) -> RewriteFig
         BadRequest: The commit does not only rewrite files; the message has the reason.
         InvalidTable: A manifest cannot be read.
     """
-    before: dict[tuple[str, int], LiveFile] = {}
-    after: dict[tuple[str, int], LiveFile] = {}
+    former_files: dict[tuple[str, int], LiveFile] = {}
+    new_files: dict[tuple[str, int], LiveFile] = {}
     for about, data in zip(terms.manifests, manifests, strict=True):
         for key, file in _live(data, inherited=about.sequence):
             if about.before:
-                before[key] = file
+                former_files[key] = file
             if about.after:
-                if key in after:
+                if key in new_files:
                     raise BadRequest(f"The new snapshot has file {key[0]} twice")
-                after[key] = file
-    for key in before.keys() & after.keys():
-        if before[key] != after[key]:
+                new_files[key] = file
+    for key in former_files.keys() & new_files.keys():
+        if former_files[key] != new_files[key]:
             raise BadRequest(f"The new snapshot changes the entry of file {key[0]}, which stays: its rows would differ")
-    removed = {key: file for key, file in before.items() if key not in after}
-    added = {key: file for key, file in after.items() if key not in before}
+    removed_files = {key: file for key, file in former_files.items() if key not in new_files}
+    added_files = {key: file for key, file in new_files.items() if key not in former_files}
     if terms.deletes_rows:
-        _check_deletion(removed, added, least_after=terms.least_after)
+        _check_deletion(removed_files, added_files, least_after=terms.least_after)
     else:
-        _check_data(removed.values(), added.values(), before=before.values())
-        applied = _applied_deletes(removed, added, least_after=terms.least_after)
-        live = sorted([path.encode() for (path, _), file in after.items() if not file.content])
+        _check_data(removed_files.values(), added_files.values(), before=former_files.values())
+        applied = _applied_deletes(removed_files, added_files, least_after=terms.least_after)
+        live = sorted([path.encode() for (path, _), file in new_files.items() if not file.content])
         ranges = _path_ranges(manifests) if applied and terms.is_complete else {}
         for (path, _), file in applied.items():
             low, high = ranges.get(path, (b"", b"")) if file.about is None else [file.about.encode()] * 2
             is_known = terms.is_complete and file.content == _POSITIONS and low
             if not is_known or _has_path(live, low=low, high=high):
                 raise BadRequest(f"The new snapshot leaves out delete file {path}, which may still delete rows")
-    size = sum(file.size for file in added.values())
-    return RewriteFigures(len(removed), len(added), size, tuple(sorted({path for path, _ in added})))
+    size = sum(file.size for file in added_files.values())
+    return RewriteFigures(len(removed_files), len(added_files), size, tuple(sorted({path for path, _ in added_files})))
 
 
 def _check_deletion(
@@ -251,10 +251,10 @@ def _check_deletion(
         raise BadRequest(f"The new snapshot has {more} records more than the files that it replaces: not a deletion")
     if any(file.content == _EQUALITY for file in added.values()):
         raise BadRequest("The new snapshot adds equality deletes: a deletion of old rows may only add position deletes")
-    replaced = {path for (path, _), file in removed.items() if not file.content}
+    replaced_paths = {path for (path, _), file in removed.items() if not file.content}
     renewed = {file.about: file.records for file in added.values() if file.content and file.about is not None}
     for (path, _), file in removed.items():
-        is_kept = file.about in replaced or renewed.get(file.about or "", 0) >= file.records
+        is_kept = file.about in replaced_paths or renewed.get(file.about or "", 0) >= file.records
         if file.content and file.sequence >= least_after and not is_kept:
             raise BadRequest(f"The new snapshot leaves out delete file {path}, which may still delete rows")
 
@@ -297,9 +297,9 @@ def _applied_deletes(
         if _records(new, _POSITIONS) > _records([file for _, file in dropped_files], _POSITIONS):
             raise BadRequest("The new snapshot deletes more positions than the files that it replaces: not a rewrite")
         return {}
-    replaced = {path for (path, _), file in removed.items() if not file.content}
+    replaced_paths = {path for (path, _), file in removed.items() if not file.content}
     dropped = {key: file for key, file in removed.items() if file.content and file.sequence >= least_after}
-    return {key: file for key, file in dropped.items() if file.about not in replaced}
+    return {key: file for key, file in dropped.items() if file.about not in replaced_paths}
 
 
 def _path_ranges(manifests: Sequence[bytes]) -> dict[str, tuple[bytes, bytes]]:

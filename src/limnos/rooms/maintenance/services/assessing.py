@@ -225,9 +225,9 @@ class AssessmentRound:
             return ()
         body = TableBody(document.node_id, document.version, document.metadata_location, document.body)
         (finding,) = await self._offload([body], [self._rules(policies)])
-        stored = await self.services.gate.look_up(lambda: findings_of([document.node_id]))
-        before = [row for row in stored if row.kind in (COMPACT, MANIFESTS)]
-        rows = await self._manifests(heads[0], body, assessment=finding, before=before)
+        stored_findings = await self.services.gate.look_up(lambda: findings_of([document.node_id]))
+        former_findings = [row for row in stored_findings if row.kind in (COMPACT, MANIFESTS)]
+        rows = await self._manifests(heads[0], body, assessment=finding, before=former_findings)
         now_ms = self.services.store.time.now_ms()
         findings = [*finding_rows(heads[0], finding.findings), *rows]
         return tuple([row._replace(found_at=row.found_at or now_ms) for row in findings])
@@ -265,10 +265,10 @@ class AssessmentRound:
             await self.read_ancestors(ids)
         rules = [self._rules(self._policies.effective(self.chain(body.node_id))) for body in bodies]
         assessments = await self._offload(bodies, rules)
-        before = await look_up(lambda: findings_of(ids))
+        former_findings = await look_up(lambda: findings_of(ids))
         readers = await look_up(lambda: checkpoints_by(ids))
         from_manifests: defaultdict[int, list[FindingRow]] = defaultdict(list)
-        for row in before:
+        for row in former_findings:
             if row.kind in (COMPACT, MANIFESTS):
                 from_manifests[row.node_id].append(row)
         rows: list[FindingRow] = []
@@ -282,7 +282,7 @@ class AssessmentRound:
             rows += finding_rows(head, each.findings) + await self._manifests(
                 head, body, assessment=each, before=from_manifests[body.node_id]
             )
-        await self._store(ids, rows, before=before)
+        await self._store(ids, rows, before=former_findings)
         if sorted(checkpoints) != sorted(readers):
             versions = {body.node_id: body.version for body in bodies}
             await self._submit(lambda tx: tx.maintenance.replace_checkpoints(ids, checkpoints, versions=versions))

@@ -143,13 +143,13 @@ async def _visible(ctx: Context, metalake: str, *, rows: Sequence[OperationRow])
         path = path_of(row.node_id, ancestry)
         if path is not None:
             of_catalog.setdefault(path[0], []).append(row.node_id)
-    seen: set[int] = set()
+    seen_ids: set[int] = set()
     for catalog, ids in of_catalog.items():
         try:
-            seen.update(await visible_paths(ctx, RequestScope(metalake, catalog), node_ids=ids))
+            seen_ids.update(await visible_paths(ctx, RequestScope(metalake, catalog), node_ids=ids))
         except NotFound:
             continue  # the catalog was dropped, or is hidden from the caller
-    return [BuiltinJob(job_id(row.id), _BY_KIND[row.kind].name, row) for row in rows if row.node_id in seen]
+    return [BuiltinJob(job_id(row.id), _BY_KIND[row.kind].name, row) for row in rows if row.node_id in seen_ids]
 
 
 async def builtin_cancel(ctx: Context, metalake: str, *, operation: int) -> BuiltinJob:

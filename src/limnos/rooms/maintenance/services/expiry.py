@@ -135,10 +135,10 @@ async def _decide(
         path=(base.catalog, *path),
         policies=policies,
     )
-    removed, refs, blocked, count = msgspec.json.decode(
+    removed_ids, refs, blocked, count = msgspec.json.decode(
         text, type=tuple[tuple[int, ...], tuple[str, ...], str | None, int]
     )
-    return ExpiryPlan(removed, refs, {}, blocked), count
+    return ExpiryPlan(removed_ids, refs, {}, blocked), count
 
 
 async def _commit(ctx: Context, scope: RequestScope, *, path: Levels, base: _ExpiryBase, plan: ExpiryPlan) -> None:

@@ -84,11 +84,11 @@ async def metadata_files_delete(services: NodeServices, node_id: int, *, window:
     whose deletion fails are tried again in the next round, and only deleted files are recorded.
     """
     look_up = services.gate.look_up
-    before = await look_up(lambda: document_read(node_id))
-    files = None if before is None else await maintained_files(services, before)
-    if before is None or files is None:
+    former_document = await look_up(lambda: document_read(node_id))
+    files = None if former_document is None else await maintained_files(services, former_document)
+    if former_document is None or files is None:
         return 0
-    directory = before.metadata_location.rpartition("/")[0]
+    directory = former_document.metadata_location.rpartition("/")[0]
     entries = {entry.name: entry for entry in await files.entries(directory)}
     document = await look_up(lambda: document_read(node_id))
     if document is None or document.metadata_location.rpartition("/")[0] != directory:

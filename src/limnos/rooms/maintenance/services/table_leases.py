@@ -81,11 +81,11 @@ def table_lease(tx: Tx, operation: int, *, table_id: int, lease_ms: int) -> bool
 
     An expired lease of another operation is ended.
     """
-    before = tx.rewrites.lease_of(table_id)
-    if before is not None and before.operation_id == operation:
-        tx.rewrites.free(before)
-    elif before is not None and before.is_over(tx.now_ms):
-        lease_expire(tx, before)
+    former_lease = tx.rewrites.lease_of(table_id)
+    if former_lease is not None and former_lease.operation_id == operation:
+        tx.rewrites.free(former_lease)
+    elif former_lease is not None and former_lease.is_over(tx.now_ms):
+        lease_expire(tx, former_lease)
     return tx.rewrites.take(operation, node_id=table_id, token_id=0, holder="server", lease_ms=lease_ms)
 
 

@@ -229,12 +229,14 @@ async def _recommend(
 ) -> list[Recommendation] | str:
     """Return the jobs that a policy recommends for one table, or the reason why there are none."""
     effective = await effective_policies(ctx.services, table.document.node_id)
-    own = effective.get(policy_type)
-    if own is None or own.name != policy:
+    effective_policy = effective.get(policy_type)
+    if effective_policy is None or effective_policy.name != policy:
         return _NOT_APPLIED
-    if not own.is_enabled:
+    if not effective_policy.is_enabled:
         return "The policy is disabled"
-    refusals = {kind: refusal for kind in _KINDS[policy_type] if (refusal := _refusal(effective, own, kind=kind))}
+    refusals = {
+        kind: refusal for kind in _KINDS[policy_type] if (refusal := _refusal(effective, effective_policy, kind=kind))
+    }
     kinds = [kind for kind in _KINDS[policy_type] if kind not in refusals]
     rows = await ctx.look_up(lambda: findings_of([table.document.node_id]))
     # Only the check itself finds out whether there are any.

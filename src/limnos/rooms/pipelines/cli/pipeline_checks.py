@@ -379,8 +379,10 @@ def _lines(
 ) -> Iterator[str]:
     levels = f" in {len(result.levels)} levels" if len(result.levels) > 1 and result.reads is not None else ""
     many = "1 step" if len(result.pipeline.steps) == 1 else f"{len(result.pipeline.steps)} steps"
-    own = result.pipeline.environment is not None
-    catalogs = dict.fromkeys(step.table[0] for step in result.pipeline.steps) if own else [result.pipeline.catalog]
+    is_environment = result.pipeline.environment is not None
+    catalogs = (
+        dict.fromkeys(step.table[0] for step in result.pipeline.steps) if is_environment else [result.pipeline.catalog]
+    )
     yield f"pipeline {result.pipeline.name}: {many}{levels}, tables in catalog {', '.join(catalogs)}"
     for one in steps if planned else ():
         kind = "Lance table" if one.is_lance else "table"

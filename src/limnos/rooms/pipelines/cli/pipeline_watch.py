@@ -52,15 +52,15 @@ def watch(
         raise UsageError(f"there is no file {file}", hint="name a file that ends in .yaml or .py")
     tokens = check_tokens(typed_tokens.get())
     wish = HelperWish(flag=helper, default="always")
-    before: _FileStates | None = None
+    former_states: _FileStates | None = None
     try:
         while True:
             states = file_states(file)
-            if states != before:
+            if states != former_states:
                 began = time.monotonic()
                 answer = _check(tokens, wish=wish, common=common)
                 _show(file, answer, seconds=time.monotonic() - began, output_format=common.output_format)
-                before = states
+                former_states = states
             time.sleep(_POLL_S)
     except KeyboardInterrupt:
         return 0

@@ -62,8 +62,8 @@ def schedule(
     conflicts = import_extra("limnos.pipeline.table_conflicts", extra="pipelines")
     with common.client() as client:
         conflicts.require_own_tables(client, pipeline)
-        before = conflicts.find_declaration(client, pipeline.name)
-        conflicts.put_declaration(client, pipeline, declaration=declared, before=before)
+        former_declaration = conflicts.find_declaration(client, pipeline.name)
+        conflicts.put_declaration(client, pipeline, declaration=declared, before=former_declaration)
         try:
             result = client.schedules.put(
                 pipeline.name,
@@ -74,7 +74,7 @@ def schedule(
                 if_changed=rule.if_changed,
             )
         except (ConflictError, DeniedError, RefusedError):  # a refused schedule registers no pipeline
-            conflicts.restore_declaration(client, pipeline.name, before=before)
+            conflicts.restore_declaration(client, pipeline.name, before=former_declaration)
             raise
     show_done(
         f"pipeline {result.pipeline} is due at {_local(result, 0)}, and runs with the rights of {result.user}",
@@ -121,9 +121,9 @@ def calendar(pipeline: str | None = None, /, *, count: CountFlag = 10, common: C
             schedules = (client.schedules.load(pipeline, count=count),)
     rows: list[Row] = sorted(
         (
-            {"due_at": at, "local": _local(each, place), "pipeline": each.pipeline, "user": each.user}
+            {"due_at": at, "local": _local(each, index), "pipeline": each.pipeline, "user": each.user}
             for each in schedules
-            for place, at in enumerate(each.next)
+            for index, at in enumerate(each.next)
         ),
         key=lambda row: (row["due_at"], row["pipeline"]),
     )

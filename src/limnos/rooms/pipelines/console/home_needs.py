@@ -50,11 +50,11 @@ async def pipeline_needs(page_request: PageRequest, metalake: str, *, catalogs: 
 
 def _run_lines(page_request: PageRequest, metalake: str, *, runs: Sequence[RunView]) -> Sequence[NeedLine]:
     """Return lines about held runs, and about pipelines whose newest run failed."""
-    seen: set[str] = set()
+    seen_pipelines: set[str] = set()
     lines: list[NeedLine] = []
     for view in runs:
-        is_newest = view.pipeline not in seen
-        seen.add(view.pipeline)
+        is_newest = view.pipeline not in seen_pipelines
+        seen_pipelines.add(view.pipeline)
         state = view.state
         if state != "held" and not (state in _FAILED and is_newest):
             continue

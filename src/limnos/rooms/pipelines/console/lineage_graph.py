@@ -251,8 +251,8 @@ def _name_and_href(page_request: PageRequest, metalake: str, *, vertex: LineageV
         name = "hidden" if vertex.outside is None else vertex.outside.name
         return f"{name}{column}", ""
     kind = Kind.VIEW if vertex.kind == Kind.VIEW.word else Kind.TABLE
-    own = ObjectAddress(kind, metalake, vertex.path[0], vertex.path[1:])
-    return f"{vertex.path[-1]}{column}", page_request.base + own.path
+    object_address = ObjectAddress(kind, metalake, vertex.path[0], vertex.path[1:])
+    return f"{vertex.path[-1]}{column}", page_request.base + object_address.path
 
 
 def _line(

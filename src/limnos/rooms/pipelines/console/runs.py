@@ -270,15 +270,15 @@ async def _outputs(page_request: PageRequest, metalake: str, *, outputs: list[Ru
         except LimnosError as error:
             lines.append(OutputLine(path=path, href="", rows_before="", rows_after="", columns=(), words=error.message))
             continue
-        before, after = _rows_of(metadata, output.base), _rows_of(metadata, output.head)
+        former_rows, new_rows = _rows_of(metadata, output.base), _rows_of(metadata, output.head)
         words = "a new table" if output.is_new else "no rows change" if output.base == output.head else ""
         columns = _column_changes(metadata, output)
         lines.append(
             OutputLine(
                 path=path,
                 href=page_request.base + address.path,
-                rows_before=before,
-                rows_after=after,
+                rows_before=former_rows,
+                rows_after=new_rows,
                 columns=columns,
                 words=words,
             )
@@ -302,11 +302,11 @@ def _column_changes(metadata: MetadataPart, output: RunOutput) -> tuple[str, ...
     """Describe the columns that the run drops, and those that differ between the schemas of the two snapshots."""
     schemas = {each.schema_id: each for each in metadata.schemas}
     ids = {each.snapshot_id: -1 if each.schema_id is None else each.schema_id for each in metadata.snapshots}
-    before, after = (schemas.get(ids.get(each or -1, -1)) for each in (output.base, output.head))
+    former_schema, new_schema = (schemas.get(ids.get(each or -1, -1)) for each in (output.base, output.head))
     changes = [f"drops {name}" for name in output.columns_to_drop]
-    if output.base is None or before is None or after is None:
+    if output.base is None or former_schema is None or new_schema is None:
         return tuple(changes)
-    return (*changes, *schema_changes(before, after))
+    return (*changes, *schema_changes(former_schema, new_schema))
 
 
 async def publish(page_request: PageRequest) -> Response:

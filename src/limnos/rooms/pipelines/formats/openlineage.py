@@ -304,17 +304,17 @@ def _sources(event: _Event, outputs: tuple[EventOutput, ...]) -> tuple[EventData
     datasets: dict[tuple[str, str], EventDataset] = {}
     for each in event.inputs or ():
         dataset = _dataset(each)
-        existing = datasets.get(dataset.key)
-        if existing is None or len(dataset.aliases) > len(existing.aliases):
+        existing_dataset = datasets.get(dataset.key)
+        if existing_dataset is None or len(dataset.aliases) > len(existing_dataset.aliases):
             datasets[dataset.key] = dataset
     for output in outputs:
         for link in output.links:
-            own = (
+            own_dataset = (
                 output.dataset
                 if link.source == output.dataset.key
                 else EventDataset(namespace=link.source[0], name=link.source[1])
             )
-            datasets.setdefault(link.source, own)
+            datasets.setdefault(link.source, own_dataset)
     if len(datasets) > DATASETS_MAX:
         raise BadRequest(f"The event names more than the {DATASETS_MAX} sources that are allowed")
     return tuple(datasets.values())

@@ -131,10 +131,14 @@ async def lineage_take(
     """
     if not events:
         return LineageResult(0, ())
-    named = [each for event in events for each in (*event.sources, *(output.dataset for output in event.outputs))]
+    event_datasets = [
+        each for event in events for each in (*event.sources, *(output.dataset for output in event.outputs))
+    ]
     linked = {link.source for event in events for output in event.outputs for link in output.links}
     linked |= {output.dataset.key for event in events for output in event.outputs if output.links}
-    datasets = await datasets_find(ctx, metalake, home=home, datasets=named, authority=authority, linked=linked)
+    datasets = await datasets_find(
+        ctx, metalake, home=home, datasets=event_datasets, authority=authority, linked=linked
+    )
     desk = _LineageIntake(home.metalake_id, datasets, now_ms=ctx.services.store.time.now_ms())
     count = 0
     for catalog, items in desk.sort(events).items():
@@ -174,16 +178,16 @@ class _LineageIntake:
 
     def _item(self, event: EventLineage, output: EventOutput) -> _LineageItem | None:
         target = self.datasets[output.dataset.key]
-        named = [self.datasets[each.key] for each in event.sources]
-        if all(each.node_id is None and not each.is_hidden for each in (target, *named)):
-            for each in (target, *named):
+        source_datasets = [self.datasets[each.key] for each in event.sources]
+        if all(each.node_id is None and not each.is_hidden for each in (target, *source_datasets)):
+            for each in (target, *source_datasets):
                 self.left_out[RejectedDataset(each.dataset.key, _unknown_reason(each.dataset))] = None
             return None
-        named = [each for each in named if each.node_id is None or each.node_id != target.node_id]
-        for each in (target, *named):
+        source_datasets = [each for each in source_datasets if each.node_id is None or each.node_id != target.node_id]
+        for each in (target, *source_datasets):
             if each.is_hidden:
                 self.leave_out(each, CHANGE if each is target else SEE)
-        sources = tuple([each for each in named if not each.is_hidden])
+        sources = tuple([each for each in source_datasets if not each.is_hidden])
         anchor = target if target.node_id is not None else next((each for each in sources if each.node_id), None)
         if target.is_hidden or anchor is None or not sources:
             return None  # an end is hidden, or the target is made of itself alone

@@ -105,14 +105,14 @@ async def datasets_find(
     Raises:
         ServiceUnavailable: Concurrent moves of objects made every attempt fail.
     """
-    merged: dict[DatasetKey, EventDataset] = {}
+    merged_datasets: dict[DatasetKey, EventDataset] = {}
     for each in datasets:
-        existing = merged.get(each.key)
-        if existing is None or len(each.aliases) > len(existing.aliases):
-            merged[each.key] = each
+        earlier_dataset = merged_datasets.get(each.key)
+        if earlier_dataset is None or len(each.aliases) > len(earlier_dataset.aliases):
+            merged_datasets[each.key] = each
     for _ in range(ATTEMPTS_MAX):
         clues = await _dataset_candidates(
-            ctx, metalake, home=home, datasets=tuple(merged.values()), authority=authority
+            ctx, metalake, home=home, datasets=tuple(merged_datasets.values()), authority=authority
         )
         try:
             return await _resolve_candidates(ctx, metalake, home=home, clues=clues, linked=linked)
@@ -126,13 +126,15 @@ async def datasets_find(
 async def _dataset_candidates(
     ctx: Context, metalake: str, *, home: UsableCatalogs, datasets: Sequence[EventDataset], authority: str
 ) -> list[_DatasetCandidate]:
-    places = {each.key: _candidate_locations(each) for each in datasets}
-    holders = await ctx.look_up(partial(tables_at_read, {place for path in places.values() for place in path}))
+    locations_by_key = {each.key: _candidate_locations(each) for each in datasets}
+    holders = await ctx.look_up(
+        partial(tables_at_read, {place for path in locations_by_key.values() for place in path})
+    )
     node_positions = await ctx.look_up(partial(zones_read, set(holders.values())))
     homes = catalogs_of(holders.values(), node_positions, metalake_id=home.metalake_id)
     clues = []
     for each in datasets:
-        holder = next((holders[place] for place in places[each.key] if place in holders), None)
+        holder = next((holders[place] for place in locations_by_key[each.key] if place in holders), None)
         is_own = holder is not None and _is_of(holder, node_positions, metalake_id=home.metalake_id)
         at = (holder, homes.get(holder, 0)) if holder is not None and is_own else None
         is_ours, paths = _paths(each, metalake, authority=authority, properties=home.properties)
@@ -274,9 +276,9 @@ def _resolve_candidate(
         request_view = request_views.get(path[0])
         node, chain = (None, ()) if request_view is None else request_view.find(path[1:], Kind.TABLE)
         if request_view is not None and node is not None:
-            own = chain_of(request_view, node.id)
-            if own is not None:
-                return _resolve_dataset(request_view, clue.dataset, chain=own, with_document=with_document)
+            own_chain = chain_of(request_view, node.id)
+            if own_chain is not None:
+                return _resolve_dataset(request_view, clue.dataset, chain=own_chain, with_document=with_document)
     return ResolvedDataset(dataset=clue.dataset, is_lost=clue.is_ours)
 
 
@@ -284,13 +286,13 @@ def _resolve_dataset(
     request_view: RequestView, dataset: EventDataset, *, chain: SecurableChain, with_document: bool
 ) -> ResolvedDataset:
     node_id, kind = chain[0].id, chain[0].kind
-    seen = request_view.settled.in_use and request_view.decide(Action.METADATA_LOAD, chain).allowed
-    body = body_of(request_view, node_id) if seen and with_document and kind is Kind.TABLE else None
+    is_visible = request_view.settled.in_use and request_view.decide(Action.METADATA_LOAD, chain).allowed
+    body = body_of(request_view, node_id) if is_visible and with_document and kind is Kind.TABLE else None
     return ResolvedDataset(
         dataset=dataset,
         node_id=node_id,
         catalog=request_view.catalog.name,
         catalog_id=request_view.catalog.id,
-        is_seen=seen,
+        is_seen=is_visible,
         body=body,
     )

@@ -212,10 +212,10 @@ class _GraphWalk:
         for edge, pair in column_edge:
             source = _place(edge.source_id, pair.source)
             target = _place(edge.target_id, pair.target)
-            existing = source if up else target
+            existing_end = source if up else target
             here = _matching_positions(at, target if up else source, names=names)
             steps += [
-                _GraphStep(here=place, neighbour=existing, edge=edge, is_direct=pair.direct, subtype=pair.subtype)
+                _GraphStep(here=place, neighbour=existing_end, edge=edge, is_direct=pair.direct, subtype=pair.subtype)
                 for place in here
             ]
         return steps
@@ -258,9 +258,9 @@ class _GraphWalk:
         onward: set[GraphPlace] = set()
         for step in steps:
             self.steps.setdefault(step.here, []).append(step)
-            seen = step.neighbour[0] in self.outside or visible_objects.get(step.neighbour[0]) is not None
+            is_visible = step.neighbour[0] in self.outside or visible_objects.get(step.neighbour[0]) is not None
             is_column = not self.by_column or step.neighbour[1] != lineage.EVERY_FIELD
-            if seen and step.is_direct and is_column and step.neighbour not in self.steps:
+            if is_visible and step.is_direct and is_column and step.neighbour not in self.steps:
                 onward.add(step.neighbour)
         for place in onward:
             self.steps.setdefault(place, [])
@@ -348,9 +348,9 @@ class _GraphBuilder:
         )
         same = next((each for each in existing_arc.sayings if each[:4] == saying[:4]), None)
         if same is not None:
-            merged = same._replace(kinds=tuple(dict.fromkeys((*same.kinds, *kinds))))
+            merged_arc = same._replace(kinds=tuple(dict.fromkeys((*same.kinds, *kinds))))
             arcs[key] = existing_arc._replace(
-                sayings=tuple([merged if each is same else each for each in existing_arc.sayings])
+                sayings=tuple([merged_arc if each is same else each for each in existing_arc.sayings])
             )
         else:
             arcs[key] = existing_arc._replace(sayings=(*existing_arc.sayings, saying)[:SAYINGS_MAX])

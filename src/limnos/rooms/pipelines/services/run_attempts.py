@@ -282,8 +282,8 @@ def run_end(tx: Tx, permit: Permit[RunChange]) -> tuple[PipelineRun, str]:
     command = permit.command
     run, pipeline = run_reread(tx, command.run_id, pipeline=command.pipeline)
     require_attempt(run, command.attempt)
-    own = (run.user, run.user_id) == (command.user, command.user_id)
-    if run.is_held(tx.now_ms) and not own:
+    is_own_run = (run.user, run.user_id) == (command.user, command.user_id)
+    if run.is_held(tx.now_ms) and not is_own_run:
         raise not_own_error(run)
     if run.state == command.state:
         return run, pipeline.name

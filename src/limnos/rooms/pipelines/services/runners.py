@@ -170,17 +170,17 @@ def step_note(tx: Tx, permit: Permit[StepReportPut]) -> RunStepState | None:
     if run is None:
         return None
     run_id, pipeline_id = run
-    before = tx.runs.step(run_id, command.step.name)
-    if before is None:
+    former_state = tx.runs.step(run_id, command.step.name)
+    if former_state is None:
         raise NotFound(
             f"Step {command.step.name[:200]} is not one of the steps that the run was started with", kind="step"
         )
-    step = _merge_step(before, command.step, attempt=command.actor.attempt)
+    step = _merge_step(former_state, command.step, attempt=command.actor.attempt)
     tx.runs.step_set(run_id, step)
     if command.pins is not None:
         tx.snapshot_pins.run_set(run_id, step.name, pins=command.pins.by_table, keep_ms=command.pins.keep_ms)
     findings = command.step.findings
-    if findings is not None or before.attempt not in (0, step.attempt):
+    if findings is not None or former_state.attempt not in (0, step.attempt):
         tx.runs.findings_set(run_id, pipeline_id, step=step.name, findings=findings or ())
     if _length(command.step) > LITTLE_MAX and tx.runs.reported_length(run_id) > RUN_MAX:
         raise BadRequest(

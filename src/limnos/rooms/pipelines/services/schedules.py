@@ -99,7 +99,7 @@ async def schedule_put(
     """
     text = files_encode(files, file=terms.file)
     terms_check(terms)
-    before = await _schedule_of(ctx, metalake, pipeline=pipeline)
+    former_schedule = await _schedule_of(ctx, metalake, pipeline=pipeline)
 
     def decide(request_view: RequestView) -> Permit[SchedulePut]:
         request_view.require_in_metalake_use()
@@ -107,7 +107,7 @@ async def schedule_put(
         node = require_pipeline_type(result.entity)
         require_minting(ctx, request_view)
         user, user_id = caller_identity(request_view)
-        previous = None if before is None else (before.user, before.user_id)
+        previous = None if former_schedule is None else (former_schedule.user, former_schedule.user_id)
         if previous not in (None, (user, user_id)):
             _, chain = request_view.find_outside(Kind.JOB_TEMPLATE, (pipeline,))
             request_view.require(Action.JOB_TEMPLATE_ALTER, chain)

@@ -64,8 +64,8 @@ def hit_of(visible: VisibleNode, tier: int, *, matched: SearchMatch | Sequence[S
     """
     node, matches = visible.node, (matched,) if isinstance(matched, SearchMatch) else tuple(matched)
     if tier == TIER_WORDS:
-        places = {each.where for each in matches}
-        tier = TIER_COMMENT if "comment" in places else TIER_COLUMNS if "column" in places else TIER_WORDS
+        match_fields = {each.where for each in matches}
+        tier = TIER_COMMENT if "comment" in match_fields else TIER_COLUMNS if "column" in match_fields else TIER_WORDS
     return SearchHit(
         node_id=node.id,
         kind=node.kind,

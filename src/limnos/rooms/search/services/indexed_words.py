@@ -103,8 +103,8 @@ def indexed_read(query: WordQuery, *, limit: int, pending: Collection[SearchCand
     A word may also match an ancestor's name, if another word matches the object. `pending` are candidates that changed
     after the index was updated. At most `limit` matches are read.
     """
-    own = yield from _read(query, query.words, limit=limit)
-    candidates, left = {each.id: each for each in own}, limit - len(own)
+    own_hits = yield from _read(query, query.words, limit=limit)
+    candidates, left = {each.id: each for each in own_hits}, limit - len(own_hits)
     if not 1 < len(query.words) <= SPLIT_WORDS_MAX:
         return IndexedCandidates(list(candidates.values()), left <= 0)
     above: dict[str, AboveScope | None] = {}

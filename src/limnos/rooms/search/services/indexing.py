@@ -134,18 +134,18 @@ async def _write_words(
         if suggestible := spelled_words(new_words):
             tx.search.add_words(suggestible)
         former = tx.search.replace(words.ids, words.texts)
-        removed = _words_in(former) - _words_in(words.texts) if former else set[str]()
-        if suggestible := spelled_words(removed):
+        removed_words = _words_in(former) - _words_in(words.texts) if former else set[str]()
+        if suggestible := spelled_words(removed_words):
             tx.search.forget_words(suggestible)
-        return removed
+        return removed_words
 
-    removed = await services.store.submit(upkeep_permit("limnos"), write, is_long=True)
-    if removed is None:
+    removed_words = await services.store.submit(upkeep_permit("limnos"), write, is_long=True)
+    if removed_words is None:
         return False
     if len(stored_words) > STORED_WORDS_MAX:
         stored_words.clear()
     stored_words |= new_words
-    stored_words -= removed
+    stored_words -= removed_words
     return True
 
 

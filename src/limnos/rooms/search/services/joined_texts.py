@@ -24,12 +24,12 @@ class JoinedTexts:
 
     def having(self, word: str) -> list[int]:
         """Return the ascending indices of the texts with a word that begins with `word`."""
-        places: list[int] = []
+        positions: list[int] = []
         begin, at = f" {word}", 0
         while (at := self._joined.find(begin, at)) >= 0:
-            places.append(bisect_right(self._ends, at))
-            at = self._ends[places[-1]]
-        return places
+            positions.append(bisect_right(self._ends, at))
+            at = self._ends[positions[-1]]
+        return positions
 
     def words(self) -> set[str]:
         """Return the distinct words of all texts."""

@@ -85,13 +85,13 @@ def match_words(
             matches.append(None if ancestor is None else WordMatch("above", ancestor))
     if all(matches) and any(each is not None and each.where == "name" for each in matches):
         return [each for each in matches if each is not None]
-    own = _OwnTexts(node, body)
+    own_texts = _OwnTexts(node, body)
     is_met_above = all(matches)  # ancestors match all words; one word must match the object, too
     open_places = [place for place, match in enumerate(matches) if match is None or is_met_above]
     open_words = [words[place] for place in open_places]
-    common = own.match(open_words, question=words) if len(open_words) > 1 else None
+    common = own_texts.match(open_words, question=words) if len(open_words) > 1 else None
     for place in open_places:
-        matches[place] = common or own.match([words[place]], question=words) or matches[place]
+        matches[place] = common or own_texts.match([words[place]], question=words) or matches[place]
         if matches[place] is None:
             return None
     complete_matches = [each for each in matches if each is not None]

@@ -143,7 +143,7 @@ async def search(
 async def _suggest_corrections(ctx: Context, space: SearchSpace, *, question: SearchQuestion) -> tuple[Suggestion, ...]:
     """Return corrections of a query's words. Each word is a whole word of an object that the corrected query finds."""
     words, suggestions = question_words(question.words), list[Suggestion]()
-    for place, word in enumerate(words[:SPELLED_WORDS_MAX]):
+    for index, word in enumerate(words[:SPELLED_WORDS_MAX]):
         near = near_words(word)
         if space.narrow is not None:
             present_words = await space.narrow.known_words(ctx, near)
@@ -151,7 +151,7 @@ async def _suggest_corrections(ctx: Context, space: SearchSpace, *, question: Se
             present_words = await ctx.look_up(partial(known_words_read, near)) if near else []
         for tried in present_words[:TRIED_MAX]:
             corrected_question = question._replace(
-                text="", path=(), number=None, words=(*words[:place], tried, *words[place + 1 :])
+                text="", path=(), number=None, words=(*words[:index], tried, *words[index + 1 :])
             )
             one = _Search(ctx, space, question=corrected_question, limit=0, whole_word=tried)
             if (await one.run()).more:
@@ -401,9 +401,11 @@ class _Search:
         """Add the visible and matching candidates of a batch to the hits; large documents are parsed in a thread."""
         await asyncio.sleep(0)  # other requests run, also if everything is cached
         home = self.home.usable
-        seen = await visible_nodes(self.ctx, self.metalake, home=home, candidates=part, with_documents=with_documents)
+        visible_hits = await visible_nodes(
+            self.ctx, self.metalake, home=home, candidates=part, with_documents=with_documents
+        )
         parsed_bytes = 0
-        for visible in seen.values():
+        for visible in visible_hits.values():
             size = len(visible.body or b"")
             parsed_bytes += size
             if size <= PARSED_BYTES < parsed_bytes:

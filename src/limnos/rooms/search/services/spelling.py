@@ -38,7 +38,7 @@ def near_words(word: str) -> list[str]:
     """
     if not SPELLED_MIN <= len(word) <= SPELLED_MAX:
         return []
-    parts = [(word[:place], word[place:]) for place in range(len(word) + 1)]
+    parts = [(word[:index], word[index:]) for index in range(len(word) + 1)]
     letters = [*_LATIN, *sorted({each for letter in word if not letter.isascii() for each in _letters_near(letter)})]
     near = [f"{left}{right[1]}{right[0]}{right[2:]}" for left, right in parts if len(right) > 1]
     near += [f"{left}{right[1:]}" for left, right in parts if right]

@@ -181,9 +181,11 @@ class SparkEngine:
         ).start()
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
-        removed = remove_stale()
-        if removed:
-            log.info("scratch directories of engines whose server was killed have been removed", count=removed)
+        removed_processes = remove_stale()
+        if removed_processes:
+            log.info(
+                "scratch directories of engines whose server was killed have been removed", count=removed_processes
+            )
         with contextlib.suppress(RuntimeError):  # the event loop has been closed
             if self._warm:
                 loop.call_soon_threadsafe(self._begin_warm)

@@ -124,14 +124,14 @@ class SqlCompleter(Completer):
 
     def get_completions(self, document: Document, _event: CompleteEvent) -> Iterator[Completion]:
         """Yield completions of the word before the cursor."""
-        before = document.text_before_cursor
-        match = _WORD.search(before)
-        if match is None or not takes_words(before[: match.start()]):
+        text_before_cursor = document.text_before_cursor
+        match = _WORD.search(text_before_cursor)
+        if match is None or not takes_words(text_before_cursor[: match.start()]):
             return
-        word, seen = match[0], set[str]()
+        word, seen_words = match[0], set[str]()
         for name, kind in self._candidates(word):
-            if name.startswith(word) and name not in seen:
-                seen.add(name)
+            if name.startswith(word) and name not in seen_words:
+                seen_words.add(name)
                 yield Completion(name, start_position=-len(word), display=visible(name), display_meta=kind)
 
     def _candidates(self, word: str) -> Iterator[tuple[str, str]]:

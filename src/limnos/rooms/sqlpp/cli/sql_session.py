@@ -288,8 +288,8 @@ def _show_warnings(answer: StatementResponse) -> None:
 def _times(answer: StatementResponse, elapsed_s: float) -> str:
     """Format the count of rows, the time until the response arrived, and the server's elapsed time."""
     rows = "" if answer.results is None else f"{len(answer.results)} rows, "
-    own = answer.metrics.get("elapsedTime")
-    return f"{rows}{elapsed_s:.3f} s" + (visible(f" (server {own})") if isinstance(own, str) else "")
+    server_time = answer.metrics.get("elapsedTime")
+    return f"{rows}{elapsed_s:.3f} s" + (visible(f" (server {server_time})") if isinstance(server_time, str) else "")
 
 
 def show(results: Sequence[msgspec.Raw], *, output_format: Format) -> None:

@@ -79,8 +79,8 @@ def underline_position(text: str, place: TextPosition) -> str | None:
     head = "..." if begin else ""
     rendered = f"{head}{line[begin : begin + SHOWN_MAX]}"
     number = f"{place.line:>4} | "
-    before = " " * (len(number) + len(head) + text_width(line[begin:column]))
-    return f"{number}{rendered}\n{before}{'^' * max(1, text_width(line[column : min(end, begin + SHOWN_MAX)]))}"
+    indent = " " * (len(number) + len(head) + text_width(line[begin:column]))
+    return f"{number}{rendered}\n{indent}{'^' * max(1, text_width(line[column : min(end, begin + SHOWN_MAX)]))}"
 
 
 def active_dataverse(text: str, before: Levels | None) -> Levels | None:

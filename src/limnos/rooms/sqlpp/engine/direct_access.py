@@ -185,9 +185,9 @@ class DirectTable:
         path = Path(local_path(location))
         write_rows(rows.cast(schema), path)
         try:
-            written = self._table.io().newInputFile(location)
-            metrics = self._iceberg.file_metrics(written, self._iceberg.metrics_of(self._table))
-            builder = self._iceberg.data_file(self._table.spec()).withInputFile(written).withFormat("parquet")
+            input_file = self._table.io().newInputFile(location)
+            metrics = self._iceberg.file_metrics(input_file, self._iceberg.metrics_of(self._table))
+            builder = self._iceberg.data_file(self._table.spec()).withInputFile(input_file).withFormat("parquet")
             change = self._table.newRowDelta().addRows(builder.withMetrics(metrics).build())
             self._commit(change, keys=[near] if near else (), deleted=())
         except Exception as error:

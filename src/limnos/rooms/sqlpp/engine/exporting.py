@@ -303,7 +303,7 @@ class _Parquet:
         import pyarrow.parquet as pq  # noqa: PLC0415
 
         rows, self._rows = self._rows, []
-        written = io.BytesIO()
+        buffer = io.BytesIO()
         try:
             names = dict.fromkeys(name for row in rows for name in row)
             if self._columns is None and not names:
@@ -319,7 +319,7 @@ class _Parquet:
             group = sizes.get("row-group-size")
             pq.write_table(
                 table,
-                written,
+                buffer,
                 compression=self._form.compression or "snappy",
                 data_page_size=sizes.get("page-size"),
                 row_group_size=group and max(1, group * table.num_rows // max(1, table.nbytes)),
@@ -327,7 +327,7 @@ class _Parquet:
         except (pa.ArrowException, ValueError, TypeError, OverflowError) as reason:
             text = f"Parquet writer error: the objects do not fit one schema; declare it with TYPE: {str(reason)[:200]}"
             raise SqlppError(PARQUET_ERROR, text) from None
-        return written.getvalue()
+        return buffer.getvalue()
 
 
 def _json_writer(_form: ExportFormat) -> Callable[[], _FileText]:

@@ -49,11 +49,13 @@ def look_up(job: EngineJob, client: TableClient, *, budget: Budget) -> Iterator[
         expression = with_known_fields_first(expression, types)
     if sum(isinstance(node, Scan) for node in walk(expression)) not in range(1, SCANS_MAX + 1):
         return None
-    changed, requirements = prepare_scans(expression)
+    changed_expression, requirements = prepare_scans(expression)
     matches = _Lookups(job, client).of(requirements)
     if matches is None:
         return None
-    values = results(BoundQuery(changed, job.slots, ()), lambda _, number: matches[int(number)], budget=budget)
+    values = results(
+        BoundQuery(changed_expression, job.slots, ()), lambda _, number: matches[int(number)], budget=budget
+    )
     return map(tagged_line if job.tagged else json_text, values)
 
 

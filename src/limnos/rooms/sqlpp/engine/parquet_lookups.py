@@ -210,9 +210,9 @@ class FileLookup:
         for group in range(self._footer.num_row_groups):
             count = self._footer.row_group(group).num_rows
             near = [key for key in keys if self._may_match(group, key)]
-            places = self._matching_positions(group, near) if near else None
-            if places is not None and len(places):
-                results += self._rows_at(group, places, first=first)
+            positions = self._matching_positions(group, near) if near else None
+            if positions is not None and len(positions):
+                results += self._rows_at(group, positions, first=first)
             first += count
         deleted = self._deleted_positions() if results else frozenset()
         return [one for one in results if one.position not in deleted]
@@ -222,16 +222,16 @@ class FileLookup:
 
         Raises UnsupportedFile if the file lacks the column, or if the read budget is exceeded.
         """
-        own = self._columns[name]
-        if own is None:
+        own_column = self._columns[name]
+        if own_column is None:
             raise UnsupportedFile("a column that the file does not have")
-        first, places = 0, []
+        first, positions = 0, []
         for group in range(self._footer.num_row_groups):
-            column = self._column(group, own)
+            column = self._column(group, own_column)
             indices = pc.indices_nonzero(pc.is_in(column, value_set=values.cast(column.type)))
-            places += [first + place for place in indices.to_pylist()]
+            positions += [first + place for place in indices.to_pylist()]
             first += len(column)
-        return bool(places) and not self._deleted_positions().issuperset(places)
+        return bool(positions) and not self._deleted_positions().issuperset(positions)
 
     def _may_match(self, group: int, key: KeyConditions) -> bool:
         """Return whether a row group may contain a row that meets a key's conditions, by its column statistics."""
@@ -293,10 +293,10 @@ class FileLookup:
         positions: set[int] = set()
         for path in self._file.deletes:
             for group in range(self._cache.footer(path).num_row_groups):
-                paths, places = (
+                paths, position_column = (
                     self._cache.column(path, group, name=name, reading=self._reading) for name in (_PATHS, _POSITIONS)
                 )
-                positions.update(places.filter(pc.equal(paths, self._file.location)).to_pylist())
+                positions.update(position_column.filter(pc.equal(paths, self._file.location)).to_pylist())
         return frozenset(positions)
 
 
@@ -314,12 +314,12 @@ def _columns_of(schema: pa.Schema, fields: Sequence[Any]) -> dict[str, str | Non
         by_id[int(number)] = field
     results: dict[str, str | None] = {}
     for field in fields:
-        own = by_id.get(field["id"])
-        if own is None and ("initial-default" in field or field.get("required")):
+        own_field = by_id.get(field["id"])
+        if own_field is None and ("initial-default" in field or field.get("required")):
             raise UnsupportedFile("a column with a default")
-        if own is not None and not _is_same(own, field):
+        if own_field is not None and not _is_same(own_field, field):
             raise UnsupportedFile("a column of another form")
-        results[field["name"]] = None if own is None else own.name
+        results[field["name"]] = None if own_field is None else own_field.name
     return results
 
 

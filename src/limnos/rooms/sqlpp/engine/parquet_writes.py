@@ -50,8 +50,8 @@ def with_field_ids(schema: pa.Schema, fields: Sequence[Any]) -> pa.Schema:
     if [field.name for field in schema] != [field["name"] for field in fields]:
         raise UnsupportedFile("other columns than the dataset's")
     if not all(
-        isinstance(field["type"], str) and _STORED.get(field["type"]) == own.type
-        for own, field in zip(schema, fields, strict=True)
+        isinstance(field["type"], str) and _STORED.get(field["type"]) == own_field.type
+        for own_field, field in zip(schema, fields, strict=True)
     ):
         raise UnsupportedFile("a column of another type")
     return pa.schema(

@@ -92,7 +92,7 @@ def main() -> None:
     threading.Thread(target=_begin, args=(start, task), daemon=True).start()
     from limnos.rooms.sqlpp.engine.table_files import TableClient  # noqa: PLC0415 - heavy, so after the rights are taken away
 
-    places = threading.Semaphore(start.statements_max)
+    statement_slots = threading.Semaphore(start.statements_max)
     client = TableClient(start.uri, metalake=start.metalake)
     while True:
         try:
@@ -106,7 +106,7 @@ def main() -> None:
             served = _JobConnection(
                 socket.socket(fileno=descriptor),
                 task,
-                places=places,
+                places=statement_slots,
                 client=client,
                 executor_wait_s=start.executor_wait_s,
             )

@@ -159,8 +159,10 @@ class _StatementWriter:
     def union(self, node: nodes.Union) -> str:
         arms = []
         for relation, columns in node.arms:
-            named = ", ".join(f"c{own} AS c{number}" for own, number in zip(columns, node.columns, strict=True))
-            arms.append(f"SELECT {named or '1 AS c0'} FROM {self.within(relation)}")
+            named_columns = ", ".join(
+                f"c{own_column} AS c{number}" for own_column, number in zip(columns, node.columns, strict=True)
+            )
+            arms.append(f"SELECT {named_columns or '1 AS c0'} FROM {self.within(relation)}")
         union = " UNION ALL ".join(arms)
         return f"SELECT {self._hint}* FROM ({union})" if self._hint else union
 

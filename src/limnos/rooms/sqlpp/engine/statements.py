@@ -195,7 +195,7 @@ class _JobRun:
         """
         if sum(isinstance(node, Scan) for node in walk(expression)) not in range(1, SCANS_MAX + 1):
             return None
-        changed, requirements = prepare_scans(expression, result_fields=result_fields)
+        changed_expression, requirements = prepare_scans(expression, result_fields=result_fields)
         lookups = [pair for one in requirements if (pair := self._lookup(one)) is not None]
         if len(lookups) < len(requirements):
             return None
@@ -205,7 +205,9 @@ class _JobRun:
             if elements is None:
                 return None
             result.append(elements)
-        return results(BoundQuery(changed, slots, ()), lambda _, number: result[int(number)], budget=self.budget)
+        return results(
+            BoundQuery(changed_expression, slots, ()), lambda _, number: result[int(number)], budget=self.budget
+        )
 
     def _lookup(self, requirement: ScanRequirement) -> tuple[DatasetTable, Lookup] | None:
         """Return the table and the lookup of a scan; None for an external dataset, and if its conditions do not fix a

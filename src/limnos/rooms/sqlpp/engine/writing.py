@@ -172,8 +172,8 @@ class DatasetWriter:
         if matches and kind != "delete" and few.column_names != frozenset(self._columns()):
             return False  # columns of other writers keep their values
         if kind in ("update", "delete"):
-            existing = {key_of(form, to_object(form)(one.row)) for one in matches}
-            objects = [one for one in objects if kind == "update" and key_of(form, one) in existing]
+            existing_keys = {key_of(form, to_object(form)(one.row)) for one in matches}
+            objects = [one for one in objects if kind == "update" and key_of(form, one) in existing_keys]
             if not matches:
                 return True
         return few.write(map(to_row(form), objects), keys=keys, deleted=matches)
@@ -240,8 +240,8 @@ class DatasetWriter:
         """Register the rows, with non-nullable keys, as the temporary view `SOURCE` of this session."""
         form = self._table.form
         schema = schema_of(form.type, keys=frozenset(form.keys))
-        typed = rows.cast(_select_fields(schema, rows.schema.names))
-        self._register(self._spark.createDataFrame(typed))
+        typed_rows = rows.cast(_select_fields(schema, rows.schema.names))
+        self._register(self._spark.createDataFrame(typed_rows))
 
     def _register(self, frame: DataFrame) -> None:
         """Register a DataFrame as the temporary view `SOURCE` that the write statement reads."""

@@ -104,12 +104,12 @@ def _dot_hint(text: str, catalog: str, *, line: int, column: int) -> str:
 
 def _keyword_hint(word: str, text: str, *, offset: int) -> str:
     """Return the hint for an unexpected keyword: the word before it may be a misspelt keyword, or it may be a name."""
-    before = _LAST_WORD.search(text[max(0, offset - SEARCHED_CHARS) : offset])
-    if before is not None and before[1].upper() not in KEYWORDS:
-        similar = get_close_matches(before[1].upper(), KEYWORDS, n=1, cutoff=0.8)
-        start = offset - len(before[0])
-        if similar and _is_valid(f"{text[:start]}{similar[0]}{text[start + len(before[1]) :]}"):
-            return f"Did you mean {similar[0]} instead of {before[1]}?"
+    word_match = _LAST_WORD.search(text[max(0, offset - SEARCHED_CHARS) : offset])
+    if word_match is not None and word_match[1].upper() not in KEYWORDS:
+        similar = get_close_matches(word_match[1].upper(), KEYWORDS, n=1, cutoff=0.8)
+        start = offset - len(word_match[0])
+        if similar and _is_valid(f"{text[:start]}{similar[0]}{text[start + len(word_match[1]) :]}"):
+            return f"Did you mean {similar[0]} instead of {word_match[1]}?"
     is_call = text[offset + len(word) :].lstrip().startswith("(")
     return _reserved_hint(word) if not is_call and _is_valid(text, quoted=((offset, word),)) else ""
 

@@ -49,10 +49,10 @@ def lock_requests_of(lock_requests: Iterable[LockRequest]) -> tuple[LockRequest,
     """
     modes: dict[LockKey, LockMode] = {}
     for key, mode in lock_requests:
-        before = modes.get(key, mode)
-        if not contains(before, mode) and not contains(mode, before):
-            raise conflicting_modes_error(mode, before)
-        modes[key] = before if contains(before, mode) else mode
+        former_mode = modes.get(key, mode)
+        if not contains(former_mode, mode) and not contains(mode, former_mode):
+            raise conflicting_modes_error(mode, former_mode)
+        modes[key] = former_mode if contains(former_mode, mode) else mode
     return tuple(LockRequest(*item) for item in sorted(modes.items()))
 
 
@@ -123,15 +123,15 @@ def is_deadlock(rows: Collection[LockRow], token: int) -> bool:
             holders.setdefault(row.key, set()).add(row.token)
             if row.waits:
                 upgrades.setdefault(row.token, set()).add(row.key)
-    seen: set[int] = set()
+    seen_holders: set[int] = set()
     ahead = [token]
     while ahead:
         for key in upgrades.get(now := ahead.pop(), set()):
             others = holders[key] - {now}
             if token in others:
                 return True
-            ahead.extend(others - seen)
-            seen |= others
+            ahead.extend(others - seen_holders)
+            seen_holders |= others
     return False
 
 

@@ -166,9 +166,9 @@ class _ScanNumbering:
                 grouped=engine_group_block.grouped,
             ),
         )
-        changed = structs.replace(engine_group_block.block, sources=(structs.replace(source, source=groups),))
+        changed_block = structs.replace(engine_group_block.block, sources=(structs.replace(source, source=groups),))
         return structs.replace(
-            query, arms=(changed,), order=engine_group_block.order if query.output is None else query.order
+            query, arms=(changed_block,), order=engine_group_block.order if query.output is None else query.order
         )
 
 

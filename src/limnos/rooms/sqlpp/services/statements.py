@@ -137,16 +137,16 @@ async def _parse_in_process(ctx: Context, text: str) -> tuple[ParsedStatement, .
     _, data = await process_do(ctx, PARSE, text.encode("utf-8", "surrogatepass"))
     statements: list[ParsedStatement] = []
     for span in spans_of(data):
-        own = text[span.start : span.end]
-        if len(own) <= TEXT_SHORT:
-            statements += parse(own, span)
+        own_text = text[span.start : span.end]
+        if len(own_text) <= TEXT_SHORT:
+            statements += parse(own_text, span)
             await asyncio.sleep(0)
         elif span.kind == tree.QueryStatement.__name__:
-            body = UnparsedQuery(span.place, own, span.parameters)
-            statements.append(ParsedStatement(tree.QueryStatement(span.place, body), own, ()))
+            body = UnparsedQuery(span.place, own_text, span.parameters)
+            statements.append(ParsedStatement(tree.QueryStatement(span.place, body), own_text, ()))
         else:
             async with PARSING_SLOTS.of(ctx.services):
-                statements += await asyncio.to_thread(parse, own, span)
+                statements += await asyncio.to_thread(parse, own_text, span)
     return tuple(statements)
 
 

@@ -234,12 +234,12 @@ def _way(
     changed_grants: list[Grant] = []
     unchanged: list[Grant] = []
     decisions: list[Decision] = []
-    own = {each.privilege for each in grants.grants}
+    own_privileges = {each.privilege for each in grants.grants}
     for privilege, kind in _WAY_KINDS:
-        places = [place for place, link in enumerate(grants.target.chain) if place and link.kind is kind]
-        if privilege in own or not places:
+        levels = [index for index, link in enumerate(grants.target.chain) if index and link.kind is kind]
+        if privilege in own_privileges or not levels:
             continue
-        chain = grants.target.chain[places[0] :]
+        chain = grants.target.chain[levels[0] :]
         grant = Grant(chain[0].id, kind, int(privilege), allowed=True)
         if grants_them and any((grant.privilege, link.id) in allowed_keys for link in chain):
             unchanged.append(grant)
@@ -365,9 +365,9 @@ def revoked_grants(
         stored_privileges: The privileges, with their objects, that the role has on these objects.
         rules: All grants of the role.
     """
-    stored = [each for each in grants if _key(each) in stored_privileges]
-    revoked = [each for each in stored if each.privilege not in WAY]
-    for use in sorted([each for each in stored if each.privilege in WAY], key=_inner_first):
+    stored_grants = [each for each in grants if _key(each) in stored_privileges]
+    revoked = [each for each in stored_grants if each.privilege not in WAY]
+    for use in sorted([each for each in stored_grants if each.privilege in WAY], key=_inner_first):
         others = [
             each
             for each in rules.grants

@@ -254,9 +254,9 @@ async def _answerable_among(
     """Return the requests that the caller may answer."""
     answerable: dict[AccessRequestKey, OpenRequest] = {}
     for catalog in dict.fromkeys(row.key.path[0] for row in rows):
-        own = [row for row in rows if row.key.path[0] == catalog]
+        catalog_rows = [row for row in rows if row.key.path[0] == catalog]
         scope = await scope_of_question(ctx, AccessQuestion(metalake, Kind.CATALOG, (catalog,)))
-        answerable |= await ctx.read(scope, partial(_answerable, metalake=metalake, rows=own))
+        answerable |= await ctx.read(scope, partial(_answerable, metalake=metalake, rows=catalog_rows))
     return answerable
 
 

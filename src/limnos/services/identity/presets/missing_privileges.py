@@ -127,9 +127,9 @@ def _missing(case: DecisionCase, privileges: tuple[Privilege, ...]) -> Iterator[
     chain = case.chain
     owned_privileges = _owned_privileges(case)
     for privilege, kind, rule in _WAY_RULES:
-        places = [at for at, link in enumerate(chain) if link.kind is kind]
-        if privilege not in owned_privileges and places and not rule.is_met(case):
-            yield _lack(case, privilege, at=places[0])
+        levels = [at for at, link in enumerate(chain) if link.kind is kind]
+        if privilege not in owned_privileges and levels and not rule.is_met(case):
+            yield _lack(case, privilege, at=levels[0])
     is_at_root = [link.kind for link in chain[:2]] == [Kind.TABLE, Kind.CATALOG]
     needs_own = is_at_root and not UseSchemaRule().is_met(case)
     denied = NotDeniedRule(Privilege.USE_SCHEMA).wants(case) if needs_own else ()

@@ -104,7 +104,9 @@ class CommitWatcher:
             self._wake(tuple(self._waiting))
             return
         at = {zone: clock.revision for zone, clock in clocks.items()}
-        self._wake([future for future, known in waiting if any(at.get(zone, -1) != was for zone, was in known.items())])
+        self._wake(
+            [future for future, revisions in waiting if any(at.get(zone, -1) != was for zone, was in revisions.items())]
+        )
 
     @staticmethod
     def _wake(futures: Sequence[asyncio.Future[None]]) -> None:

@@ -21,8 +21,8 @@ _NAMESPACE = Path("/proc/self/ns/pid")
 def new_holder() -> str:
     """Return a new name for leases of this process, of at most 64 characters."""
     pid, secret = os.getpid(), token_hex(13)
-    place, start = _place(), _start_of(pid)
-    return secret if place is None or not start else f"{place}:{pid}:{start}:{secret}"
+    machine, start = _place(), _start_of(pid)
+    return secret if machine is None or not start else f"{machine}:{pid}:{start}:{secret}"
 
 
 def has_ended(holder: str) -> bool:
@@ -30,8 +30,8 @@ def has_ended(holder: str) -> bool:
 
     False for processes of another boot or namespace, and for names in another form.
     """
-    place, *rest = holder.split(":")
-    if len(rest) != 3 or not rest[0].isdecimal() or place != _place():
+    machine, *rest = holder.split(":")
+    if len(rest) != 3 or not rest[0].isdecimal() or machine != _place():
         return False
     start = _start_of(int(rest[0]))
     return _is_missing(int(rest[0])) if start is None else start != rest[1]

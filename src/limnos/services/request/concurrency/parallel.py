@@ -29,13 +29,13 @@ async def map_concurrently(items: Sequence[T], do: Callable[[T], Awaitable[R]], 
     left = iter(enumerate(items))
 
     async def work() -> None:
-        for place, item in left:
+        for index, item in left:
             if errors:
                 return
             try:
-                results[place] = await do(item)
+                results[index] = await do(item)
             except Exception as error:  # noqa: BLE001 - raised below
-                errors[place] = error
+                errors[index] = error
 
     workers = [asyncio.ensure_future(in_turns(work())) for _ in range(min(at_once, len(items)))]
     try:
@@ -46,4 +46,4 @@ async def map_concurrently(items: Sequence[T], do: Callable[[T], Awaitable[R]], 
         await asyncio.gather(*workers, return_exceptions=True)
     if errors:
         raise errors[min(errors)]
-    return [results[place] for place in range(len(items))]
+    return [results[index] for index in range(len(items))]

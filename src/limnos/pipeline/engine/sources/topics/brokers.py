@@ -43,10 +43,12 @@ class BrokerSettings:
         self.topic = kafka.topic
         password = secret(access.password_env, failed)
         self._secrets = [each for each in (password,) if each]
-        own = {name.removeprefix("kafka."): value for name, value in kafka.options.items() if name.startswith("kafka.")}
+        client_options = {
+            name.removeprefix("kafka."): value for name, value in kafka.options.items() if name.startswith("kafka.")
+        }
         timeout_ms = str(access.timeout_s * 1000)
         self.values: dict[str, str] = {
-            **own,
+            **client_options,
             "bootstrap.servers": access.brokers,
             "security.protocol": _protocol(access),
             "request.timeout.ms": timeout_ms,

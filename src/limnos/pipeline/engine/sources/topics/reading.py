@@ -53,8 +53,8 @@ def topic_frame(request: SourceReadRequest, kafka: Kafka) -> SourceRead:
         if pin is None or pin.topic != kafka.topic:
             pin = _pin(request, kafka, client=client, state=state)
     _require_same_topic(request, pin, state=state)
-    before = read_offsets(request.before.fingerprint) if request.before else None
-    read = plan_read(pin, state, before=before, whole=not request.incremental, records_max=kafka.records_max)
+    former_offsets = read_offsets(request.before.fingerprint) if request.before else None
+    read = plan_read(pin, state, before=former_offsets, whole=not request.incremental, records_max=kafka.records_max)
     if request.incremental and kafka.lost is LostRecordPolicy.FAIL:
         _refuse_loss(request, read)
     records = _records(request, kafka, settings=settings, read=read)
@@ -144,9 +144,9 @@ def _gone_text(request: SourceReadRequest, read: TopicRead) -> str | None:
 def _records(request: SourceReadRequest, kafka: Kafka, *, settings: BrokerSettings, read: TopicRead) -> DataFrame:
     if not read.ranges:
         return request.spark.createDataFrame([], RECORDS)
-    own = {name: value for name, value in kafka.options.items() if name in CONNECTOR_OPTIONS}
+    connector_options = {name: value for name, value in kafka.options.items() if name in CONNECTOR_OPTIONS}
     options = {
-        **own,
+        **connector_options,
         **{f"kafka.{name}": value for name, value in settings.values.items()},
         "assign": json.dumps({kafka.topic: sorted(read.ranges)}),
         "startingOffsets": json.dumps({kafka.topic: {str(each): start for each, (start, _) in read.ranges.items()}}),

@@ -285,8 +285,8 @@ async def grant_change(page_request: PageRequest) -> Response:
     fields = await page_request.form()
     if fields.get("privileges") in PRESETS:
         preset, outcome = await _preset_apply(page_request, address, fields=fields)
-        changed = named_grants(outcome, outcome.changed)
-        grants_text = ", ".join(f"{privilege} on {kind.word} {name}" for privilege, kind, name in changed)
+        changed_text = named_grants(outcome, outcome.changed)
+        grants_text = ", ".join(f"{privilege} on {kind.word} {name}" for privilege, kind, name in changed_text)
         words = f"the preset {preset.preset} ({grants_text or 'no change'})"
         role, grants_them = outcome.role, preset.grants_them
     else:
@@ -336,15 +336,15 @@ async def assign_page(page_request: PageRequest) -> Response:
     verb, preposition = ("Assign", "to") if change.gives else ("Revoke", "from")
     sentence = f"{verb} the role {change.roles[0]} {preposition} {change.kind.word} {change.name}"
     frame = await frame_of(page_request, sentence, metalake=change.metalake, section="people")
-    own = page_request.own_path.partition("?")[0]
+    page_path = page_request.own_path.partition("?")[0]
     return _page(
         page_request,
         frame,
         consequence=consequence,
         sentence=sentence,
-        action=own,
+        action=page_path,
         fields=fields,
-        back=own.replace("/assign/", "/people/", 1),
+        back=page_path.replace("/assign/", "/people/", 1),
         is_revoke=not change.gives,
     )
 

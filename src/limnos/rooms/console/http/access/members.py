@@ -41,7 +41,7 @@ async def members_part(page_request: PageRequest, metalake: str, *, group: str) 
     names = tuple(each.name for each in users)
     after = page_request.request.query("after") or ""
     rest = [name for name in members if name > after]
-    own = person_url(page_request, "group", metalake=metalake, name=group)
+    page_url = person_url(page_request, "group", metalake=metalake, name=group)
     visible, present = frozenset(names), frozenset(members)
     rows = tuple(
         (
@@ -55,7 +55,7 @@ async def members_part(page_request: PageRequest, metalake: str, *, group: str) 
         for name in rest[:ROWS]
     )
     columns = (SheetColumn(text="User"), *((SheetColumn(text="Change"),) if may_change else ()))
-    following = f"{own}?{urlencode({'after': rest[ROWS - 1]})}" if len(rest) > ROWS else ""
+    following = f"{page_url}?{urlencode({'after': rest[ROWS - 1]})}" if len(rest) > ROWS else ""
     note = "No more members follow." if members else "This group has no members."
     sheet = Sheet(title="Members", columns=columns, rows=rows, note=note, following=following)
     others = tuple(name for name in names if name not in present)[:ROWS]

@@ -142,7 +142,7 @@ async def access_page(page_request: PageRequest) -> Response:
     user = page_request.request.query("user") or page_request.user
     why = await _explain_decision(page_request, address, user=user)
     reach = await _reach(page_request, question)
-    own = page_request.base + access_path(address)
+    page_url = page_request.base + access_path(address)
     levels = tuple(levels_of(address.kind))
     action = page_request.request.query("action") or next(
         (each[0].word for each in levels_of(address.kind).values()), ""
@@ -150,16 +150,16 @@ async def access_page(page_request: PageRequest) -> Response:
     view = AccessPage(
         frame=await object_frame(page_request, address),
         heading=further_heading(page_request, address, details=details, words=words, tab="access"),
-        own=own,
+        own=page_url,
         grant=grant_url(page_request, address),
         refusal=refusal,
         levels=levels,
         holders=tuple(
-            _holder_line(page_request, each, own=own, levels=levels, address=address) for each in page.holders
+            _holder_line(page_request, each, own=page_url, levels=levels, address=address) for each in page.holders
         )
         if page is not None
         else (),
-        following=_following(page, own),
+        following=_following(page, page_url),
         owners=() if rules is None else tuple(_owner_words(rules)),
         rules=_rule_lines(page_request, rules, address=address),
         hidden_rules=0 if rules is None else rules.hidden_rules,

@@ -194,7 +194,7 @@ async def person_page(page_request: PageRequest) -> Response:
         else:
             part = await members_part(page_request, metalake, group=name)
     frame = await frame_of(page_request, name, metalake=metalake, section="people")
-    own = f"/{word}/{segment_of(metalake)}/{segment_of(name)}"
+    page_path = f"/{word}/{segment_of(metalake)}/{segment_of(name)}"
     view = PersonPage(
         frame=frame,
         name=name,
@@ -202,7 +202,7 @@ async def person_page(page_request: PageRequest) -> Response:
         list_href=f"{page_request.base}/people?{urlencode({'metalake': metalake, 'kind': word})}",
         list_title=_WORDS[word],
         is_enabled=is_enabled,
-        assign="" if word == "role" else f"{page_request.base}/assign{own}",
+        assign="" if word == "role" else f"{page_request.base}/assign{page_path}",
         roles=roles,
         rules=rules,
         is_cut=is_cut,
@@ -267,7 +267,7 @@ async def _role_rules(
         for each in part:
             if len(lines) == SHOWN:
                 return tuple(lines), True
-            allowed, denied = (
+            allowed_words, denied_words = (
                 ", ".join(Privilege(grant.privilege).word for grant in each.grants if grant.allowed is is_allowed)
                 for is_allowed in (True, False)
             )
@@ -275,7 +275,11 @@ async def _role_rules(
             href = _access_address(page_request, scope.metalake or "", kind=each.kind, path=each.path)
             lines.append(
                 RoleRuleLine(
-                    kind=each.kind.word.replace("_", " "), path=path, href=href, allowed=allowed, denied=denied
+                    kind=each.kind.word.replace("_", " "),
+                    path=path,
+                    href=href,
+                    allowed=allowed_words,
+                    denied=denied_words,
                 )
             )
     return tuple(lines), False

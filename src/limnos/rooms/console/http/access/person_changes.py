@@ -154,8 +154,8 @@ async def _show_secret_once(page_request: PageRequest, metalake: str, *, name: s
         await password_set(ctx, user=name, password=text, old=None, address=address_of(page_request.request.peer))
         ends = None
     else:
-        own = f"handed over by {page_request.user}"
-        token, text = await token_create(ctx, user=name, name=own, expires_in_s=_TOKEN_S)
+        own_note = f"handed over by {page_request.user}"
+        token, text = await token_create(ctx, user=name, name=own_note, expires_in_s=_TOKEN_S)
         ends = token.expires_at
     title = f"New {way} of {name}"
     page = SheetPage(

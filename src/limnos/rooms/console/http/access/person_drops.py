@@ -47,7 +47,7 @@ async def drop_page(page_request: PageRequest) -> Response:
         await page_request.ctx.read(scope, lambda view: principal_remove_of(view, kind, name=name))
         holder = await page_request.ctx.read(scope, lambda view: principal_load(view, kind, name))
         fact = Fact(label="Roles", text=", ".join(holder.roles) or "none")
-    own = person_url(page_request, word, metalake=metalake, name=name)
+    page_url = person_url(page_request, word, metalake=metalake, name=name)
     list_url = f"{page_request.base}/people?{urlencode({'metalake': metalake, 'kind': word})}"
     frame = await frame_of(page_request, f"Drop {name}", metalake=metalake, section="people")
     form = FormView(
@@ -63,11 +63,11 @@ async def drop_page(page_request: PageRequest) -> Response:
             title=f"Drop the {word} {name}?",
             icon="key" if word == "role" else "person",
             intro=_CONSEQUENCES[word],
-            crumbs=(Link(f"{word.capitalize()}s", list_url), Link(name, own)),
+            crumbs=(Link(f"{word.capitalize()}s", list_url), Link(name, page_url)),
             facts=(fact,),
             forms=(form,),
             warning="This cannot be undone.",
-            cancel=own,
+            cancel=page_url,
         ),
     )
 

@@ -99,7 +99,9 @@ async def requests_page(page_request: PageRequest) -> Response:
         SheetColumn(text="Grant"),
         SheetColumn(text="Decline"),
     )
-    own = await own_access_requests(page_request.ctx, frame.metalake) if not page_request.request.query("after") else ()
+    own_requests = (
+        await own_access_requests(page_request.ctx, frame.metalake) if not page_request.request.query("after") else ()
+    )
     page = SheetPage(
         frame=frame,
         title="Requests for access",
@@ -117,7 +119,7 @@ async def requests_page(page_request: PageRequest) -> Response:
                 note="No user asks for access to an object on which you may grant it.",
                 following=following,
             ),
-            *([_own_sheet(page_request, frame.metalake, requests=own)] if own else ()),
+            *([_own_sheet(page_request, frame.metalake, requests=own_requests)] if own_requests else ()),
         ),
     )
     return sheet_response(page_request, page)

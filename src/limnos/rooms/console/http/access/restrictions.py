@@ -136,8 +136,8 @@ def _crumb(page_request: PageRequest, address: ObjectAddress) -> Link:
 def _row(page_request: PageRequest, address: ObjectAddress, *, view: RestrictionView) -> tuple[SheetCell, ...]:
     terms, (kind, on) = view.restriction.terms, view.on
     masks = ", ".join(f"{each.column}: {each.action}" for each in terms.masks)
-    own = display.render((address.catalog, *address.levels))
-    is_own = kind is address.kind and on == own
+    own_path = display.render((address.catalog, *address.levels))
+    is_own = kind is address.kind and on == own_path
     remove = FormView(
         action=restrictions_url(page_request, address),
         button="Remove",
@@ -184,12 +184,14 @@ def _is_editable(view: RestrictionView) -> bool:
 def _fields_of(view: RestrictionView) -> dict[str, str]:
     """Return the values of the form for a restriction."""
     terms = view.restriction.terms
-    named = next(((word, names[0]) for word, names in zip(_PRINCIPALS, view.to, strict=True) if names), ("", ""))
+    kind_and_name = next(
+        ((word, names[0]) for word, names in zip(_PRINCIPALS, view.to, strict=True) if names), ("", "")
+    )
     fields = {
         "name": view.restriction.name,
         "filter": sql_of(msgspec.json.decode(terms.row_filter)) if terms.row_filter else "",
-        "whom": named[0],
-        "named": named[1],
+        "whom": kind_and_name[0],
+        "named": kind_and_name[1],
         "unless": ", ".join(
             f"{word}:{name}" for word, names in zip(_PRINCIPALS, view.unless, strict=True) for name in names
         ),

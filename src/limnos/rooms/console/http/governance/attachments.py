@@ -214,10 +214,10 @@ def _chips(kind: Kind, node: Node) -> tuple[Chip, ...]:
 
 def _facts(kind: Kind, node: Node) -> tuple[Fact, ...]:
     if kind is Kind.TAG:
-        own = Fact(label="Allowed values", text=_values_text(cast("TagRecord", node.record)))
+        values_fact = Fact(label="Allowed values", text=_values_text(cast("TagRecord", node.record)))
     else:
-        own = Fact(label="Type", text=type_text(cast("PolicyRecord", node.record).policy_type))
-    return own, Fact(label="Created", text=f"by {node.created_by}", at_ms=node.created_at)
+        values_fact = Fact(label="Type", text=type_text(cast("PolicyRecord", node.record).policy_type))
+    return values_fact, Fact(label="Created", text=f"by {node.created_by}", at_ms=node.created_at)
 
 
 def _blocks(kind: Kind, node: Node) -> tuple[CodeBlock, ...]:

@@ -53,15 +53,15 @@ _OWN_PAGES: Final = (
 
 def _pages() -> tuple[ConsolePage, ...]:
     """Return the console's own pages and those of all installed rooms, in the order of the navigation."""
-    own = [page._replace(place=number * 10) for number, page in enumerate(_OWN_PAGES, 1)]
-    added = [
+    own_pages = [page._replace(place=number * 10) for number, page in enumerate(_OWN_PAGES, 1)]
+    room_pages = [
         page._replace(room=room.name)
         for room in installed_rooms().manifests
         for entry in room.pages
         if entry.navigation
         for page in cast("tuple[ConsolePage, ...]", load(entry.navigation))
     ]
-    return tuple(sorted((*own, *added), key=lambda page: page.place))
+    return tuple(sorted((*own_pages, *room_pages), key=lambda page: page.place))
 
 
 CONSOLE_PAGES: Final = _pages()

@@ -183,7 +183,7 @@ async def settings_page(page_request: PageRequest) -> Response:
         SheetColumn(text="Value", is_code=True, is_wrapped=True),
         SheetColumn(text="Set by", hides=True),
     )
-    own = tuple((*_setting_cells(each), SheetCell(text=each.origin)) for each in lines if not each.is_default)
+    changed_rows = tuple((*_setting_cells(each), SheetCell(text=each.origin)) for each in lines if not each.is_default)
     rest = tuple(_setting_cells(each) for each in lines if each.is_default)
     page = SheetPage(
         frame=frame,
@@ -194,7 +194,7 @@ async def settings_page(page_request: PageRequest) -> Response:
         ),
         tabs=operation_tabs(page_request, frame.metalake, current="settings"),
         sheets=(
-            Sheet(title="Set here", columns=columns, rows=own, note="Every setting has its default."),
+            Sheet(title="Set here", columns=columns, rows=changed_rows, note="Every setting has its default."),
             Sheet(title="Defaults", columns=columns[:2], rows=rest, note="All settings differ from their defaults."),
         ),
     )

@@ -41,12 +41,12 @@ def compare_part(page_request: PageRequest, address: ObjectAddress, *, metadata:
         return TabPart()
     by_id = {str(each.snapshot_id): each for each in newest}
     query = page_request.request.query
-    before = by_id.get(query("from") or "")
+    former_part = by_id.get(query("from") or "")
     after = by_id.get(query("to") or "")
-    form = _form(page_request, address, newest=newest, chosen=(before or newest[1], after or newest[0]))
-    if before is None or after is None:
+    form = _form(page_request, address, newest=newest, chosen=(former_part or newest[1], after or newest[0]))
+    if former_part is None or after is None:
         return TabPart(forms=(form,))
-    return TabPart(sheets=(_columns(metadata, before, after=after), _counts(before, after)), forms=(form,))
+    return TabPart(sheets=(_columns(metadata, former_part, after=after), _counts(former_part, after)), forms=(form,))
 
 
 def _form(
@@ -60,9 +60,9 @@ def _form(
         )
         for name, label, mark in zip(("from", "to"), ("Earlier snapshot", "Later snapshot"), chosen, strict=True)
     )
-    own = page_request.base + address.path
+    object_url = page_request.base + address.path
     return FormView(
-        action=own,
+        action=object_url,
         button="Compare",
         fields=hidden_fields(tab="snapshots"),
         inputs=inputs,

@@ -129,8 +129,8 @@ async def file_preview_tab(page_request: PageRequest, address: ObjectAddress, *,
         return PreviewTab(refusal=error.message, is_busy=True)
     rows = tuple(tuple(_cell(value) for value in row) for row in preview.rows)
     columns = tuple(
-        PreviewHead(name, kind, False, is_number_type(kind) if kind else _has_numbers(rows, place))
-        for place, (name, kind) in enumerate(preview.columns)
+        PreviewHead(name, kind, False, is_number_type(kind) if kind else _has_numbers(rows, index))
+        for index, (name, kind) in enumerate(preview.columns)
     )
     return PreviewTab(
         columns=columns,

@@ -92,7 +92,7 @@ async def drop_page(page_request: PageRequest) -> Response:
             f"It contains {'more than ' if has_more else ''}{count} object{'s' if count > 1 else ''}. Drop these first."
         )
     form = FormView(action=page_request.base + drop_path(address), button="Drop", label=f"Drop {path}", is_danger=True)
-    own = Link(address.name, page_request.base + address.path)
+    object_link = Link(address.name, page_request.base + address.path)
     return sheet_response(
         page_request,
         SheetPage(
@@ -100,11 +100,11 @@ async def drop_page(page_request: PageRequest) -> Response:
             title=f"Drop {address.name}?",
             icon=icon_of(address.kind.word),
             intro=_consequence(_keep_ms(page_request), address, is_external=is_external),
-            crumbs=(*crumbs_of(page_request, address), own),
+            crumbs=(*crumbs_of(page_request, address), object_link),
             warning=warning,
             forms=() if warning else (form,),
             facts=(Fact(label="Path", text=path, is_code=True), *facts_of(details)),
-            cancel=own.href,
+            cancel=object_link.href,
             sheets=await _room_sheets(page_request, address),
         ),
     )

@@ -90,18 +90,18 @@ async def _page(
         label=f"Create the namespace in {path}",
         is_primary=True,
     )
-    own = Link(parent.name, page_request.base + parent.path)
+    parent_link = Link(parent.name, page_request.base + parent.path)
     warning = "You may not create a namespace here, or the catalog contains none below its first level."
     return SheetPage(
         frame=await object_frame(page_request, parent),
         title=f"Create a namespace in {parent.name}",
         icon=icon_of("namespace"),
         intro=_INTRO,
-        crumbs=(*crumbs_of(page_request, parent), own),
+        crumbs=(*crumbs_of(page_request, parent), parent_link),
         facts=(Fact(label="In", text=path, is_code=True),),
         forms=(form,) if is_allowed else (),
         warning="" if is_allowed else warning,
-        cancel=own.href if is_allowed else "",
+        cancel=parent_link.href if is_allowed else "",
     )
 
 

@@ -323,8 +323,8 @@ def _tag_row(
 
 
 def _tag_fields(page_request: PageRequest, address: ObjectAddress, *, path: str, kind: str) -> dict[str, str]:
-    own = _action(page_request, address)
-    return {"metalake": address.metalake, "kind": kind, "path": path, "next": own}
+    form_action = _action(page_request, address)
+    return {"metalake": address.metalake, "kind": kind, "path": path, "next": form_action}
 
 
 def _tag_form(page_request: PageRequest, address: ObjectAddress, *, text: ObjectText, tags: list[str]) -> FormView:

@@ -137,15 +137,15 @@ async def _page(page_request: PageRequest, address: ObjectAddress, *, details: O
         is_primary=True,
     )
     is_allowed = "rename" in details.rights
-    own = Link(address.name, page_request.base + address.path)
+    object_link = Link(address.name, page_request.base + address.path)
     return SheetPage(
         frame=await object_frame(page_request, address),
         title=f"Rename {address.name}",
         icon=icon_of(address.kind.word),
         intro=_CONSEQUENCE,
-        crumbs=(*crumbs_of(page_request, address), own),
+        crumbs=(*crumbs_of(page_request, address), object_link),
         forms=(form,) if is_allowed else (),
-        cancel=own.href if is_allowed else "",
+        cancel=object_link.href if is_allowed else "",
         warning="" if is_allowed else "You may not rename it. Its owner and administrators may.",
         facts=(Fact(label="Path", text=path, is_code=True), *facts_of(details)),
     )

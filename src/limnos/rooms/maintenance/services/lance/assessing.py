@@ -132,8 +132,8 @@ class LanceAssessment:
             log.warning("a Lance table was not assessed", table=head.node_id, error=error.message)
             return
         ASSESSED["assessed",] += 1
-        before = await self.services.gate.look_up(lambda: findings_of([head.node_id]))
-        if sorted(each[:6] for each in before) != sorted(each[:6] for each in rows):
+        former_findings = await self.services.gate.look_up(lambda: findings_of([head.node_id]))
+        if sorted(each[:6] for each in former_findings) != sorted(each[:6] for each in rows):
             await self.services.store.submit(_PERMIT, lambda tx: tx.maintenance.replace_findings([head.node_id], rows))
 
     async def findings(self, head: TableHead) -> Sequence[FindingRow]:

@@ -91,8 +91,8 @@ async def change_table(request: ActingRequest, *, kind: str, table_id: int, plan
     change_result = await LANCE_MAINTENANCE.of(ctx.services).versions_clean_up(
         ctx, scope, levels=levels, versions=plan.removed
     )
-    removed, size = len(change_result.removed), change_result.removed_bytes
-    return f"removed {removed} versions and {size} bytes; {change_result.after} versions stay"
+    removed_count, size = len(change_result.removed), change_result.removed_bytes
+    return f"removed {removed_count} versions and {size} bytes; {change_result.after} versions stay"
 
 
 async def clean_up_plan(

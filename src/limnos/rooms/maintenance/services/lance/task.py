@@ -132,8 +132,8 @@ class LanceRound:
             return False
         metalake_id = metalake_of(self._chains.ancestors, row.node_id) or 0
         limits = limits_of(self.services.defaults.maintenance, policy, metalake_id=metalake_id)
-        own = RecentUse(
+        own_use = RecentUse(
             owner_id=0, policy=policy.name, bytes=rewritten_bytes(row), operations=1, metalake_id=metalake_id
         )
-        used = [*await look_up(lambda: recent_use_read(now_ms)), own]
-        return pause_of(limits, used, bytes_=own.bytes, now_ms=now_ms) is None
+        used = [*await look_up(lambda: recent_use_read(now_ms)), own_use]
+        return pause_of(limits, used, bytes_=own_use.bytes, now_ms=now_ms) is None

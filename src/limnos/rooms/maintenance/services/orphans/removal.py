@@ -163,9 +163,9 @@ class OrphanRemoval:
             )
             deleted = [row for row in part if row.name in names]
             await self._record(deleted)
-            changed = [row.name for row in part if row.name not in names]
-            if changed:
-                await self.work.submit(lambda tx, changed=changed: tx.orphan_files.drop(self.node_id, changed))  # type: ignore[misc]
+            changed_names = [row.name for row in part if row.name not in names]
+            if changed_names:
+                await self.work.submit(lambda tx, changed=changed_names: tx.orphan_files.drop(self.node_id, changed))  # type: ignore[misc]
             files += len(deleted)
             size += sum(row.size for row in deleted)
         log.info("orphan files deleted", table=self.node_id, count=files, gone=len(vanished))

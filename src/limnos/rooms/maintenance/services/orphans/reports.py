@@ -59,7 +59,7 @@ async def orphans_report(
     terms = orphan_terms(ctx.services, policy)
     check = await ctx.look_up(lambda: orphan_check_read(node_id))
     rows = await ctx.look_up(lambda: orphan_files_read(node_id))
-    removed = await ctx.look_up(lambda: removed_files_read(node_id, limit=FILES_SHOWN))
+    removed_files = await ctx.look_up(lambda: removed_files_read(node_id, limit=FILES_SHOWN))
     rows = sorted(rows, key=lambda row: (-row.waited_ms, row.name))[:FILES_SHOWN]
     if terms is not None:
         removal = "on" if terms.removes else "off: the policy is a dry run"
@@ -73,7 +73,7 @@ async def orphans_report(
         age_ms=age_ms,
         check=check,
         files=tuple(rows) if names_files else (),
-        removed=tuple(removed) if names_files else (),
+        removed=tuple(removed_files) if names_files else (),
     )
 
 

@@ -346,7 +346,7 @@ def check_store(tx: Tx, row: OrphanCheckRow, *, search: TableSearch) -> bool:
         files.clear(row.node_id)
         files.put_check(row._replace(epoch=epoch, candidates=0, candidate_bytes=0))
         return False
-    before = {each.name: each for each in files.of(row.node_id)}
+    former_files = {each.name: each for each in files.of(row.node_id)}
     if last is not None:
         files.add_waiting_time(row.node_id, step_ms=max(0, min(tx.now_ms - last.checked_at, STEP_MAX_MS)))
     candidates = {each.name: NewOrphan(*each) for each in search.candidates}
@@ -354,11 +354,11 @@ def check_store(tx: Tx, row: OrphanCheckRow, *, search: TableSearch) -> bool:
         row.node_id,
         [
             name
-            for name in before
-            if name not in candidates and (before[name].state == CANDIDATE or name in search.names)
+            for name in former_files
+            if name not in candidates and (former_files[name].state == CANDIDATE or name in search.names)
         ],
     )
-    files.add(row.node_id, _new(candidates, before))
+    files.add(row.node_id, _new(candidates, former_files))
     files.put_check(row._replace(epoch=epoch))
     return is_known
 

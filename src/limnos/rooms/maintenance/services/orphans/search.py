@@ -67,19 +67,19 @@ async def orphans_search(work: TaskContext, services: NodeServices, *, node_id: 
     Raises StorageFailed, ServiceUnavailable. Other failures are reasons in the result.
     """
     look_up = services.gate.look_up
-    before, heads = await look_up(lambda: _table_read(node_id))
-    if before is None:
+    former_document, heads = await look_up(lambda: _table_read(node_id))
+    if former_document is None:
         return _blocked_search("the table was dropped")
-    files = await maintained_files(services, before)
+    files = await maintained_files(services, former_document)
     if files is None:
         return _blocked_search("its location conflicts with that of another object")
-    if _PLAIN.fullmatch(before.location) is None:
+    if _PLAIN.fullmatch(former_document.location) is None:
         return _blocked_search("its location has characters that readers encode differently")
     if any(is_dataset(head) for head in heads):
         return _blocked_search("SQL++ removes the files of its datasets by itself")
     try:
         file_entries = await work.run_in_thread(files.all_entries)
-        return await _compare(work, services, files=files, before=before, listed=file_entries)
+        return await _compare(work, services, files=files, before=former_document, listed=file_entries)
     except (StorageFailed, ServiceUnavailable):
         raise
     except LimnosError as error:

@@ -160,11 +160,11 @@ async def leases_renew(ctx: Context, metalake: str, *, holder: str, operations: 
         ]
         return {lease.operation_id: lease.token_id for lease in leases if lease is not None}
 
-    own = await _write(ctx, metalake, mutation=renew)
-    if own:
+    renewed_leases = await _write(ctx, metalake, mutation=renew)
+    if renewed_leases:
         with suppress(ServiceUnavailable):  # the leases are renewed; the next renewal extends the tokens
-            await ctx.services.store.submit(_PERMIT, partial(_tokens_extend, token_ids=tuple(own.values())))
-    lost_operations = tuple([each for each in operations if each not in own])
+            await ctx.services.store.submit(_PERMIT, partial(_tokens_extend, token_ids=tuple(renewed_leases.values())))
+    lost_operations = tuple([each for each in operations if each not in renewed_leases])
     EXECUTOR_REQUESTS.of(ctx.services)[metalake] = monotonic()
     return lost_operations
 
@@ -287,10 +287,10 @@ async def _lease_one(
     """Lease one operation to `holder`. Returns None if the table is leased, if the operation was postponed, or if it
     was ended: it failed, is no longer required, or has nothing to do.
     """
-    stored = msgspec.json.decode(row.options, type=RewriteOptions)
+    stored_options = msgspec.json.decode(row.options, type=RewriteOptions)
     secret = new_secret()
 
-    take = partial(_take, row=row, stored=stored, holder=holder, secret=secret)
+    take = partial(_take, row=row, stored=stored_options, holder=holder, secret=secret)
     token = await services.store.submit(_PERMIT, take)
     if token is None:
         return None
@@ -302,7 +302,7 @@ async def _lease_one(
     try:
         catalog, path = await _path(services, row.node_id)
         limits = None
-        if not stored.is_requested:
+        if not stored_options.is_requested:
             limits = schedule_limits(services, await effective_policies(services, row.node_id), row=row)
             if limits is None:
                 refuse = partial(_refuse, row=row, holder=holder, text=withdrawal_text(row), outcome=CANCELLED)
@@ -314,7 +314,7 @@ async def _lease_one(
         if is_idle(document, kind=row.kind):
             await services.store.submit(_PERMIT, partial(_refuse, row=row, holder=holder, text=IDLE, outcome=DONE))
             return None
-        options = await _options(services, document, row=row, stored=stored, activity=activity)
+        options = await _options(services, document, row=row, stored=stored_options, activity=activity)
     except LimnosError as error:
         await services.store.submit(_PERMIT, partial(_refuse, row=row, holder=holder, text=error.message))
         return None

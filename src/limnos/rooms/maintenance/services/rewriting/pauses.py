@@ -96,10 +96,10 @@ def _pause(
     limits: ScheduleLimits, used: Sequence[RecentUse], *, row: WaitingRewrite, now_ms: int
 ) -> OperationPause | None:
     """Return the delay of an operation that is not leased: its own bytes are not among the `used` ones yet."""
-    own = RecentUse(
+    own_use = RecentUse(
         owner_id=row.owner_id, policy=row.policy, bytes=row.bytes or 0, operations=1, metalake_id=row.metalake_id
     )
-    return pause_of(limits, [*used, own], bytes_=row.bytes or 0, now_ms=now_ms)
+    return pause_of(limits, [*used, own_use], bytes_=row.bytes or 0, now_ms=now_ms)
 
 
 def _change(tx: Tx, *, row: WaitingRewrite, pause: OperationPause | None, is_withdrawn: bool) -> None:

@@ -135,13 +135,13 @@ class RewritePlanning:
         if not is_asked or (policy is None and is_off(effective, row.kind)):
             return False
         user = await responsible_user(self.services, row.node_id, policy=policy, actions=REWRITE_ACTIONS)
-        stored = msgspec.structs.replace(
+        options = msgspec.structs.replace(
             stored_options(row, policy), policy=user.terms, second_user_id=user.second_user_id
         )
         metalake_id = metalake_of(self._chains.ancestors, row.node_id)
         if metalake_id is None:
             return False
-        await self.work.submit(lambda tx: self._begin(tx, row=row, user=user, stored=stored, metalake_id=metalake_id))
+        await self.work.submit(lambda tx: self._begin(tx, row=row, user=user, stored=options, metalake_id=metalake_id))
         self.planned += 1
         return True
 
@@ -271,13 +271,13 @@ def rests_until(ended: Sequence[EndedOperation], node_id: int, *, kind: str) -> 
 
     0 if none has ended yet. Consecutive failures double the pause (exponential backoff), up to PAUSE_MS_MAX.
     """
-    own = [each for each in ended if each.node_id == node_id and each.kind == kind]
-    if not own:
+    own_operations = [each for each in ended if each.node_id == node_id and each.kind == kind]
+    if not own_operations:
         return 0
-    failures = next((number for number, each in enumerate(own) if each.state == "done"), len(own))
+    failures = next((number for number, each in enumerate(own_operations) if each.state == "done"), len(own_operations))
     if not failures:
-        return own[0].ended_at + (RETENTION_INTERVAL_MS if kind == RETENTION else INTERVAL_MS)
-    return own[0].ended_at + int(min(PAUSE_MS_MAX, PAUSE_MS << min(failures - 1, 20)))
+        return own_operations[0].ended_at + (RETENTION_INTERVAL_MS if kind == RETENTION else INTERVAL_MS)
+    return own_operations[0].ended_at + int(min(PAUSE_MS_MAX, PAUSE_MS << min(failures - 1, 20)))
 
 
 def metalake_of(ancestors: Ancestry, node_id: int) -> int | None:
@@ -368,9 +368,9 @@ async def _requested_options(
         )
     is_sized = kind in (COMPACT, DELETES)
     target_bytes = target_of(metadata_of(document.body)) if is_sized else TARGET_BYTES_DEFAULT
-    stored = policy_options(policy, target_bytes=target_bytes)
+    own_policy_options = policy_options(policy, target_bytes=target_bytes)
     terms = None if policy is None else policy.terms
-    return msgspec.structs.replace(stored, options={**stored.options, **own}, policy=terms)
+    return msgspec.structs.replace(own_policy_options, options={**own_policy_options.options, **own}, policy=terms)
 
 
 def rewrite_add(tx: Tx, permit: Permit[RewriteRequest]) -> int:

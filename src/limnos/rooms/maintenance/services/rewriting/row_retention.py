@@ -80,10 +80,12 @@ async def deletion_require(ctx: Context, document: MetadataDocument, *, operatio
     Raises PermissionDenied if the policy or its column was removed or changed since the lease.
     """
     text = await ctx.look_up(partial(options_read, operation))
-    stored = RewriteOptions() if text is None else msgspec.json.decode(text, type=RewriteOptions)
-    leased = stored.terms
+    stored_options = RewriteOptions() if text is None else msgspec.json.decode(text, type=RewriteOptions)
+    leased = stored_options.terms
     try:
-        now = await planned_terms(ctx.services, document, planned=stored.policy, is_exact=stored.is_requested)
+        now = await planned_terms(
+            ctx.services, document, planned=stored_options.policy, is_exact=stored_options.is_requested
+        )
     except BadRequest as error:
         raise PermissionDenied(f"{_ENDED}. {error.message}") from None
     if leased is None or now[:2] != leased[:2] or now.before < leased.before:

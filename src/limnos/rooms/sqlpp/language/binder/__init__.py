@@ -110,5 +110,5 @@ def _outermost(binder: QueryBinder, variables: tuple[str, ...]) -> VariableScope
     """Return the outermost scope. It has the caller's variables; without any, an unknown identifier is a dataset."""
     if not variables:
         return VariableScope(None, sources=True)
-    named = {name: binder.slots.new() for name in variables}
-    return VariableScope(None, named, fields_of=tuple(named.items()))
+    slots_by_name = {name: binder.slots.new() for name in variables}
+    return VariableScope(None, slots_by_name, fields_of=tuple(slots_by_name.items()))

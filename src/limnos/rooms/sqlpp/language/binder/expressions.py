@@ -331,12 +331,12 @@ class ExpressionBinder(ABC):
         """Inline a function's body into a call, with the arguments bound to variables."""
         arguments = self.all(node.arguments, scope)
         if function.parameters is None:
-            named: dict[str, int] = {"args": self.slots.new()}
-            lets: tuple[tuple[int, plan.Expression], ...] = ((named["args"], plan.ArrayOf(node.at, arguments)),)
+            slots_by_name: dict[str, int] = {"args": self.slots.new()}
+            lets: tuple[tuple[int, plan.Expression], ...] = ((slots_by_name["args"], plan.ArrayOf(node.at, arguments)),)
         else:
-            named = {name: self.slots.new() for name in function.parameters}
-            lets = tuple(zip(named.values(), arguments, strict=True))
-        inside = VariableScope(VariableScope(None, sources=True), named, sources=True)
+            slots_by_name = {name: self.slots.new() for name in function.parameters}
+            lets = tuple(zip(slots_by_name.values(), arguments, strict=True))
+        inside = VariableScope(VariableScope(None, sources=True), slots_by_name, sources=True)
         dataverse = self.dataverse if isinstance(function, tree.DeclareFunction) else function.dataverse
         what = ("function", dataverse, function.name, len(arguments))
         return plan.LetIn(node.at, lets, self._inlined_body(what, function.body, scope=inside, at=node.at))
@@ -390,13 +390,13 @@ class ExpressionBinder(ABC):
         A bare identifier of the condition is a field of the variable, if there is only one.
         """
         bindings = []
-        named: list[tuple[str, int]] = []
+        named_slots: list[tuple[str, int]] = []
         for binding in node.bindings:
             source = self.expression(binding.source, scope.as_source(implies_fields=True))
             slot = self.slots.new()
             bindings.append((slot, source))
-            named.append((binding.name, slot))
-            scope = VariableScope(scope, {binding.name: slot}, fields_of=tuple(named))
+            named_slots.append((binding.name, slot))
+            scope = VariableScope(scope, {binding.name: slot}, fields_of=tuple(named_slots))
         return plan.Quantified(node.at, node.kind, tuple(bindings), self.expression(node.condition, scope))
 
     def between(self, node: tree.BetweenExpression, scope: VariableScope) -> plan.Expression:

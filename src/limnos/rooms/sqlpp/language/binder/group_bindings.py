@@ -30,7 +30,7 @@ def find_key(group: GroupBinding, node: tree.Expression) -> tuple[int, str] | No
     if isinstance(node, constants) or not group.keys:
         return None
     shape = key_outline(node)
-    return next(((slot, name) for known, slot, name in group.keys if known == shape), None)
+    return next(((slot, name) for key, slot, name in group.keys if key == shape), None)
 
 
 def grouping_bits(
@@ -49,20 +49,20 @@ def grouping_bits(
     """
     slots = [slot for _, slot, _ in group.keys]
     keys = VariableScope(None, {name: slot for _, slot, name in group.keys}, fields_of=())
-    places = []
+    positions = []
     for argument in node.arguments:
         bound = bind(argument, keys)
         if not isinstance(bound, plan.Local) or bound.slot not in slots:
             raise compilation("grouping takes keys of GROUP BY", node.at)
-        places.append(slots.index(bound.slot))
-    if not places or group.number is None:
+        positions.append(slots.index(bound.slot))
+    if not positions or group.number is None:
         raise compilation("grouping takes keys of GROUP BY", node.at)
     if len(group.sets) == 1:
         return plan.Constant(node.at, 0)
     branches = []
     for number, chosen in enumerate(group.sets):
         bits = 0
-        for place in places:
+        for place in positions:
             bits = bits * 2 + (place not in chosen)
         branches.append((plan.Constant(node.at, number), plan.Constant(node.at, bits)))
     return plan.CaseOf(node.at, plan.Local(node.at, group.number, "grouping"), tuple(branches), None)

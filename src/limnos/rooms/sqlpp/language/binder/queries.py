@@ -123,13 +123,15 @@ class QueryBinder(WindowBinder):
         self.windows = []
         where = self.maybe(node.where, rows.scope)
         lets, self.windows = (*lets, *self.windows), None
-        group, group_lets, seen = self.grouping(node, rows, outer=scope, order=order)
+        group, group_lets, group_scope = self.grouping(node, rows, outer=scope, order=order)
         shared: list[plan.Let] = []
-        named = VariableScope(seen, fields_of=seen.fields_of, aliases=self.aliases(node.select, seen, shared=shared))
-        having = self.maybe(node.having, seen)
+        aliased_scope = VariableScope(
+            group_scope, fields_of=group_scope.fields_of, aliases=self.aliases(node.select, group_scope, shared=shared)
+        )
+        having = self.maybe(node.having, group_scope)
         self.windows = []
-        select = self.select(node.select, rows, names=names, group=group, scope=seen)
-        ordered = self.orders(order, named)
+        select = self.select(node.select, rows, names=names, group=group, scope=group_scope)
+        ordered = self.orders(order, aliased_scope)
         windows, self.windows = tuple(self.windows), None
         steps = (*group_lets, *shared)
         return plan.Block(
@@ -169,16 +171,16 @@ class QueryBinder(WindowBinder):
         condition may. AT counts from 1 in the first term and in a JOIN. It counts from 0 in a later term and in UNNEST,
         which are evaluated for each row, and over the numbers of range() (docs/reference/sqlpp-decisions.md).
         """
-        before = rows.scope
+        former_scope = rows.scope
         left: list[int] = []
         first = 0 if rows.everything or _is_range(node.source) else 1
-        yield self.source_of(node.at, "scan", node=node, rows=rows, left=left, sees=before, first=first)
+        yield self.source_of(node.at, "scan", node=node, rows=rows, left=left, sees=former_scope, first=first)
         for link in node.links:
             if isinstance(link, tree.Unnest):
                 kind: SourceKind = "outer unnest" if link.outer else "unnest"
                 yield self.source_of(link.at, kind, node=link, rows=rows, left=left, sees=rows.scope, first=0)
             else:
-                yield self.source_of(link.at, link.kind, node=link, rows=rows, left=left, sees=before, first=1)
+                yield self.source_of(link.at, link.kind, node=link, rows=rows, left=left, sees=former_scope, first=1)
 
     def source_of(
         self,
@@ -197,16 +199,18 @@ class QueryBinder(WindowBinder):
         slot = self.slots.new()
         if isinstance(value, plan.Scan):
             self.object_slots.add(slot)
-        named = {node.variable: slot}
+        slots_by_name = {node.variable: slot}
         if node.position is not None:
-            named[node.position] = self.slots.new()
-        if any(name in dict(rows.everything) for name in named) or len(named) < 1 + (node.position is not None):
+            slots_by_name[node.position] = self.slots.new()
+        if any(name in dict(rows.everything) for name in slots_by_name) or len(slots_by_name) < 1 + (
+            node.position is not None
+        ):
             raise compilation(f"Duplicate alias definitions: {node.variable}", at)
-        rows.bind(named, iterates=node.variable)
+        rows.bind(slots_by_name, iterates=node.variable)
         condition = self.maybe(node.condition, rows.scope) if isinstance(node, tree.Join) else None
-        position = named.get(node.position) if node.position is not None else None
+        position = slots_by_name.get(node.position) if node.position is not None else None
         others = tuple(left)
-        left.extend(named.values())
+        left.extend(slots_by_name.values())
         return plan.ForEach(
             at=at,
             kind=kind,
@@ -233,9 +237,9 @@ class QueryBinder(WindowBinder):
                 (),
                 VariableScope(outer, fields_of=()),
             )
-        keys, named = self.keys(node.group, rows)
+        keys, slots_by_name = self.keys(node.group, rows)
         sets = self.sets(node.group, [key[0] for key in keys])
-        after = dict(named)
+        after = dict(slots_by_name)
         slot: int | None = None
         members: tuple[tuple[str, plan.Expression], ...] = ()
         every = any(projection.value is None for projection in node.select.projections)
@@ -248,23 +252,23 @@ class QueryBinder(WindowBinder):
         number = self.slots.new()
         self.group = GroupBinding(keys, _group_scope(node.group.variable, rows), sets=sets, number=number)
         self.rows = list(after.items())
-        seen = VariableScope(outer, after, fields_of=(), group=self.group)
+        group_scope = VariableScope(outer, after, fields_of=(), group=self.group)
         bound = tuple((key_slot, value) for (_, key_slot, _), value in zip(keys, self.key_values, strict=True))
         group = plan.Group(at=node.group.at, keys=bound, sets=sets, slot=slot, members=members, number=number)
         steps: list[plan.Let | plan.WindowCall] = []
         for let in node.group_lets:
-            result = self.let(let, seen)
+            result = self.let(let, group_scope)
             steps += result
-            seen = seen.with_({let.name: result[-1].slot})
+            group_scope = group_scope.with_({let.name: result[-1].slot})
             rows.grouped.append((let.name, result[-1].slot))
-        return group, tuple(steps), seen
+        return group, tuple(steps), group_scope
 
     def keys(self, node: tree.GroupBy, rows: BoundRows) -> tuple[list[tuple[list[object], int, str]], dict[str, int]]:
         """Bind each distinct grouping key, and return the keys (outline, slot, name) and the slots of the keys'
         variables. Raises SqlppError for a duplicate alias.
         """
         keys: list[tuple[list[object], int, str]] = []
-        named: dict[str, int] = {}
+        slots_by_name: dict[str, int] = {}
         self.key_values: list[plan.Expression] = []
         for key in group_keys(node.elements):
             shape = key_outline(key.value)
@@ -273,9 +277,13 @@ class QueryBinder(WindowBinder):
                 slot = self.slots.new()
                 keys.append((shape, slot, key.variable or "$"))
                 self.key_values.append(self.expression(key.value, rows.scope))
-            if key.variable is not None and named.setdefault(key.variable, slot) != slot and not _is_implied(key):
+            if (
+                key.variable is not None
+                and slots_by_name.setdefault(key.variable, slot) != slot
+                and not _is_implied(key)
+            ):
                 raise compilation(f"Duplicate alias definitions: {key.variable}", key.at)
-        return keys, named
+        return keys, slots_by_name
 
     def sets(self, node: tree.GroupBy, shapes: list[list[object]]) -> tuple[tuple[int, ...], ...]:
         """Return the grouping sets, as indexes of keys. Raises SqlppError if there are too many."""
@@ -354,8 +362,8 @@ class QueryBinder(WindowBinder):
             )
         projections: list[plan.Projection] = []
         for projection, argument in zip(node.projections, names, strict=True):
-            own = argument or next(label for at in count(1) if (label := f"${at}") not in names)
-            for name, value in self.projection(projection, rows, name=own, group=group, scope=scope):
+            own_name = argument or next(label for at in count(1) if (label := f"${at}") not in names)
+            for name, value in self.projection(projection, rows, name=own_name, group=group, scope=scope):
                 projections.append(plan.Projection(projection.at, name, value))
         called = [projection.name for projection in projections if projection.name is not None]
         double = next((name for at, name in enumerate(called) if name in called[:at]), None)
@@ -384,10 +392,10 @@ class QueryBinder(WindowBinder):
         if node.value is not None:
             yield None if node.every else name, self.expression(node.value, scope)
             return
-        named = rows.everything if group is None else rows.grouped
-        if not named:
+        default_projection = rows.everything if group is None else rows.grouped
+        if not default_projection:
             raise compilation("SELECT * needs a FROM", node.at)
-        for variable, slot in named:
+        for variable, slot in default_projection:
             yield variable or name, plan.Local(node.at, slot, variable or "group")
 
     def aliases(
@@ -473,8 +481,8 @@ def _check_aliases(terms: tuple[tree.Term, ...]) -> None:
     """Check that the variables of FROM have distinct names. Raises SqlppError."""
     nodes = [node for term in terms for node in (term, *term.links)]
     names = ((name, node.at) for node in nodes for name in (node.variable, node.position) if name is not None)
-    seen: set[str] = set()
+    seen_aliases: set[str] = set()
     for name, at in names:
-        if name in seen:
+        if name in seen_aliases:
             raise compilation(f"Duplicate alias definitions: {name}", at)
-        seen.add(name)
+        seen_aliases.add(name)

@@ -358,8 +358,8 @@ def _object(node: plan.ObjectOf, working: EvaluationContext) -> Callable[[Row], 
 
     As in AsterixDB, a literal name precedes a computed one, and a computed constant a name that depends on the row.
     """
-    places = sorted(node.pairs, key=lambda pair: _name_rank(pair[0]))
-    pairs = [(compile_expression(name, working), compile_expression(value, working)) for name, value in places]
+    sorted_pairs = sorted(node.pairs, key=lambda pair: _name_rank(pair[0]))
+    pairs = [(compile_expression(name, working), compile_expression(value, working)) for name, value in sorted_pairs]
 
     def work(row: Row) -> Value:
         fields: dict[str, Value] = {}

@@ -37,9 +37,12 @@ class JoinKeys(NamedTuple):
 
 def surrounding_slots_of(node: plan.Block) -> list[SurroundingSlots]:
     """Return, for each source of a block, the slots that are assigned before it and after it."""
-    own = [own_slots(source) for source in node.sources]
+    source_slots = [own_slots(source) for source in node.sources]
     last = frozenset(let.slot for let in node.lets)
-    return [SurroundingSlots(frozenset().union(*own[:at]), last.union(*own[at + 1 :])) for at in range(len(own))]
+    return [
+        SurroundingSlots(frozenset().union(*source_slots[:at]), last.union(*source_slots[at + 1 :]))
+        for at in range(len(source_slots))
+    ]
 
 
 def own_slots(node: plan.ForEach) -> frozenset[int]:
@@ -61,8 +64,10 @@ def keys_of(
 
     None if there are no such equalities.
     """
-    own = own_slots(node)
-    results = [sides for each in conjuncts(node.condition, where) if (sides := _sides(each, own, around=around))]
+    source_slots = own_slots(node)
+    results = [
+        sides for each in conjuncts(node.condition, where) if (sides := _sides(each, source_slots, around=around))
+    ]
     if not results:
         return None
     lefts, rights = zip(*results, strict=True)

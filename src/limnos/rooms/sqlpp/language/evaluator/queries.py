@@ -244,12 +244,12 @@ def _sort_rows(rows: Iterator[Row], order: Callable[[Row], Key], *, working: Eva
 
 
 def _distinct_values(results: Iterable[Value], working: EvaluationContext) -> Iterator[Value]:
-    seen: set[bytes] = set()
+    seen_keys: set[bytes] = set()
     for value in results:
         key = working.key(value)
-        if key not in seen:
+        if key not in seen_keys:
             working.budget.keep()
-            seen.add(key)
+            seen_keys.add(key)
             yield value
 
 

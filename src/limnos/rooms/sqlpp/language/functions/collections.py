@@ -47,10 +47,10 @@ def as_collection_like(model: Value, result: Items | list[Value]) -> Value:
 
 def distinct(values: Items | list[Value]) -> list[Value]:
     """Return the distinct values, in order of first occurrence."""
-    seen: dict[bytes, Value] = {}
+    values_by_key: dict[bytes, Value] = {}
     for value in values:
-        seen.setdefault(key(value), value)
-    return list(seen.values())
+        values_by_key.setdefault(key(value), value)
+    return list(values_by_key.values())
 
 
 scalar("ordered_list_constructor", least=0, most=ANY_NUMBER, strict=False, cost=linear_cost)(lambda *values: values)
@@ -196,8 +196,8 @@ def put(value: Value, *more: Value) -> Value:
         return None if unknown is True else unknown
     if any(one is None for one in more):
         return None
-    added = [one for one in more if not any(comparison.equal(item, one) is True for item in elements)]
-    return as_collection_like(value, (*elements, *added))
+    added_items = [one for one in more if not any(comparison.equal(item, one) is True for item in elements)]
+    return as_collection_like(value, (*elements, *added_items))
 
 
 @scalar("array_remove", least=2, most=ANY_NUMBER, cost=match_cost)
@@ -366,10 +366,10 @@ def _moving(name: str, work: Callable[[list[Value], tuple[int, int]], None]) -> 
     """Register a function that moves items of an array, given two positions; negative positions count from the end."""
 
     def run(value: Value, *expected: Value) -> Value:
-        elements, places = items(value), tuple(map(to_integer, expected))
-        if elements is None or isinstance(value, Bag) or None in places:
+        elements, positions = items(value), tuple(map(to_integer, expected))
+        if elements is None or isinstance(value, Bag) or None in positions:
             return None
-        one, other = (place + len(elements) if place < 0 else place for place in places if place is not None)
+        one, other = (place + len(elements) if place < 0 else place for place in positions if place is not None)
         if not (0 <= one < len(elements) and 0 <= other < len(elements)):
             return None
         results = list(elements)

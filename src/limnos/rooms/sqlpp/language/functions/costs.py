@@ -111,7 +111,7 @@ def repeat_cost(at: int) -> Cost:
     """Return the cost function for a function that repeats its other arguments as often as argument `at` specifies."""
 
     def cost(arguments: Sequence[Value], most: int) -> int:
-        others = [argument for place, argument in enumerate(arguments) if place != at]
+        others = [argument for index, argument in enumerate(arguments) if index != at]
         count = arguments[at] if at < len(arguments) else 1
         times = count if isinstance(count, (int, float)) else 1
         if not times <= most:  # written with `not`, so that NaN counts as too many

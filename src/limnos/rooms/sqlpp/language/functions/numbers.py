@@ -111,13 +111,13 @@ def _to_decimal(value: Value, digits: Value, *, rounding: str) -> Value:
 
     `round` multiplies floats by a power of ten instead.
     """
-    result, places = number(value), to_integer(digits)
-    if result is None or places is None:
+    result, decimal_places = number(value), to_integer(digits)
+    if result is None or decimal_places is None:
         return None
-    if isinstance(result, int) or not result or not math.isfinite(result) or abs(places) > _DIGITS_MAX:
+    if isinstance(result, int) or not result or not math.isfinite(result) or abs(decimal_places) > _DIGITS_MAX:
         return result
     exact = decimal.Decimal(real_text(result))
-    return type(result)(exact.quantize(decimal.Decimal(1).scaleb(-places), rounding, _EXACT))
+    return type(result)(exact.quantize(decimal.Decimal(1).scaleb(-decimal_places), rounding, _EXACT))
 
 
 def _to_digits(value: Value, digits: Value, *, how: Callable[[float], float]) -> Value:
@@ -125,18 +125,18 @@ def _to_digits(value: Value, digits: Value, *, how: Callable[[float], float]) ->
 
     An integer becomes a bigint, the nearest if the result does not fit; a zero has no sign.
     """
-    result, places = number(value), to_integer(digits)
-    if result is None or places is None or not math.isfinite(result) or abs(places) > _DIGITS_MAX:
-        return None if result is None or places is None else result
-    if isinstance(result, int) and places >= 0:
+    result, decimal_places = number(value), to_integer(digits)
+    if result is None or decimal_places is None or not math.isfinite(result) or abs(decimal_places) > _DIGITS_MAX:
+        return None if result is None or decimal_places is None else result
+    if isinstance(result, int) and decimal_places >= 0:
         return result
-    if places == 0:
+    if decimal_places == 0:
         return type(result)(how(result) + 0.0)  # -0.0 + 0.0 is 0.0
-    scale = 10.0 ** min(abs(places), 308)
-    moved = float(result) * scale if places > 0 else float(result) / scale
+    scale = 10.0 ** min(abs(decimal_places), 308)
+    moved = float(result) * scale if decimal_places > 0 else float(result) / scale
     if not math.isfinite(moved):
         return result
-    back = how(moved) / scale if places > 0 else how(moved) * scale
+    back = how(moved) / scale if decimal_places > 0 else how(moved) * scale
     if isinstance(result, int):
         return min(max(int(back), -_BIGINT_EDGE), _BIGINT_EDGE - 1)
     return type(result)(back + 0.0)
@@ -282,11 +282,11 @@ def bit_test(value: Value, positions: Value, *every: Value) -> Value:
     """Return whether any of the bits at 1-based positions is set; with `every`, whether all are set."""
     bits = _bits(value)
     listed = positions if isinstance(positions, tuple) else (positions,)
-    places = [to_integer(place) for place in listed]
+    bit_numbers = [to_integer(place) for place in listed]
     if bits is None or not all(isinstance(one, bool) for one in every):
         return None
-    valid_places = [place for place in places if place is not None and 1 <= place <= 64]
-    if len(valid_places) != len(places):
+    valid_places = [place for place in bit_numbers if place is not None and 1 <= place <= 64]
+    if len(valid_places) != len(bit_numbers):
         return None
     set_ = [bool(bits >> (place - 1) & 1) for place in valid_places]
     return all(set_) if every and every[0] else any(set_)
@@ -296,11 +296,11 @@ def _change_bits(value: Value, positions: Value, *, sets: bool) -> Value:
     """Set or clear the bits at 1-based positions."""
     bits = _bits(value)
     listed = positions if isinstance(positions, tuple) else (positions,)
-    places = [to_integer(place) for place in listed]
-    if bits is None or not all(place is not None and 1 <= place <= 64 for place in places):
+    bit_numbers = [to_integer(place) for place in listed]
+    if bits is None or not all(place is not None and 1 <= place <= 64 for place in bit_numbers):
         return None
     mask = 0
-    for place in places:
+    for place in bit_numbers:
         mask |= 1 << ((place or 1) - 1)
     return _wrap_int64(bits | mask if sets else bits & ~mask)
 

@@ -81,9 +81,9 @@ def compile_pattern(pattern: str, flags: str) -> _Pattern:
     options = re2.Options()
     options.log_errors = False
     options.max_mem = MEMORY_MAX
-    named = f"(?{''.join(sorted(set(flags)))})" if flags else ""
+    flag_prefix = f"(?{''.join(sorted(set(flags)))})" if flags else ""
     try:
-        return cast("_Pattern", re2.compile(named + text, options))
+        return cast("_Pattern", re2.compile(flag_prefix + text, options))
     except re2.error as error:
         result = error.args[0] if error.args else ""
         why = result.decode("utf-8", "replace") if isinstance(result, bytes) else str(result)
@@ -106,11 +106,11 @@ def translate_pattern(pattern: str, *, has_comments: bool) -> str:
     parts: list[str] = []
     at, inside, plain = 0, False, 0
     while at < len(pattern):
-        named = _NAMED_CLASS.match(pattern, at)
-        if named is not None and named[2] in _POSIX:
-            posix = f"[:{'^' if named[1] == 'P' else ''}{_POSIX[named[2]]}:]"
+        class_match = _NAMED_CLASS.match(pattern, at)
+        if class_match is not None and class_match[2] in _POSIX:
+            posix = f"[:{'^' if class_match[1] == 'P' else ''}{_POSIX[class_match[2]]}:]"
             parts.append(posix if inside else f"[{posix}]")
-            at = named.end()
+            at = class_match.end()
             continue
         char = pattern[at]
         if char == "\\":

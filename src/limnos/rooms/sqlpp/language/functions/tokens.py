@@ -86,11 +86,11 @@ def _hashes(tokens: Iterable[str] | None, *, counts: bool) -> Value:
     """Return the hashes of tokens; with `counts` the second and later occurrences of a token have other hashes."""
     if tokens is None:
         return None
-    seen: Counter[str] = Counter()
+    token_counts: Counter[str] = Counter()
     hashes = []
     for token in tokens:
-        seen[token] += 1
-        hashes.append(_hash(token, seen[token] if counts else 1))
+        token_counts[token] += 1
+        hashes.append(_hash(token, token_counts[token] if counts else 1))
     return tuple(hashes)
 
 

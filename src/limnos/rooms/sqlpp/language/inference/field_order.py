@@ -140,8 +140,8 @@ def _by_name(
     fields: tuple[T, ...], split: Callable[[T], tuple[str | None, plan.Expression]], *, names: tuple[str, ...]
 ) -> tuple[T, ...]:
     """Sort fields: those with one of `names` first, in the order of `names`, then the others in their own order."""
-    places = {name: place for place, name in enumerate(names)}
-    return tuple(sorted(fields, key=lambda one: places.get(split(one)[0] or "", len(places))))
+    positions = {name: index for index, name in enumerate(names)}
+    return tuple(sorted(fields, key=lambda one: positions.get(split(one)[0] or "", len(positions))))
 
 
 def _split_projection(projection: plan.Projection) -> tuple[str | None, plan.Expression]:

@@ -191,9 +191,9 @@ def _object(node: tree.Object) -> Iterator[Piece]:
 def _call(node: tree.Call) -> Iterator[Piece]:
     *dataverse, last = node.function.parts
     library = [] if node.library is None else [node.library]
-    before = [identifier(part) for part in [*dataverse, *library]]
-    between = "#" if library else "." if before else ""
-    yield f"{'.'.join(before)}{between}{identifier(last)}("
+    name_parts = [identifier(part) for part in [*dataverse, *library]]
+    between = "#" if library else "." if name_parts else ""
+    yield f"{'.'.join(name_parts)}{between}{identifier(last)}("
     yield "DISTINCT " if node.distinct else ""
     yield "*" if node.star else ""
     yield ", " if node.star and node.arguments else ""

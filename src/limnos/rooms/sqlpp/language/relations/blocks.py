@@ -113,8 +113,8 @@ def _order_rows(rows: QueryRows, order: tuple[plan.Order, ...], *, slot: int, ca
     inner = carrier.inner()
     inner.rows = rows.relation
     inner.known.shapes[slot] = rows.shape
-    places = order_terms_of(order, inner)
-    return QueryRows(relation=nodes.Sort(inner.relation, places), shape=rows.shape)
+    order_terms = order_terms_of(order, inner)
+    return QueryRows(relation=nodes.Sort(inner.relation, order_terms), shape=rows.shape)
 
 
 def _union(arms: list[QueryRows], carrier: BlockTranslator) -> QueryRows:
@@ -394,10 +394,10 @@ def add_select(block: plan.Block, order: tuple[plan.Order, ...], *, carrier: Blo
             carrier.rows = nodes.Sort(carrier.relation, order_terms_of(order, carrier))
         return flag_only_unknown
     flag_only_unknown = _flag_only_unknown(projection_shape(block.select, carrier))
-    places = order_terms_of(order, carrier)
+    order_terms = order_terms_of(order, carrier)
     distinct, current = carrier.distinct_shape(flag_only_unknown)
-    if places:
-        carrier.rows = nodes.Sort(carrier.relation, tuple(_place_of_results(place, current) for place in places))
+    if order_terms:
+        carrier.rows = nodes.Sort(carrier.relation, tuple(_place_of_results(place, current) for place in order_terms))
     return distinct
 
 

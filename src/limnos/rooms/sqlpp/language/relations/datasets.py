@@ -37,10 +37,10 @@ def dataset_of(
     dataverse: tuple[str, ...], name: str, *, record: RecordType, ids: Iterator[int]
 ) -> tuple[DatasetRead, RecordShape]:
     """Return the relation that reads all objects of a dataset, and the shape of the objects."""
-    named = [field.name for field in columns(record)]
+    field_names = [field.name for field in columns(record)]
     if has_open(record):
-        named.append(OPEN)
-    read = DatasetRead(dataverse, name, tuple((next(ids), column) for column in named))
+        field_names.append(OPEN)
+    read = DatasetRead(dataverse, name, tuple((next(ids), column) for column in field_names))
     terms: dict[str, Term] = {column: ColumnTerm(number) for number, column in read.columns}
     return read, _record(record, terms, is_present=True, missing=True)
 

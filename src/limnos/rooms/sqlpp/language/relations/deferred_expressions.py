@@ -26,21 +26,21 @@ def defer_to_evaluator(
 ) -> FinishedShape:
     """Return the shape of a deferred expression. Re-raises `reason` if the evaluator cannot compute it from a row."""
     aggregates = [one for one in _walk(node) if id(one) in carrier.aggregates]
-    places = {id(one): at for at, one in enumerate(aggregates, 1 + max(_slots(node), default=0))}
-    new_node = _put(node, places)
+    slots_by_id = {id(one): at for at, one in enumerate(aggregates, 1 + max(_slots(node), default=0))}
+    new_node = _put(node, slots_by_id)
     if not isinstance(new_node, plan.Expression):
         raise TypeError("an expression stays one")
     own, known = _slots_filled_by(new_node), carrier.known
     entries = {
-        slot: names for slot, names in _uses(new_node).items() if slot not in own and slot not in places.values()
+        slot: names for slot, names in _uses(new_node).items() if slot not in own and slot not in slots_by_id.values()
     }
     exists = entries.keys() <= known.shapes.keys() and known.later.keys().isdisjoint(entries)
     if not exists or any(isinstance(one, plan.Scan) for one in _walk(new_node)):
         raise reason
     inputs = (_prune_shape(known.shapes[slot], names) for slot, names in entries.items())
-    results = (carrier.aggregates[number] for number in places)
+    results = (carrier.aggregates[number] for number in slots_by_id)
     return FinishedShape(
-        inputs=(*inputs, *results), expression=new_node, slots=(*entries, *places.values()), reason=str(reason)
+        inputs=(*inputs, *results), expression=new_node, slots=(*entries, *slots_by_id.values()), reason=str(reason)
     )
 
 

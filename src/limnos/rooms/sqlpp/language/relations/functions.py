@@ -188,14 +188,14 @@ def _register_rounding(name: str) -> None:
     @translates_function(name)
     def make(value: Shape, *digits: Shape) -> Shape:
         one = of_type(value, *WHOLE, "double")
-        places = _number(digits[0]) if digits else 0
-        if places is None or not 0 <= places <= _DIGITS_MAX:
+        decimal_places = _number(digits[0]) if digits else 0
+        if decimal_places is None or not 0 <= decimal_places <= _DIGITS_MAX:
             raise UntranslatableExpression(f"{name} to digits that are not constant, or are too many")
         if one.type in WHOLE:
             return one
-        if name == "trunc" and places:
+        if name == "trunc" and decimal_places:
             raise UntranslatableExpression("trunc to digits, which truncates the text of a number")
-        return _strict(call(name, one.term, LiteralTerm(10.0**places, "double")), "double", one)
+        return _strict(call(name, one.term, LiteralTerm(10.0**decimal_places, "double")), "double", one)
 
 
 for _name in ("ceil", "floor", "round", "trunc"):

@@ -21,7 +21,7 @@ def order_terms_of(order: tuple[plan.Order, ...], carrier: BlockTranslator) -> t
 
     Raises UntranslatableExpression for values without an order.
     """
-    places: list[OrderTerm] = []
+    order_terms: list[OrderTerm] = []
     for item in order:
         one = operators.cell(shape(item.value, carrier))
         if one.type not in operators.ORDERED and one.type != "null":
@@ -30,11 +30,11 @@ def order_terms_of(order: tuple[plan.Order, ...], carrier: BlockTranslator) -> t
         flag = missing_of(one)
         if not isinstance(flag, bool):
             if one.type != "null":
-                places.append(OrderTerm(_flag_order_term(unknown_of(one)), descending=not first, nulls_first=True))
-            places.append(OrderTerm(_flag_order_term(flag), item.descending, nulls_first=True))
+                order_terms.append(OrderTerm(_flag_order_term(unknown_of(one)), descending=not first, nulls_first=True))
+            order_terms.append(OrderTerm(_flag_order_term(flag), item.descending, nulls_first=True))
         if one.type != "null":
-            places.append(OrderTerm(one.term, item.descending, first))
-    return tuple(places)
+            order_terms.append(OrderTerm(one.term, item.descending, first))
+    return tuple(order_terms)
 
 
 def _flag_order_term(flag: TruthTerm) -> Term:

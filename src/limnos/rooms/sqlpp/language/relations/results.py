@@ -165,8 +165,8 @@ class _LayoutBuilder:
             text = None if opened is None else row[opened]
             if not isinstance(text, str):
                 return fields
-            merged = {**read_open_part(text), **fields}
-            return {**{name: merged[name] for name in names if name in merged}, **merged}
+            all_fields = {**read_open_part(text), **fields}
+            return {**{name: all_fields[name] for name in names if name in all_fields}, **all_fields}
 
         return make
 

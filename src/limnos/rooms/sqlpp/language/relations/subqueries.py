@@ -210,11 +210,11 @@ def _keys(inner: BlockTranslator) -> _CorrelationKeys:
     """Return the correlation of an inner block. Raises UntranslatableExpression unless all its conditions are
     equalities.
     """
-    existing = outputs(inner.relation)
+    inner_columns = outputs(inner.relation)
     results: list[tuple[Term, Term]] = []
     for term in inner.outer_conditions:
         parts = term.arguments if isinstance(term, CallTerm) and term.name == "and" else (term,)
-        results.extend(_sides(one, existing) for one in parts)
+        results.extend(_sides(one, inner_columns) for one in parts)
     inner.outer_conditions = []
     return _CorrelationKeys(tuple((inner.new(), own) for own, _ in results), tuple(outer for _, outer in results))
 

@@ -91,13 +91,13 @@ def not_of(flag: TruthTerm) -> TruthTerm:
 def columns_in(*terms: Term) -> frozenset[int]:
     """Return the ids of the columns that terms refer to, except the items of lambdas."""
     results: set[int] = set()
-    own: set[int] = set()
+    own_columns: set[int] = set()
     for term in _walk(terms):
         if isinstance(term, ColumnTerm):
             results.add(term.id)
         elif isinstance(term, LambdaTerm):
-            own.add(term.item)
-    return frozenset(results - own)
+            own_columns.add(term.item)
+    return frozenset(results - own_columns)
 
 
 def _walk(terms: Iterable[Term]) -> Iterator[Term]:

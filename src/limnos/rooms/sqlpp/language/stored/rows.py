@@ -218,7 +218,7 @@ def _from_text(text: str, name: ScalarName) -> Value:
 
 def _writer(type_: RecordType, *, variant: bool = False) -> Callable[[Mapping[str, Value]], Row]:
     entries = [(field.name, _plain_of(field.type)) for field in columns(type_)]
-    own = frozenset(name for name, _ in entries)
+    own_names = frozenset(name for name, _ in entries)
     opened = has_open(type_)
 
     def write(value: Mapping[str, Value]) -> Row:
@@ -226,11 +226,11 @@ def _writer(type_: RecordType, *, variant: bool = False) -> Callable[[Mapping[st
         for name, plain in entries:
             result = value.get(name)
             row[name] = None if result is None else plain(result)
-        if type_.foreign and not own.issuperset(value):
-            (lost, *_) = (name for name in value if name not in own)
+        if type_.foreign and not own_names.issuperset(value):
+            (lost, *_) = (name for name in value if name not in own_names)
             raise compilation(f"The table has no column {lost} that SQL++ can write")
         if opened:
-            rest = {name: entry for name, entry in value.items() if entry is None or name not in own}
+            rest = {name: entry for name, entry in value.items() if entry is None or name not in own_names}
             row[OPEN] = open_part.write_json_text(rest, variant=variant) if rest else None
         return row
 
@@ -281,8 +281,8 @@ def _reader(type_: RecordType) -> Callable[[Mapping[str, Plain]], dict[str, Valu
         rest = open_part.read_json_text(text)
         if not isinstance(rest, dict):
             return fields
-        merged = {**rest, **fields}
-        return {**{name: merged[name] for name in declared if name in merged}, **merged}
+        all_fields = {**rest, **fields}
+        return {**{name: all_fields[name] for name in declared if name in all_fields}, **all_fields}
 
     return read
 

@@ -130,7 +130,7 @@ async def needs_of(
 
 def ids_of(request_view: RequestView, needs: BodyDependencies) -> tuple[int, ...]:
     """Return the ids of the dependencies that exist and that are visible to the caller."""
-    named: Iterable[DependencyName] = (*needs.sources, *needs.synonyms)
-    nodes = [source_find(request_view, (*dataverse, name)) for dataverse, name in named]
+    dependency_names: Iterable[DependencyName] = (*needs.sources, *needs.synonyms)
+    nodes = [source_find(request_view, (*dataverse, name)) for dataverse, name in dependency_names]
     nodes += [function_find(request_view, (*dataverse, name)) for dataverse, name, _ in needs.functions]
     return tuple(node.id for node in nodes if node is not None and node.kind is not Kind.NAMESPACE)

@@ -136,9 +136,10 @@ def dataset_type_resolve(
         raise SqlppError(1082, "The type of a dataset's objects must be an object type", statement.type.at)
     record = inlined_type.type
     if isinstance(statement.type, tree.RecordType):  # the fields of a type in the statement itself are optional
-        own = {path[0] for path in keys if len(path) == 1}
+        key_names = {path[0] for path in keys if len(path) == 1}
         fields = tuple(
-            msgspec.structs.replace(each, optional=each.optional and each.name not in own) for each in record.fields
+            msgspec.structs.replace(each, optional=each.optional and each.name not in key_names)
+            for each in record.fields
         )
         record = msgspec.structs.replace(record, fields=fields)
     return TypedDataset(record, keys, inlined_type.used)

@@ -32,10 +32,12 @@ def check_file_source(
     if adapter.lower() not in ADAPTERS:
         raise invalid_operation(f"Unknown adapter: {adapter}; there is {', '.join(ADAPTERS)}", at)
     arguments = {each.name.lower(): each.value for each in options}
-    named = find_class_property(arguments)
-    if named is not None:
+    class_property = find_class_property(arguments)
+    if class_property is not None:
         raise invalid_operation(
-            f"Option {named[:200]} names a class or a setting of a library, and file sources have none: remove it", at
+            f"Option {class_property[:200]} names a class or a setting of a library, and file sources have none: remove"
+            " it",
+            at,
         )
     if "path" not in arguments:
         raise compilation("Unspecified parameter: path", at)

@@ -82,17 +82,21 @@ class _WithFunction:
 
     def function(self, dataverse: Levels, name: str, *, arity: int) -> UserFunction | None:
         """Resolve a function: the one being defined, else as the wrapped resolver does."""
-        own = self._function
+        own_function = self._function
         if (
-            (dataverse, name) == (own.dataverse, own.name)
-            and own.parameters is not None
-            and len(own.parameters) == arity
+            (dataverse, name) == (own_function.dataverse, own_function.name)
+            and own_function.parameters is not None
+            and len(own_function.parameters) == arity
         ):
-            return own
+            return own_function
         function = self._names.function(dataverse, name, arity=arity)
         is_variadic = function is None or function.parameters is None
-        if is_variadic and (dataverse, name) == (own.dataverse, own.name) and own.parameters is None:
-            return own
+        if (
+            is_variadic
+            and (dataverse, name) == (own_function.dataverse, own_function.name)
+            and own_function.parameters is None
+        ):
+            return own_function
         return function
 
 
@@ -126,7 +130,7 @@ async def _needs(session: StatementSession, statement: tree.CreateFunction, *, p
 
     Raises SqlppError if the body is invalid, PermissionDenied.
     """
-    own = UserFunction(path[:-1], path[-1], statement.parameters, statement.body)
+    own_function = UserFunction(path[:-1], path[-1], statement.parameters, statement.body)
     nothing = tree.Null(statement.at)
     call = tree.Call(
         at=statement.at,
@@ -140,7 +144,11 @@ async def _needs(session: StatementSession, statement: tree.CreateFunction, *, p
     )
     try:
         return await needs_of(
-            session, call, dataverse=path[:-1], within=lambda names: _WithFunction(names, own), own=own
+            session,
+            call,
+            dataverse=path[:-1],
+            within=lambda names: _WithFunction(names, own_function),
+            own=own_function,
         )
     except SqlppError as error:
         raise _declared_call_error(session, statement, error=error) from None

@@ -18,20 +18,20 @@ def check_fields(type_: tree.RecordType, statement: tree.CreateIndex) -> None:
     """Check the fields of an index. Raises SqlppError for a field that a closed type lacks, a type other than the
     declared one, an array of unknown type, and typed fields beside untyped ones.
     """
-    typed = set()
+    typed_flags = set()
     for field in statement.fields:
         if isinstance(field, tree.UnnestField):
             _check_array(type_, field)
             continue
         declared_type = _field(type_, field.path[:1], at=field) if len(field.path) == 1 else _nested_type(type_, field)
-        typed.add(field.type is not None or declared_type is not None)
+        typed_flags.add(field.type is not None or declared_type is not None)
         scalar_types = [_scalar(each) for each in (declared_type, field.type)]
         if statement.cast is None and None not in scalar_types and scalar_types[0] != scalar_types[1]:
             text = (
                 f"Type mismatch: expected value of type {scalar_types[0]}, but got the value of type {scalar_types[1]}"
             )
             raise SqlppError(WRONG_TYPE, text, field.at)
-    if len(typed) > 1:
+    if len(typed_flags) > 1:
         raise compilation("Typed keys cannot be combined with untyped keys in the index definition.", statement.at)
 
 
@@ -54,10 +54,10 @@ def _scalar(type_: tree.TypeExpression | None) -> str | None:
 
 def _check_array(type_: tree.RecordType, field: tree.UnnestField) -> None:
     within: tree.TypeExpression | None = type_
-    typed = all(each.type is not None for each in field.fields)
+    all_typed = all(each.type is not None for each in field.fields)
     for path in field.arrays:
         declared_type = _field(within, path, at=field) if isinstance(within, tree.RecordType) else None
-        if declared_type is None and not typed:
+        if declared_type is None and not all_typed:
             raise compilation(f"cannot find type of elements of field '{'.'.join(path)}'", field.at)
         if declared_type is not None and not isinstance(declared_type, (tree.ArrayType, tree.BagType)):
             text = (

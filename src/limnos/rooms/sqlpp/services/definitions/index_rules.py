@@ -37,16 +37,16 @@ def check_index(statement: tree.CreateIndex) -> None:
         _check_arrays(statement, arrays)
     if statement.cast is not None and statement.enforced:
         raise compilation("CAST modifier cannot be specified together with ENFORCED", statement.at)
-    typed = [field.type is not None for field in statement.fields if isinstance(field, tree.IndexField)]
-    typed += [field.type is not None for array in arrays for field in array.fields]
-    if any(typed) and not statement.enforced and statement.kind != "btree":
+    typed_flags = [field.type is not None for field in statement.fields if isinstance(field, tree.IndexField)]
+    typed_flags += [field.type is not None for array in arrays for field in array.fields]
+    if any(typed_flags) and not statement.enforced and statement.kind != "btree":
         word = statement.kind.upper()
         raise SqlppError(UNENFORCED_INDEX, f"Cannot create non-enforced typed index of this kind: {word}", statement.at)
     for field in statement.fields:
         if statement.enforced and isinstance(field, tree.IndexField) and field.type is not None and not field.optional:
             text = f"Cannot create enforced index on '[{', '.join(field.path)}]' field with non-optional type"
             raise SqlppError(ENFORCED_INDEX, text, statement.at)
-    if arrays and any(typed) and not all(typed):
+    if arrays and any(typed_flags) and not all(typed_flags):
         raise compilation("Typed keys cannot be combined with untyped keys in the index definition.", statement.at)
     for option in statement.cast or ():
         if option.name not in FORMATTED:

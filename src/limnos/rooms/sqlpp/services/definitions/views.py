@@ -122,13 +122,13 @@ async def _schema_type(session: StatementSession, schema: tree.ViewSchema, *, da
 
 
 async def _needs(session: StatementSession, statement: tree.CreateView, *, path: Levels) -> BodyDependencies:
-    own = BoundView(path[:-1], path[-1], statement.body)
+    own_view = BoundView(path[:-1], path[-1], statement.body)
     body = tree.PathExpression(
         statement.at,
         tree.Variable(statement.at, path[0]),
         tuple(tree.FieldStep(statement.at, each) for each in path[1:]),
     )
-    await needs_of(session, body, dataverse=path[:-1], within=lambda names: _WithView(names, own))
+    await needs_of(session, body, dataverse=path[:-1], within=lambda names: _WithView(names, own_view))
     return await needs_of(session, statement.body, dataverse=path[:-1], within=lambda names: names)
 
 
@@ -207,10 +207,15 @@ async def _replace(
         lambda request_view: request_view.document(request_view.look_up(Kind.VIEW, path, Action.VIEW_ALTER).entity.id),
     )
     highest = max(each["version-id"] for each in msgspec.json.decode(current.body)["versions"])
-    added = {**version, "version-id": highest + 1, "timestamp-ms": ctx.services.store.time.now_ms(), "schema-id": -1}
+    added_version = {
+        **version,
+        "version-id": highest + 1,
+        "timestamp-ms": ctx.services.store.time.now_ms(),
+        "schema-id": -1,
+    }
     updates: list[object] = [
         {"action": "add-schema", "schema": SCHEMA},
-        {"action": "add-view-version", "view-version": added},
+        {"action": "add-view-version", "view-version": added_version},
         {"action": "set-current-view-version", "view-version-id": -1},
     ]
     request = ViewReplaceRequest(

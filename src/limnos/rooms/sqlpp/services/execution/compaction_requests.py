@@ -155,9 +155,9 @@ def _create_cleanup_task(payload: CompactPayload, tx: Tx, *, delay_ms: int) -> i
     Returns the time up to which the task covers files, in milliseconds since 1970.
     """
     for _, text, has_ended in tx.tasks.of_kind(CLEAN_UP):
-        before = msgspec.json.decode(text, type=CompactPayload)
-        if before.table_id == payload.table_id and not has_ended and before.covers_ms > tx.now_ms:
-            return before.covers_ms
+        former_payload = msgspec.json.decode(text, type=CompactPayload)
+        if former_payload.table_id == payload.table_id and not has_ended and former_payload.covers_ms > tx.now_ms:
+            return former_payload.covers_ms
     tx.tasks.create(CLEAN_UP, msgspec.json.encode(payload).decode(), delay_ms=delay_ms)
     return payload.covers_ms
 
@@ -169,10 +169,10 @@ def _create_task(payload: CompactPayload, tx: Tx) -> bool:
     Returns whether the task was created.
     """
     for task_id, text, has_ended in tx.tasks.of_kind(COMPACT):
-        before = msgspec.json.decode(text, type=CompactPayload)
-        if before.table_id != payload.table_id:
+        former_payload = msgspec.json.decode(text, type=CompactPayload)
+        if former_payload.table_id != payload.table_id:
             continue
-        if not has_ended or payload.files < 2 * before.files:
+        if not has_ended or payload.files < 2 * former_payload.files:
             return False
         tx.tasks.delete_finished(task_id)
     tx.tasks.create(COMPACT, msgspec.json.encode(payload).decode())

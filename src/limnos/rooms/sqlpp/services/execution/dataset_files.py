@@ -71,15 +71,17 @@ async def pin_datasets(ctx: Context, refs: Iterable[DatasetRef]) -> PinnedDatase
     tables = [ref for ref in refs if ref.files is None]
     if not tables:
         return PinnedDatasets(refs, CheckedSnapshots())
-    stored = await ctx.read(
+    stored_tables = await ctx.read(
         scope_of(ctx), lambda request_view: [_find_stored_table(request_view, ref) for ref in tables]
     )
-    checked: dict[Levels, CheckedTable] = {}
-    for ref, table in zip(tables, stored, strict=True):
-        if ref.path not in checked:
-            checked[ref.path] = await check_dataset_files(ctx, ref, table=table)
-    pinned = [ref if ref.files is not None else replace(ref, pin=pin_of(checked[ref.path].files)) for ref in refs]
-    snapshots = tuple([each for table in checked.values() for each in table.snapshots])
+    checked_tables: dict[Levels, CheckedTable] = {}
+    for ref, table in zip(tables, stored_tables, strict=True):
+        if ref.path not in checked_tables:
+            checked_tables[ref.path] = await check_dataset_files(ctx, ref, table=table)
+    pinned = [
+        ref if ref.files is not None else replace(ref, pin=pin_of(checked_tables[ref.path].files)) for ref in refs
+    ]
+    snapshots = tuple([each for table in checked_tables.values() for each in table.snapshots])
     return PinnedDatasets(tuple(pinned), CheckedSnapshots(snapshots))
 
 

@@ -188,23 +188,23 @@ async def _target(ctx: Context, statement: tree.CopyTo, *, fixed: list[str]) -> 
         request_view.require_in_use()
         node = request_view.look_up(Kind.FILESET, tuple(levels), Action.FILESET_ALTER).entity
         request_view.defaults.location_conflicts.refuse(node.id, what="fileset")
-        record, place = cast("FilesetRecord", node.record), catalog_storage_of(request_view)
+        record, catalog_storage = cast("FilesetRecord", node.record), catalog_storage_of(request_view)
         usual = record.properties.get(DEFAULT_LOCATION) or next(iter(record.locations), "")
         word = options.get("location-name") or usual
         if word not in record.locations:
             raise invalid_operation(f"The fileset {name} has no location {word}", at)
         base = record.locations[word]
-        place.check(base)
+        catalog_storage.check(base)
         location = _location_below(base, [part for text in fixed for part in text.split("/") if part])
         if is_local(location):
             if location == normalise(base):  # the staging directory beside it would be outside of the fileset
                 raise invalid_operation(
                     "On local disks the path begins with the name of a directory in the fileset", at
                 )
-            refuse_alias(base, place.roots)
-            if not leads_within(location, [base], allowed=place.allowed):
+            refuse_alias(base, catalog_storage.roots)
+            if not leads_within(location, [base], allowed=catalog_storage.allowed):
                 raise invalid_operation("The path contains a link to a location outside of the fileset", at)
-        return ExportTarget(location, place.catalog.properties, place.roots, f"fileset {name}")
+        return ExportTarget(location, catalog_storage.catalog.properties, catalog_storage.roots, f"fileset {name}")
 
     return await ctx.read(RequestScope(ctx.services.defaults.metalake, catalog), read)
 

@@ -100,9 +100,9 @@ async def metadata_gather(
     for request in requests:
         gathered = results[request] = GatheredObjects(few_max)
         async for objects in _objects(ctx, request):
-            before = gathered.bytes
+            former_bytes = gathered.bytes
             gathered.add(objects)
-            total += gathered.bytes - before
+            total += gathered.bytes - former_bytes
             if total > BYTES_MAX:
                 raise _too_large_error(request)
             if request.limit is not None and gathered.count >= request.limit:
@@ -120,8 +120,10 @@ def _too_large_error(request: MetadataRequest) -> SqlppError:
 async def _objects(ctx: Context, request: MetadataRequest) -> AsyncGenerator[list[MetadataObject], None]:
     """Yield the objects of a request in slices, built-in ones first."""
     if request.dataset == "Dataverse":
-        own = (DEFAULT, METADATA) if request.dataverses is None else set(request.dataverses) & {DEFAULT, METADATA}
-        yield [MetadataObject(kind=Kind.NAMESPACE, path=each) for each in sorted(own)]
+        own_dataverses = (
+            (DEFAULT, METADATA) if request.dataverses is None else set(request.dataverses) & {DEFAULT, METADATA}
+        )
+        yield [MetadataObject(kind=Kind.NAMESPACE, path=each) for each in sorted(own_dataverses)]
         async for spaces in _dataverses(ctx, request):
             yield [each for each in spaces if each.path not in (DEFAULT, METADATA)]
         return
@@ -266,20 +268,20 @@ async def _read(
     """
     scope, reader = scope_of(ctx), begin
     while True:
-        before = await ctx.read(scope, reader)
-        waiting = before.waiting
-        if before.entries:
+        former_slice = await ctx.read(scope, reader)
+        waiting = former_slice.waiting
+        if former_slice.entries:
             await asyncio.sleep(0)
-            nodes = await ctx.look_up(partial(live_nodes_read, [each.id for each in before.entries]))
-            again = partial(_list_again, before=before, names=names)
+            nodes = await ctx.look_up(partial(live_nodes_read, [each.id for each in former_slice.entries]))
+            again = partial(_list_again, before=former_slice, names=names)
             current = await ctx.read(scope, again)
-            if current is not before:
-                waiting = min(before.waiting, current.waiting, key=_position)
+            if current is not former_slice:
+                waiting = min(former_slice.waiting, current.waiting, key=_position)
             yield _still_listed(current.entries, nodes)
         await asyncio.sleep(0)
         if not waiting:
             return
-        reader = partial(_list_entries, listings=waiting, names=names, count=before.next_count)
+        reader = partial(_list_entries, listings=waiting, names=names, count=former_slice.next_count)
 
 
 def _position(waiting: Sequence[NamespaceListing]) -> tuple[int, str]:
@@ -324,7 +326,7 @@ def _list_entries(
     pages = for_each(some, partial(_page, request_view, decide=_decider(request_view, len(some))))
     entries: list[ListingEntry] = []
     waiting, total = list(listings[len(some) :]), 0
-    for place, (listing, (path, page)) in enumerate(zip(some, pages, strict=True)):
+    for index, (listing, (path, page)) in enumerate(zip(some, pages, strict=True)):
         entries += [
             ListingEntry(path, listing.namespace_id, id_, id_ in page.alone)
             for name, id_ in page.found
@@ -332,10 +334,10 @@ def _list_entries(
         ]
         total += len(page.found)
         if page.last is not None:
-            waiting = [listing._replace(after=page.last), *listings[place + 1 :]]
+            waiting = [listing._replace(after=page.last), *listings[index + 1 :]]
             break
         if total >= SLICE:
-            waiting = list(listings[place + 1 :])
+            waiting = list(listings[index + 1 :])
             break
     return ListingSlice(
         entries=entries,

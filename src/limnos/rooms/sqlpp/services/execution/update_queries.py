@@ -197,9 +197,11 @@ def _put(base: str, path: tuple[str, ...], *, value: tree.Expression, moves: boo
 def _concatenate(text: str, value: tree.Expression) -> tree.Expression:
     """Parse a call whose second argument is an object with one field, and replace the field's value."""
     call = cast("tree.Call", parse_body(text))
-    changed = cast("tree.Object", call.arguments[1])
-    pair = msgspec.structs.replace(changed.pairs[0], value=value)
-    return msgspec.structs.replace(call, arguments=(call.arguments[0], msgspec.structs.replace(changed, pairs=(pair,))))
+    changed_object = cast("tree.Object", call.arguments[1])
+    pair = msgspec.structs.replace(changed_object.pairs[0], value=value)
+    return msgspec.structs.replace(
+        call, arguments=(call.arguments[0], msgspec.structs.replace(changed_object, pairs=(pair,)))
+    )
 
 
 def _insert_items(step: tree.ArrayInsert, array: str) -> tree.Expression:

@@ -375,12 +375,12 @@ class StatementLocks:
 
         self._untidy = False
         try:
-            known, lock_tokens, passed = await self._submit(mutation)
+            tokens, lock_tokens, passed = await self._submit(mutation)
         except BaseException:
             self._untidy = True
             raise
         for claim in self._claims:
-            if claim.token in known - lock_tokens - {0}:
+            if claim.token in tokens - lock_tokens - {0}:
                 claim.lost = True
                 claim.changed.set()
         self._wake(passed)
