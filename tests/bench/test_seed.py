@@ -24,7 +24,6 @@ SMALL = {
     "CROWDS": (5,),
 }
 SHAPE = Shape(20)
-READABLE = ("hot0", "wide", "list3", "list4")
 USERS = {"reader": 200, "denied": 200, "picker": 403, "writer": 200}
 """The users, and the expected status of each for the first readable table."""
 

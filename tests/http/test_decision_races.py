@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import NamedTuple
-from uuid import UUID
 
 import pytest
 
@@ -246,7 +245,6 @@ def _unscheduled(name: str) -> Away:
 
 
 MODEL = _renamed(f"{MODELS}/churn")
-RUN_2 = f"{OWN}/metalakes/lake/runs/{UUID(int=2)}"
 
 
 def _declared() -> dict[str, tuple[Away, ...]]:

@@ -37,11 +37,6 @@ def check_result(result: int, what: str = "confinement") -> int:
     return result
 
 
-def libc_call(name: str, *arguments: object) -> int:
-    """Call a function of the C library. Raises OSError if its result is negative."""
-    return check_result(int(ctypes.CDLL(None, use_errno=True)[name](*arguments)), name)
-
-
 def set_process_option(option: int, value: int) -> int:
     """Call prctl with one option. Returns its result, which is negative after an error."""
     arguments = (ctypes.c_ulong(value), ctypes.c_ulong(0), ctypes.c_ulong(0), ctypes.c_ulong(0))

@@ -7,17 +7,16 @@ Must not know protocols. Names stay raw bytes until a protocol's codec reads the
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, MutableMapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Mapping, MutableMapping
 from functools import lru_cache
 from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
-from limnos.access.authentication import Credential
+from limnos.access.authentication import ANONYMOUS, Credential
 from limnos.http.body_budget import BodyShare
-from limnos.http.origins import origin_of
 from limnos.http.routing import SHORT_BODY_BYTES, RouteBodyKind
-from limnos.model.audit import RequestOrigin
+from limnos.model.audit import TEXT_MAX, RequestOrigin, shorten_text
 from limnos.model.decisions import Decision
 from limnos.model.errors import BadRequest, TooLarge, WrongMediaType
 from limnos.names.percent import unquote_form
@@ -339,3 +338,32 @@ def _check_parts(data: bytes) -> None:
         raise BadRequest(
             f"The body has more than {CONTAINERS_MAX} arrays and objects, or {VALUES_MAX} values: send less at once"
         )
+
+
+def origin_of(
+    target: tuple[str, str], headers: Mapping[bytes, bytes], *, peer: str, credential: Credential | None
+) -> RequestOrigin:
+    """Return the origin of a request. `target` has the names of the protocol and of the operation."""
+    return RequestOrigin(
+        protocol=target[0],
+        operation=target[1],
+        client=_short_text(headers.get(b"user-agent", b"")[:TEXT_MAX]),
+        peer=peer,
+        credential=proof_of(credential),
+    )
+
+
+@lru_cache(1024)
+def _short_text(text: bytes) -> str:
+    return shorten_text(text.decode("utf-8", "replace"))
+
+
+def proof_of(credential: Credential | None) -> str:
+    """Return how the caller was authenticated: `token <id>`, `issuer`, `basic`, or "" for an anonymous caller."""
+    if credential is None:
+        return ""
+    if credential.user is None:
+        return f"token {credential.token_id}"
+    if credential.expires_ms is not None:
+        return "issuer"
+    return "" if credential.user == ANONYMOUS else "basic"

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from limnos.http.origins import origin_of, proof_of
-from limnos.http.request import Request
+from limnos.http.request import Request, origin_of, proof_of
 from limnos.model.audit import AuditedDecision, AuditOutcome, AuditRecord, RequestOrigin, audit_record, shorten_text
 from limnos.model.decisions import Decision
 from limnos.model.errors import AuthenticationFailed, LimnosError, NotFound, PermissionDenied

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _TEXT: Final = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)(?: (\S{1,64}))?")
-_DAY_MINUTES: Final = 1440
 
 
 class QuietHours(NamedTuple):

@@ -9,24 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Protocol
 
 from limnos.model.errors import BadRequest
 from limnos.names import display
 from limnos.pipeline.declaration import LoopRows, Pipeline, QueryLoop
-from limnos.pipeline.declared_values import Parts, Scalar
+from limnos.pipeline.declared_values import Parts
 from limnos.pipeline.engine.relations import QueryNames
 from limnos.pipeline.environments import in_environment
 from limnos.pipeline.problems import InvalidQuery, Problem, nearest_word, within
 from limnos.pipeline.python import bind_functions
 from limnos.pipeline.reads import RUN_PARAMETERS, table_of
-
-
-class LoopReader(Protocol):
-    """An engine that reads the rows of a loop's query."""
-
-    def loop_rows(self, pipeline: Pipeline, loop: QueryLoop, *, parameters: Mapping[str, Scalar]) -> LoopRows:
-        """Return the rows of the loop's query over published tables. Raises LimnosError."""
 
 
 def with_loop_steps(pipeline: Pipeline, rows: Mapping[str, LoopRows], *, directory: Path) -> Pipeline:

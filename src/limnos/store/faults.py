@@ -22,8 +22,6 @@ PURGE_POINT = "file-deleted"
 """Passed by a purge after each file."""
 ORPHAN_POINT = "orphan-deleted"
 """Passed by a removal of orphan files after each file."""
-ORPHAN_POINTS = ("orphans-checked", "orphans-marked", "orphans-fenced", ORPHAN_POINT, "orphans-recorded")
-"""The fault points of a removal of orphan files, in order."""
 EXPORT_POINTS = ("export-file-written", "export-unpublished", "export-published")
 """The fault points of COPY TO, in order; the first one is passed after each file."""
 

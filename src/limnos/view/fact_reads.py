@@ -14,7 +14,6 @@ from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.restrictions import CatalogRestrictions
 from limnos.store.identity import principals, restrictions, roles, tokens
 from limnos.store.objects import attachments, documents, node_reads, owners
-from limnos.store.objects.named_children import named_children_read
 from limnos.store.objects.node_ancestors import ContainersRead, NodeRow, containers_read, nodes_read
 from limnos.store.sql import Load
 from limnos.view import listings
@@ -144,7 +143,7 @@ def _names_facts(keys: tuple[Key, ...]) -> Load[dict[Key, Value]]:
     for (parent_id, space), names in groups.items():
         if len(names) > 1:
             results.update((name_key(parent_id, space, name), None) for name in names)
-            for node in (yield from named_children_read(parent_id, space, names=names)):
+            for node in (yield from node_reads.named_children_read(parent_id, space, names=names)):
                 results |= {name_key(parent_id, space, node.name): node.id, node_key(node.id): node}
     return results
 

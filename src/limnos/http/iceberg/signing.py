@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Remote signing: whether a client requests it, its configuration, and the route that signs.
+"""Remote signing: its configuration, and the route that signs.
 
 Must not know keys. A signature is for one request of one caller and must not be cached.
 """
@@ -9,15 +9,14 @@ from __future__ import annotations
 import msgspec
 
 from limnos.http.iceberg.paths import levels_of, name_of, split_path
-from limnos.http.iceberg.vended_credentials import DELEGATION, mode_of, route_of, store_properties_of
+from limnos.http.iceberg.vended_credentials import mode_of, route_of, store_properties_of
 from limnos.http.request import Request
 from limnos.http.response import JSON, NO_STORE, Response
 from limnos.model.errors import UnsupportedOperation
-from limnos.model.records import CatalogRecord
 from limnos.names.path import Levels
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
-from limnos.services.vending.signing import RequestSigning, is_catalog_signing, request_sign
+from limnos.services.vending.signing import RequestSigning, request_sign
 from limnos.sources.s3_signing import StoreRequest
 
 SIGNER = "S3V4RestSigner"
@@ -33,12 +32,6 @@ class SignRequest(msgspec.Struct, frozen=True, kw_only=True):
     headers: dict[str, list[str]]
     body: str | None = None
     provider: str | None = None
-
-
-def is_signing_requested(request: Request, ctx: Context, *, catalog: CatalogRecord) -> bool:
-    """Return whether the client requests signing, and the catalog offers it."""
-    header = request.headers.get(DELEGATION)
-    return header is not None and b"remote-signing" in header.lower() and is_catalog_signing(ctx, catalog)
 
 
 async def sign_request(request: Request, ctx: Context) -> Response:

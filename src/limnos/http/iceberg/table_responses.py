@@ -13,8 +13,13 @@ import msgspec
 
 from limnos.formats.iceberg.read_restrictions import BoundRestrictions, restrictions_json
 from limnos.formats.iceberg.scan_modes import SCAN_MODE, SCAN_MODES
-from limnos.http.iceberg.signing import is_signing_requested, signing_configuration
-from limnos.http.iceberg.vended_credentials import config_of, credentials_configuration, is_vending_requested
+from limnos.http.iceberg.signing import signing_configuration
+from limnos.http.iceberg.vended_credentials import (
+    config_of,
+    credentials_configuration,
+    is_signing_requested,
+    is_vending_requested,
+)
 from limnos.http.request import Request
 from limnos.http.response import JSON, NO_STORE, Response
 from limnos.model.entities import MetadataDocument

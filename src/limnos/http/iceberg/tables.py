@@ -16,7 +16,6 @@ from limnos.access.actions import Action
 from limnos.files import is_local
 from limnos.http.iceberg.pages import join_page, page_request_of
 from limnos.http.iceberg.paths import levels_of, name_of, referencing_views_of, split_path, table_of
-from limnos.http.iceberg.signing import is_signing_requested
 from limnos.http.iceberg.table_responses import (
     PLAIN_ENDS,
     TableResponseEnd,
@@ -28,7 +27,12 @@ from limnos.http.iceberg.table_responses import (
     response_end,
     restricted_ending,
 )
-from limnos.http.iceberg.vended_credentials import credentials_configuration, delegates_of, is_vending_requested
+from limnos.http.iceberg.vended_credentials import (
+    credentials_configuration,
+    delegates_of,
+    is_signing_requested,
+    is_vending_requested,
+)
 from limnos.http.request import Request
 from limnos.http.response import JSON, NO_STORE, Response, no_content
 from limnos.model.entities import MetadataDocument

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Vended credentials: whether a client requests them, their encoding, and the route that renews them.
+"""Vended credentials: whether a client requests them or remote signing, their encoding, and the route that renews them.
 
 Has no business rules. A response with credentials is for one caller and expires soon, so neither this server nor a
 proxy may cache it.
@@ -23,6 +23,7 @@ from limnos.services.catalog import tables
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.vending.credentials import VendedCredentials, is_vending, table_credentials
+from limnos.services.vending.signing import is_catalog_signing
 from limnos.sources.adls import HOST as ADLS_HOST
 from limnos.sources.adls import AdlsSignature
 from limnos.sources.credentials import PATH_STYLE, REGION, S3_ENDPOINT, find_property
@@ -46,6 +47,12 @@ def delegates_of(request: Request) -> bool:
 def is_vending_requested(request: Request, ctx: Context, *, catalog: CatalogRecord) -> bool:
     """Return whether the client requests vended credentials, and the catalog vends them."""
     return delegates_of(request) and is_vending(ctx.services.defaults.storages.merge_properties(catalog.properties))
+
+
+def is_signing_requested(request: Request, ctx: Context, *, catalog: CatalogRecord) -> bool:
+    """Return whether the client requests signing, and the catalog offers it."""
+    header = request.headers.get(DELEGATION)
+    return header is not None and b"remote-signing" in header.lower() and is_catalog_signing(ctx, catalog)
 
 
 async def credentials_load(request: Request, ctx: Context) -> Response:

@@ -15,6 +15,7 @@ import msgspec
 from limnos.model.entities import Listing, Node
 from limnos.model.kinds import KINDS, Kind
 from limnos.model.records import NODE_RECORDS
+from limnos.store.objects.name_search import one_of
 from limnos.store.sql import Load, Row, Sql, Value
 
 COLUMNS = (
@@ -78,6 +79,8 @@ def _path_statement(depth: int) -> Sql:
 
 SELECT_NODES = f"SELECT {columns_of('n')} FROM node n"
 BY_ID = Sql(f"{SELECT_NODES} WHERE n.id = :id AND n.deleted = 0")
+_NAMED = f"{SELECT_NODES} WHERE n.parent_id = :parent AND n.name_space = :space AND n.deleted = 0 AND n.name "
+CHILDREN_NAMED = Sql(_NAMED + one_of("names", "text")[0], on_sqlite=_NAMED + one_of("names")[1])
 _SELECT_NAMES = (
     "SELECT n.name, n.id, o.principal_id FROM node n LEFT JOIN owner o ON o.object_id = n.id WHERE n.parent_id ="
     " :parent AND n.name_space = :space AND n.kind = :kind AND n.deleted = 0 AND n.name > :after"
@@ -166,3 +169,9 @@ def listing_of(rows: Sequence[Row]) -> Listing:
         return Listing((), (), (), ())
     names, ids, owners = zip(*rows, strict=True)
     return Listing(names, ids, owners, tuple(map(msgspec.json.encode, names)))
+
+
+def named_children_read(parent_id: int, space: str, *, names: Sequence[str]) -> Load[list[Node]]:
+    """Read the live children of a parent with the given names, in no order."""
+    rows = yield CHILDREN_NAMED, {"parent": parent_id, "space": space, "names": dumps(names)}
+    return [node_of(row) for row in rows]

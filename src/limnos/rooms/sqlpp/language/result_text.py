@@ -11,7 +11,7 @@ import json
 import math
 import uuid
 from collections.abc import Callable, Mapping
-from typing import Final, Literal, cast, get_args
+from typing import Final, Literal, cast
 
 from limnos.rooms.sqlpp.language.errors import SqlppError, too_deep
 from limnos.rooms.sqlpp.language.functions.types import json_text, text_of
@@ -36,7 +36,6 @@ from limnos.rooms.sqlpp.language.values.tagged import Json, from_tagged_json, to
 from limnos.rooms.sqlpp.language.values.text import real_text
 
 ResultFormat = Literal["json", "lossless-json", "lossless-adm", "adm", "csv", "csv-header"]
-RESULT_FORMATS: Final[tuple[ResultFormat, ...]] = get_args(ResultFormat)
 NO_ROW: Final = 4000
 _WIDTHS: Final[Mapping[str, str]] = {"tinyint": "int8", "smallint": "int16", "integer": "int32", "bigint": "int64"}
 _QUOTED: Final = ("date", "time", "datetime", "duration", "year-month-duration", "day-time-duration", "uuid")

@@ -27,7 +27,6 @@ from limnos.rooms.sqlpp.language.plan.queries import SourceKind
 from limnos.rooms.sqlpp.language.tree_walk import children
 
 DUPLICATE_FIELD, ILLEGAL_IDENTIFIER = 13, 1103
-NamedSlots = tuple[tuple[str, int], ...]
 StepsBeforeSelect = tuple[plan.Let | plan.WindowCall, ...]
 
 

@@ -14,10 +14,10 @@ import statistics
 from collections.abc import Callable, Sequence
 
 from limnos.rooms.sqlpp.language.errors import SqlppError
-from limnos.rooms.sqlpp.language.functions.collections import Items, distinct, items
+from limnos.rooms.sqlpp.language.functions.collections import Items, items
 from limnos.rooms.sqlpp.language.functions.costs import compare_cost, linear_cost
 from limnos.rooms.sqlpp.language.functions.numbers import number
-from limnos.rooms.sqlpp.language.functions.table import AggregateFold, Function, aggregate, scalar
+from limnos.rooms.sqlpp.language.functions.table import AggregateFold, aggregate, scalar
 from limnos.rooms.sqlpp.language.values import comparison
 from limnos.rooms.sqlpp.language.values.arithmetic import add, promote
 from limnos.rooms.sqlpp.language.values.model import MISSING, Value, is_unknown, type_name
@@ -304,8 +304,3 @@ aggregate("array_agg", "arrayagg", cost=linear_cost)(collect_array)
 scalar("array_array_agg", "array_arrayagg", "strict_array_agg", "strict_arrayagg", least=1, cost=linear_cost)(
     lambda value: None if (current := items(value)) is None else tuple(current)
 )
-
-
-def distinct_first(entry: Function, values: list[Value]) -> Value:
-    """Apply an aggregate to the distinct values: `sum(DISTINCT x)`."""
-    return entry.run(distinct(values))

@@ -21,7 +21,6 @@ UNKNOWN_FUNCTION = 1081
 ANY_NUMBER: Literal[-1] = -1
 """The value of `most` for an unlimited number of arguments."""
 
-FunctionBody = "Callable[..., Value]"
 Kind = Literal["scalar", "aggregate", "window"]
 
 

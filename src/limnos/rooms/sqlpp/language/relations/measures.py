@@ -26,8 +26,6 @@ from limnos.rooms.sqlpp.language.relations.terms import (
 )
 from limnos.rooms.sqlpp.language.relations.translator import BlockTranslator
 
-FoundShape = "Callable[[int], Shape]"
-
 
 def measure_aggregate(node: plan.Aggregate, carrier: BlockTranslator) -> tuple[Measure, Callable[[int], Shape]]:
     """Translate an aggregate to a measure. Also returns a function from the id of its column to its shape.

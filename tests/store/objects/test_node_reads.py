@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from limnos.store.objects.named_children import named_children_read
+from limnos.store.objects.node_reads import named_children_read
 from tests.backends import StoreLab
 from tests.store.world import ASTRAL, StoreWorld, add_namespace
 
