@@ -58,18 +58,21 @@ def test_changes_equal_those_of_whole_timelines(here: SparkSession, as_of: str |
 
 def test_events_without_a_row_of_their_own_are_undecided(here: SparkSession) -> None:
     """Timelines are computed for a key with two current rows, which an editor of the table can make, for a key with two
-    events, and for events without key or time.
+    events, for another state at the time of a row's newest event, and for events without key or time.
     """
     shape = history(here, "at")
     row = (1, "a", None, 1, instant(1), instant(1), None)
-    rows = here.createDataFrame([row, (*row[:5], instant(2), None)], TABLE).withColumn("is_current", f.lit(True))
+    confirmed = (5, "a", None, 1, instant(5), instant(1), None)
+    current = [row, (*row[:5], instant(2), None), confirmed]
+    rows = here.createDataFrame(current, TABLE).withColumn("is_current", f.lit(True))
     facts = [(1, instant(5)), (2, instant(5)), (2, instant(6)), (3, None), (None, instant(5)), (4, instant(5))]
+    facts.append((5, instant(5)))
     events = here.createDataFrame([(key, "b", None, 1, at, at, False) for key, at in facts], EVENT)
 
     pairs = successors(events, rows, shape=shape)
 
     undecided = sorted((row["id"] or 0) for row in pairs.where(f.col(ACTION).isNull()).collect())
-    assert undecided == [0, 1, 1, 2, 2, 3]
+    assert undecided == [0, 1, 1, 2, 2, 3, 5]
     assert [(row["id"], row[ACTION]) for row in pairs.where(f.col(ACTION).isNotNull()).collect()] == [(4, "begin")]
 
 
