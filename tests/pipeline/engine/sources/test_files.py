@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from limnos.pipeline.declared_values import Scalar, SourcePosition
-from limnos.pipeline.engine.sources import SourceRead, SourceReadRequest, frame_of, has_changed
+from limnos.pipeline.engine.sources import SourceRead, SourceReadRequest, frame_of, has_changed, listing
 from limnos.pipeline.engine.sources.fingerprints import SourceFileState
 from limnos.pipeline.engine.sources.listing import (
     base_path,
     content_digest,
     escape_pattern,
+    list_files,
+    locate_path,
     path_without_credentials,
     root_of,
 )
@@ -314,11 +316,32 @@ def test_pinned_files_are_read_identically_by_later_steps(folder: Folder) -> Non
         folder.open("in", pinned=first.pin)
 
 
+def test_files_are_listed_alike_with_and_without_a_query(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many files are listed by a query, few without one: paths, sizes and times are the same, with any characters in
+    names. Otherwise a step would read all files again when their number passes the limit.
+    """
+    for name in ("plain", "with space", "per%20cent", "ünï", "plus+hash#q?", "colon;comma,", "k=a b/part"):
+        folder.add(f"in/{name}.csv", "id\n1\n")
+    folder.add("in/empty.csv", "")
+    files = Files(path="in", format="csv", options={"recursiveFileLookup": "true"})
+    source = DeclaredSource(name="s", kind=files)
+    request = SourceReadRequest(spark=folder.spark, source=source, parameters=RUN, directory=folder.path)
+    path = locate_path(request, files.path)
+
+    few = list_files(request, files, path=path)
+    monkeypatch.setattr(listing, "_STATUSES_MAX", 0)
+    many = list_files(request, files, path=path)
+
+    assert few == many
+    assert len(few) == 7
+    assert all(content_digest([state]) is not None for state in few)
+
+
 def test_content_of_small_local_files_is_digested(tmp_path: Path) -> None:
     """An edit that keeps size and time is detected, except in files that are too large, not local, or deleted."""
-    file = tmp_path / "a b.csv"
+    file = tmp_path / "a b%20c.csv"
     file.write_text("1,good")
-    listed = [SourceFileState(file.as_uri(), 6, 1)]
+    listed = [SourceFileState(f"file:{file}", 6, 1)]
 
     before = content_digest(listed)
     file.write_text("1,evil")

@@ -11,7 +11,6 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -105,7 +104,7 @@ def content_digest(files: Sequence[SourceFileState], *, bytes_max: int = CONTENT
     for file in sorted(files):
         if not file.path.startswith("file:"):
             return None
-        path = Path("/" + unquote(file.path.removeprefix("file:")).lstrip("/"))
+        path = Path("/" + file.path.removeprefix("file:").lstrip("/"))
         try:
             with path.open("rb") as opened:
                 digest.update(hashlib.blake2b(opened.read(file.size_bytes + 1), digest_size=16).digest())
