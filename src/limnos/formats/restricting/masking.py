@@ -20,6 +20,13 @@ Json = dict[str, Any]
 SHOWN: Final = 4
 """The number of characters of a string that show-first-4 and show-last-4 reveal."""
 _TEXT: Final = "XXXXXXXX"
+_KEPT: Final = r"(),.\-@"
+"""The characters that mask-alphanum leaves, in a set of a regular expression."""
+_ALPHANUMERIC: Final = bytes(
+    each if each > 127 or chr(each) in "(),.-@" else ord("n") if chr(each).isdigit() else ord("x")
+    for each in range(256)
+)
+"""The result of mask-alphanum for each byte of ASCII. Bytes of other characters are unchanged."""
 
 
 def mask_column(values: pa.Array, action: str, *, salt: bytes = b"") -> pa.Array:
@@ -60,29 +67,47 @@ def _fixed_value(kind: pa.DataType) -> object:
 
 
 def _mask_alphanumeric(values: pa.Array, _: bytes) -> pa.Array:
-    others = pc.replace_substring_regex(values, pattern=r"[^0-9(),.\-@]", replacement="x")
-    return pc.replace_substring_regex(others, pattern="[0-9]", replacement="n")
+    masked_values = _translate_bytes(values, _ALPHANUMERIC)
+    is_ascii = pc.fill_null(pc.string_is_ascii(values), True)
+    if pc.all(is_ascii).as_py() is not False:
+        return masked_values
+    has_others = pc.invert(is_ascii)
+    others = pc.replace_substring_regex(values.filter(has_others), pattern=rf"[^0-9{_KEPT}]", replacement="x")
+    others = pc.replace_substring_regex(others, pattern="[0-9]", replacement="n")
+    return pc.replace_with_mask(masked_values, has_others, others)
 
 
-def _replace_characters(values: pa.Array) -> pa.Array:
-    return pc.replace_substring_regex(values, pattern=r"(?s).", replacement="x")
+def _translate_bytes(values: pa.Array, table: bytes) -> pa.Array:
+    """Replace the bytes of strings, without a search by a regular expression: that costs 0.1 µs for each byte."""
+    validity, offsets, data = values.buffers()
+    translated_bytes = pa.py_buffer((data or pa.py_buffer(b"")).to_pybytes().translate(table))
+    buffers = [validity, offsets, translated_bytes]
+    return pa.Array.from_buffers(values.type, len(values), buffers, values.null_count, values.offset)
+
+
+def _crosses(lengths: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return strings of `x` with these numbers of characters."""
+    return pc.binary_repeat(pa.scalar("x", kind), lengths)
 
 
 def _show_first(values: pa.Array, _: bytes) -> pa.Array:
-    rest = _replace_characters(pc.utf8_slice_codeunits(values, start=SHOWN, stop=None))
-    return _of_long(values, first=pc.utf8_slice_codeunits(values, start=0, stop=SHOWN), rest=rest)
+    first = pc.utf8_slice_codeunits(values, start=0, stop=SHOWN)
+    return _join_long(values, lambda crosses: (first, crosses))
 
 
 def _show_last(values: pa.Array, _: bytes) -> pa.Array:
-    before = _replace_characters(pc.utf8_slice_codeunits(values, start=0, stop=-SHOWN))
-    return _of_long(values, first=before, rest=pc.utf8_slice_codeunits(values, start=-SHOWN, stop=None))
+    last = pc.utf8_slice_codeunits(values, start=-SHOWN, stop=None)
+    return _join_long(values, lambda crosses: (crosses, last))
 
 
-def _of_long(values: pa.Array, *, first: pa.Array, rest: pa.Array) -> pa.Array:
-    """Concatenate `first` and `rest` for strings longer than `SHOWN` characters; mask shorter strings completely."""
-    empty = pa.scalar("", values.type)
-    joined_values = pc.binary_join_element_wise(first, rest, empty)
-    return pc.if_else(pc.greater(pc.utf8_length(values), SHOWN), joined_values, _replace_characters(values))
+def _join_long(values: pa.Array, parts: Callable[[pa.Array], tuple[pa.Array, pa.Array]]) -> pa.Array:
+    """Join the visible characters of strings longer than `SHOWN` with crosses for the others; shorter strings become
+    crosses. `parts` returns the two parts in their order.
+    """
+    lengths, kind = pc.utf8_length(values), values.type
+    crosses = _crosses(pc.max_element_wise(pc.subtract(lengths, SHOWN), 0, skip_nulls=False), kind)
+    joined_values = pc.binary_join_element_wise(*parts(crosses), pa.scalar("", kind))
+    return pc.if_else(pc.greater(lengths, SHOWN), joined_values, _crosses(lengths, kind))
 
 
 def _truncate_to(unit: str) -> Callable[[pa.Array, bytes], pa.Array]:

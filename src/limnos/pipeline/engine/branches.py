@@ -91,6 +91,13 @@ def begin(
     return _branch(metadata, table=step.table, name=branch, base=base, head=start)
 
 
+def restore(spark: SparkSession, branch: StepBranch) -> None:
+    """Set a branch back to its head before a write of this step. The written snapshot loses its only reference."""
+    name, reference = engine.render_spark(branch.table), engine.render_spark((branch.name,))
+    version = f"AS OF VERSION {branch.head} RETAIN {_RETAIN_DAYS} DAYS"
+    spark.sql(f"ALTER TABLE {name} CREATE OR REPLACE BRANCH {reference} {version}")
+
+
 def head(spark: SparkSession, branch: StepBranch) -> int | None:
     """Return the id of the branch's newest snapshot; None if the branch or its table no longer exists."""
     metadata = metadata_of(spark, branch.table)
