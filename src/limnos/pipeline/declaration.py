@@ -310,7 +310,7 @@ class StepDeclaration:
     @property
     def adds_to_its_table(self) -> bool:
         """Whether the rows that a run leaves in the table depend on those that the table had before."""
-        return self.incremental or self.write.mode is not WriteMode.REPLACE
+        return self.write.mode is not WriteMode.REPLACE
 
     @property
     def name(self) -> str:

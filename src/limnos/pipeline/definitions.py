@@ -96,7 +96,9 @@ def decode(text: str | None) -> Mapping[str, str] | None:
 
 
 def mode_reason(step: StepDeclaration) -> str | None:
-    """Return why the write mode of an incremental step makes each run read its inputs whole; None if it does not."""
+    """Return why the write mode of an incremental step makes a run read its inputs whole if one has changed; None if it
+    does not. If none has changed, nothing is written in any mode.
+    """
     if step.write.mode is WriteMode.REPLACE:
         return "`replace` rewrites the whole table"
     if step.write.mode is WriteMode.PARTITIONS:

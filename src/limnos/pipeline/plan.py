@@ -150,14 +150,17 @@ def _declared_table(checked: CheckResult, table: Parts) -> Parts | None:
 def _why(checked: CheckResult, step: StepDeclaration, *, table: Parts, snapshot: int) -> str:
     if not step.incremental:
         return "the whole, as it is when the run starts"
-    if reason := mode_reason(step):
-        return f"the whole: {reason}"
     since = _published_snapshots(checked, step).get(engine.render_spark(table))
     if since is None and any(rule.table == table for rule in step.expectations):
         return "the whole: a rule refers to it"
     if since is None:
         return "the whole: this step has published nothing from it yet"
     if reason := _change(checked, step):
+        return f"the whole: {reason}"
+    reason = mode_reason(step)
+    if since == snapshot and reason is not None:
+        return f"nothing new since snapshot {since}: read, as a whole, only if another input or a setting has changed"
+    if reason is not None:
         return f"the whole: {reason}"
     if since == snapshot:
         return f"nothing new since snapshot {since}: its rows are read only to join new rows of other inputs with them"

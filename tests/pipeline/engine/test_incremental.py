@@ -231,12 +231,19 @@ def test_queries_over_several_rows_cause_full_read(
         (WriteDeclaration(mode=WriteMode.MERGE, keys=("id",), delete_missing=True), "`delete_missing`"),
     ],
 )
-def test_modes_that_need_all_rows_cause_full_read(
-    spark: SparkSession, source: Parts, how: WriteDeclaration, word: str
+def test_modes_that_need_all_rows_cause_full_read_after_a_change(
+    spark: SparkSession, admin: Client, source: Parts, how: WriteDeclaration, word: str
 ) -> None:
-    """Write modes that need all rows cause a full read with the reason."""
-    chosen, _, _ = reading(spark, declared(source, "SELECT id, v FROM S", how), source)
+    """Write modes that need all rows cause a full read with the reason, if an input has changed."""
+    partition = ("id",) if how.mode is WriteMode.PARTITIONS else ()
+    step = replace(declared(source, "SELECT id, v FROM S", how), partition=partition)
+    run(spark, admin, step, source)
 
+    unchanged, _, _ = reading(spark, step, source)
+    spark.sql(f"INSERT INTO {engine.render_spark(source)} VALUES (3, 'c')")
+    chosen, _, _ = reading(spark, step, source)
+
+    assert (unchanged.nothing_new, unchanged.whole_because) == (True, None)
     assert word in (chosen.whole_because or "")
 
 

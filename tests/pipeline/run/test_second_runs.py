@@ -113,6 +113,64 @@ def test_reason_is_in_the_record_of_the_run(folder: Folder, admin: Client) -> No
     assert [each.get("whole_because") for each in step.inputs] == ["parameter least changed since it was published"]
 
 
+REWRITTEN = f"""
+sources:
+  src: {{files: "d/*.csv", {CSV}}}
+steps:
+  @.raw: {{load: src, incremental: true, expect: [{{unique: id}}]}}
+  @.sums: {{sql: "SELECT sum(v) AS v FROM main.@.raw", incremental: true}}
+  @.parts: {{load: src, incremental: true, write: partitions, partition: id}}
+  @.synced: {{load: src, incremental: true, write: {{mode: merge, keys: id, delete_missing: true}}}}
+  @.stamped: {{sql: "SELECT id, now() AS at FROM src", incremental: true}}
+"""
+REWRITTEN_TABLES = ("raw", "sums", "parts", "synced")
+
+
+def test_modes_that_rewrite_write_only_after_a_change(folder: Folder) -> None:
+    """Steps whose modes need all rows write nothing if no input has changed, and everything if one has: a new file, a
+    changed file, a removed file, `full`. A clock in the query always counts as a change.
+    """
+    folder.write("d/a.csv", "id,v\n1,5\n2,15\n", at=1_700_000_000)
+    folder.declare(REWRITTEN)
+    folder.published()
+
+    def snapshots() -> dict[str, int]:
+        names = (*REWRITTEN_TABLES, "stamped")
+        return {name: len(folder.rows(f"{name}.snapshots", "snapshot_id")) for name in names}
+
+    first = snapshots()
+    folder.published()
+    unchanged = snapshots()
+    folder.write("d/b.csv", "id,v\n3,1\n", at=1_700_000_100)
+    messages = folder.published()
+    added = [folder.rows(name) for name in REWRITTEN_TABLES]
+    folder.write("d/b.csv", "id,v\n3,2\n", at=1_700_000_200)
+    folder.published()
+    changed = [folder.rows(name) for name in REWRITTEN_TABLES]
+    settled = snapshots()
+    folder.published(full=True)
+
+    assert unchanged == {**first, "stamped": first["stamped"] + 1}
+    assert "`replace` rewrites the whole table" in messages
+    assert added == [[(1, 5), (2, 15), (3, 1)], [(21,)], [(1, 5), (2, 15), (3, 1)], [(1, 5), (2, 15), (3, 1)]]
+    assert changed == [[(1, 5), (2, 15), (3, 2)], [(22,)], [(1, 5), (2, 15), (3, 2)], [(1, 5), (2, 15), (3, 2)]]
+    assert all(snapshots()[name] > settled[name] for name in ("raw", "sums", "parts"))
+
+
+def test_rewritten_table_loses_the_rows_of_a_removed_file_once(folder: Folder) -> None:
+    """A removed file is a change of a step that replaces its table, and the next run is without one."""
+    folder.write("d/a.csv", "id,v\n1,5\n")
+    folder.write("d/b.csv", "id,v\n2,15\n")
+    folder.declare(f'sources:\n  src: {{files: "d/*.csv", {CSV}}}\nsteps:\n  @.t: {{load: src, incremental: true}}\n')
+    folder.published()
+    (folder.directory / "d/b.csv").unlink()
+
+    messages = [folder.published() for _ in range(2)]
+
+    assert folder.rows("t") == [(1, 5)]
+    assert ["read all of its inputs" in each for each in messages] == [True, False]
+
+
 PYTHON = f"""
 sources:
   src: {{files: "d/*.csv", {CSV}}}

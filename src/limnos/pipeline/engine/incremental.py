@@ -67,15 +67,16 @@ def choose(
     """
     whole = reads(spark, pins)
     pins = {table: whole[table].pin for table in pins}
-    last: Mapping[str, int | str | None] = {}
-    reason = "a full run was requested" if full else mode_reason(step)
-    if reason is None:
-        last, reason = _last(checkpoint, definition=definition)
+    if full:
+        return _read_whole(whole, "a full run was requested")
+    last, reason = _last(checkpoint, definition=definition)
     if reason is not None:
         return _read_whole(whole, reason)
     changed_pins = {each: pin for each, pin in pins.items() if last.get(engine.render_spark(each), -1) != pin.state}
     if not changed_pins:
         return ReadChoice(pinned_reads=whole, nothing_new=True)
+    if (reason := mode_reason(step)) is not None:
+        return _read_whole(whole, reason)
     increments = {each: _increment(spark, pin, last=last) for each, pin in changed_pins.items()}
     reasons = [each.whole_because for each in increments.values() if each.whole_because is not None]
     if step.write.mode is WriteMode.APPEND:

@@ -19,6 +19,7 @@ from limnos.model.errors import BadRequest, LimnosError
 from limnos.pipeline.context import StepContext
 from limnos.pipeline.declaration import Load, Pipeline, PythonStep, Sql, StepDeclaration, WriteMode
 from limnos.pipeline.declared_values import Parts
+from limnos.pipeline.definitions import mode_reason
 from limnos.pipeline.engine import pinned_reads
 from limnos.pipeline.engine.changes import quote_column
 from limnos.pipeline.engine.definitions import definition_of, unpinned_reason, varying_reason
@@ -209,6 +210,7 @@ class _InputReader:
                 reason = varying_reason(self.step, inputs.frame, values=self.values)
                 if reason is None and inputs.nothing_new:
                     return inputs
+                reason = reason or mode_reason(self.step)
                 if reason is None:
                     new = self._new_rows(inputs.frame, sources, chosen=chosen_pins)
                     if new.whole_because is None:
