@@ -72,7 +72,7 @@ def no_stage(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(frame: DataFrame) -> DataFrame:
         raise AssertionError(f"staged: {frame}")
 
-    monkeypatch.setattr(merging, "_STAGED_BYTES_MAX", 0)
+    monkeypatch.setattr(staging, "LARGE_BYTES", 0)
     monkeypatch.setattr(staging, "stage", refuse)
 
 
@@ -116,7 +116,7 @@ def test_large_first_load_with_rows_to_delete_is_staged(
     spark: SparkSession, place: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A key of a row to delete counts as a duplicate, also if the row is not written."""
-    monkeypatch.setattr(merging, "_STAGED_BYTES_MAX", 0)
+    monkeypatch.setattr(staging, "LARGE_BYTES", 0)
     step = step_of((*place, "t"), replace(BY_ID, delete_when="v = 'gone'"))
 
     branch, _ = written(spark, step, spark.sql("SELECT * FROM VALUES (1, 'a'), (2, 'gone') AS t(id, v)"))
@@ -141,7 +141,7 @@ def test_keys_of_a_large_first_load_are_checked_after_a_lost_response(
         inserting.insert(*arguments, **more)
         raise ConnectionError("the response is lost")
 
-    monkeypatch.setattr(merging, "_STAGED_BYTES_MAX", 0)
+    monkeypatch.setattr(staging, "LARGE_BYTES", 0)
     monkeypatch.setattr(merging, "insert", insert_and_lose)
     step = step_of((*place, "t"), BY_ID)
     frame = spark.sql(f"SELECT * FROM VALUES {rows} AS t(id, v)")

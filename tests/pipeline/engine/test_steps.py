@@ -21,7 +21,7 @@ from limnos.pipeline.declaration import (
     WriteDeclaration,
     WriteMode,
 )
-from limnos.pipeline.engine.expectations import rows as row_rules
+from limnos.pipeline.engine import staging
 from limnos.pipeline.engine.steps import carry_out
 from limnos.pipeline.source_declarations import DeclaredSource, Files, MalformedRowPolicy
 from tests.pipeline.engine.conftest import CATALOG
@@ -105,7 +105,7 @@ def test_row_rules_have_the_same_findings_whenever_they_are_counted(
     """Only the rows of the write are counted, not rows that the table had, in each mode; in a merge also the rows that
     it deletes.
     """
-    monkeypatch.setattr(row_rules, "_LATER_BYTES_MIN", bytes_min)
+    monkeypatch.setattr(staging, "LARGE_BYTES", bytes_min)
     table = (*corner, "t")
     partition = ("gone",) if how.mode is WriteMode.PARTITIONS else ()
     by = f"PARTITIONED BY ({partition[0]})" if partition else ""
@@ -118,3 +118,29 @@ def test_row_rules_have_the_same_findings_whenever_they_are_counted(
     outcome = carry_out(here, step, context=context_of(Pipeline(name="p", catalog=CATALOG, steps=(step,)), tmp_path))
 
     assert [(each.broken, each.checked, each.held) for each in outcome.findings] == [(3, 6, False)]
+
+
+@pytest.mark.parametrize("bytes_min", [0, 1 << 60], ids=["large", "small"])
+@pytest.mark.parametrize("delete_when", [None, "id = 4"], ids=["no deletes", "deletes"])
+def test_first_load_of_a_merge_counts_the_rows_of_its_source(
+    here: SparkSession,
+    corner: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    delete_when: str | None,
+    bytes_min: int,
+) -> None:
+    """Row rules of a new table's merge have the same findings for large and small loads, with and without rows that the
+    merge deletes.
+    """
+    monkeypatch.setattr(staging, "LARGE_BYTES", bytes_min)
+    body = Sql(text="SELECT id, CAST(id - 2 AS INT) AS v FROM range(6)")
+    rule = Expectation(name="positive", kind=RuleKind.ROW, action=ExpectationAction.WARN, condition="v > 0")
+    how = WriteDeclaration(mode=WriteMode.MERGE, keys=("id",), delete_when=delete_when)
+    step = StepDeclaration(table=(*corner, "t"), body=body, write=how, expectations=(rule,))
+
+    outcome = carry_out(here, step, context=context_of(Pipeline(name="p", catalog=CATALOG, steps=(step,)), tmp_path))
+
+    assert [(each.broken, each.checked, each.held) for each in outcome.findings] == [(3, 6, False)]
+    assert outcome.rows == (6 if delete_when is None else 5)

@@ -9,7 +9,6 @@ their own module.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as f
@@ -25,14 +24,12 @@ from limnos.pipeline.engine.inserting import insert
 from limnos.pipeline.engine.keys import KeyViolation, are_distinct, require_keys
 from limnos.pipeline.engine.metadata import LoadedTable, require_table
 from limnos.pipeline.engine.session import temporary_view
-from limnos.pipeline.engine.staging import staged_rows
+from limnos.pipeline.engine.staging import is_large, staged_rows
 from limnos.pipeline.outcomes import StepBranch
 
 DELETE_COLUMN = "_limnos_delete"
 KEEP_COLUMN = "_limnos_keep"
 _DELETED = "deleted"
-_STAGED_BYTES_MAX = 16 * 1024 * 1024
-"""The estimated size in bytes of rows that are staged for a first load. More are inserted and read again."""
 
 
 def merge(
@@ -58,7 +55,7 @@ def merge(
     )
     rows = frame.select(*fitted_columns(frame, schema), column.alias(DELETE_COLUMN))
     distinct = are_distinct(rows, step.write.keys)
-    if branch.base is None and _is_large(rows):
+    if branch.base is None and is_large(rows):
         loaded = _load_without_stage(step, rows, branch=branch, distinct=distinct, on_written=on_staged)
         if loaded is not None:
             return loaded
@@ -75,15 +72,6 @@ def merge(
         statement = _statement(step, schema, branch=branch, view=view)
         # Spark plans a merge that only inserts as an append.
         return run_on_branch(spark, statement, branch=branch, kinds=MERGES | {WriteKind.APPEND})
-
-
-def _is_large(rows: DataFrame) -> bool:
-    """Return whether the rows are so many that storing them costs more than reading their keys again from the table.
-
-    False over Spark Connect, which does not tell.
-    """
-    java: Any = getattr(rows, "_jdf", None)
-    return java is not None and int(java.queryExecution().optimizedPlan().stats().sizeInBytes()) >= _STAGED_BYTES_MAX
 
 
 def _load_without_stage(

@@ -12,9 +12,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
+
+LARGE_BYTES = 16 * 1024 * 1024
+"""The estimated size in bytes of rows that are cheaper to read again from a table than to store or count beside it."""
+
+
+def is_large(frame: DataFrame) -> bool:
+    """Return whether Spark estimates at least `LARGE_BYTES` for the rows. False over Spark Connect, which does not
+    tell.
+    """
+    java: Any = getattr(frame, "_jdf", None)
+    return java is not None and int(java.queryExecution().optimizedPlan().stats().sizeInBytes()) >= LARGE_BYTES
 
 
 def stage(frame: DataFrame) -> DataFrame:

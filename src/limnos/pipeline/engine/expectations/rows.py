@@ -17,7 +17,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -29,13 +28,11 @@ from limnos.pipeline.declaration import ExpectationAction, StepDeclaration, Writ
 from limnos.pipeline.declared_values import Scalar
 from limnos.pipeline.engine.expectations.flags import KEPT_ROWS, ROWS, RuleFlags
 from limnos.pipeline.engine.expectations.judgement import finding
-from limnos.pipeline.engine.staging import release, stage
+from limnos.pipeline.engine.staging import is_large, release, stage
 from limnos.pipeline.outcomes import ExpectationFinding
 
 RULE_COLUMN, RUN_COLUMN, AT_COLUMN = "_rule", "_run", "_at"
 """Columns of a quarantine table beyond the step's own: names of the broken rules, the run's id, and its time."""
-_LATER_BYTES_MIN = 16 * 1024 * 1024
-"""The estimated size of rows that are counted after they are written. Fewer rows need no further job."""
 _LATER_COLUMNS_MAX = 3
 """The number of columns that conditions may read for a count after the write."""
 _LATER_MODES = frozenset({WriteMode.REPLACE, WriteMode.APPEND, WriteMode.MERGE})
@@ -105,10 +102,7 @@ class RowRules:
 
     def _is_counted_later(self, frame: DataFrame) -> bool:
         """Return whether a count in the written rows costs less than one inside the write, and has the same result."""
-        java: Any = getattr(frame, "_jdf", None)
-        if java is None or self._step.write.mode not in _LATER_MODES:
-            return False
-        if int(java.queryExecution().optimizedPlan().stats().sizeInBytes()) < _LATER_BYTES_MIN:
+        if self._step.write.mode not in _LATER_MODES or not is_large(frame):
             return False
         columns = self._flags.columns_read(frame)
         return columns is not None and len(columns) <= _LATER_COLUMNS_MAX
