@@ -30,8 +30,8 @@ from limnos.store.idempotency import IdempotencyKey, RequestOutcome, fingerprint
 
 ITEMS_MAX: Final = 1000
 """The maximum number of items in one request."""
-GROUP_MAX: Final = 32
-"""The maximum number of tables in one transaction, which runs on the event loop on SQLite: some four milliseconds."""
+GROUP_MAX: Final = 16
+"""The maximum number of tables in one transaction, which runs on the event loop on SQLite: some two milliseconds."""
 AT_ONCE: Final = 64
 """The number of items that run at once: their mutations commit together, and other requests run in between."""
 LIFETIME_MS: Final = 7 * 86_400_000
