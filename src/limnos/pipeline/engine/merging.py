@@ -1,35 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """Merges of rows into a branch by their keys: update, insert, delete.
 
-One MERGE from staged rows, so that a non-deterministic source has the same rows each time Spark reads it. A large first
-load is inserted without a stage, and its keys are checked in the rows as written. Must not know histories, which have
-their own module.
+One MERGE from staged rows, so that a non-deterministic source has the same rows each time Spark reads it. Must not know
+histories and large first loads, which have their own modules.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
-from limnos.names import engine
 from limnos.pipeline.declaration import StepDeclaration
-from limnos.pipeline.engine.branches import MERGES, WriteKind, branch_identifier, head, restore, run_on_branch
+from limnos.pipeline.engine.branches import MERGES, WriteKind, branch_identifier, run_on_branch
 from limnos.pipeline.engine.changes import fitted_columns, quote_column
-from limnos.pipeline.engine.expectations.flags import ROWS
-from limnos.pipeline.engine.expectations.rows import read_observation
 from limnos.pipeline.engine.inserting import insert
-from limnos.pipeline.engine.keys import KeyViolation, are_distinct, require_keys
-from limnos.pipeline.engine.metadata import LoadedTable, require_table
+from limnos.pipeline.engine.keys import are_distinct, require_keys
+from limnos.pipeline.engine.metadata import LoadedTable
 from limnos.pipeline.engine.session import temporary_view
-from limnos.pipeline.engine.staging import is_large, staged_rows
+from limnos.pipeline.engine.staging import staged_rows
 from limnos.pipeline.outcomes import StepBranch
 
 DELETE_COLUMN = "_limnos_delete"
 KEEP_COLUMN = "_limnos_keep"
-_DELETED = "deleted"
 
 
 def merge(
@@ -46,19 +41,12 @@ def merge(
     `excluded` are rows that rules took out: with `delete_missing`, the table keeps its rows of these keys.
     `on_staged` is called with the staged rows, among them those to delete.
 
-    Returns the table as the commit left it; None over Spark Connect. Raises KeyViolation, which leaves the branch as it
-    was, and BadRequest if the plan would write elsewhere, before anything is written.
+    Returns the table as the commit left it; None over Spark Connect. Raises KeyViolation, and BadRequest if the plan
+    would write elsewhere, before anything is written.
     """
     spark = frame.sparkSession
-    column = (
-        f.lit(False) if step.write.delete_when is None else f.coalesce(f.expr(step.write.delete_when), f.lit(False))
-    )
-    rows = frame.select(*fitted_columns(frame, schema), column.alias(DELETE_COLUMN))
+    rows = with_deletes(step, frame, schema=schema)
     distinct = are_distinct(rows, step.write.keys)
-    if branch.base is None and is_large(rows):
-        loaded = _load_without_stage(step, rows, branch=branch, distinct=distinct, on_written=on_staged)
-        if loaded is not None:
-            return loaded
     with (
         staged_rows(rows) as source,
         temporary_view(with_kept_keys(step, source, excluded=excluded, schema=schema)) as view,
@@ -74,46 +62,11 @@ def merge(
         return run_on_branch(spark, statement, branch=branch, kinds=MERGES | {WriteKind.APPEND})
 
 
-def _load_without_stage(
-    step: StepDeclaration,
-    rows: DataFrame,
-    *,
-    branch: StepBranch,
-    distinct: bool,
-    on_written: Callable[[DataFrame], None] | None,
-) -> LoadedTable | None:
-    """Insert the rows into a table that has none, and check their keys there. `on_written` is called with the rows.
-
-    Returns None, with the branch as it was, if some rows are to be deleted: the table lacks their keys. Raises
-    KeyViolation, with the branch as it was.
-    """
-    spark = rows.sparkSession
-    is_deleted, observation = f.col(DELETE_COLUMN), Observation()
-    if step.write.delete_when is not None:
-        counts = (f.count(f.lit(1)).alias(ROWS), f.count_if(is_deleted).alias(_DELETED))
-        rows = rows.observe(observation, *counts).where(~is_deleted)
-    try:
-        loaded = insert(rows.drop(DELETE_COLUMN), branch=branch, kind=WriteKind.APPEND)
-    except Exception:
-        if head(spark, branch) == branch.head:
-            raise
-        loaded = None  # the response was lost, but the rows were written: their keys are not checked yet
-    if step.write.delete_when is not None:
-        observed = read_observation(observation)
-        if observed is None or observed[_DELETED]:
-            restore(spark, branch)
-            return None
-    loaded = loaded or require_table(spark, branch.table)
-    snapshot_id = loaded.metadata.head(branch.name)
-    written = spark.sql(f"SELECT * FROM {engine.render_spark(branch.table)} VERSION AS OF {snapshot_id}")
-    try:
-        require_keys(written, step.write.keys, step=step.name, distinct=distinct)
-    except KeyViolation:
-        restore(spark, branch)
-        raise
-    if on_written is not None:
-        on_written(written)
-    return loaded
+def with_deletes(step: StepDeclaration, frame: DataFrame, *, schema: StructType) -> DataFrame:
+    """Return the rows in the table's columns, with a column that marks those to delete."""
+    condition = step.write.delete_when
+    column = f.lit(False) if condition is None else f.coalesce(f.expr(condition), f.lit(False))
+    return frame.select(*fitted_columns(frame, schema), column.alias(DELETE_COLUMN))
 
 
 def with_kept_keys(

@@ -11,15 +11,18 @@ import datetime as dt
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from limnos.model.errors import NotFound
 from limnos.names import engine
 from limnos.pipeline.declaration import WriteMode
-from limnos.pipeline.engine.branches import WriteKind, base_mark, branch_identifier
+from limnos.pipeline.engine.branches import WriteKind, base_mark, branch_identifier, restore
 from limnos.pipeline.engine.changes import fit_frame
+from limnos.pipeline.engine.first_loads import FirstLoad, is_large_first_load
 from limnos.pipeline.engine.history.writes import HistorySource, keep_history
 from limnos.pipeline.engine.inserting import insert
+from limnos.pipeline.engine.keys import KeyViolation
 from limnos.pipeline.engine.merging import merge
 from limnos.pipeline.engine.metadata import LoadedTable, TableMetadata, require_metadata
 from limnos.pipeline.engine.session import settings, snapshot_summary_settings
@@ -85,34 +88,59 @@ def write(
 
     Raises:
         WholeReadNeeded: An incremental step must read all of its inputs. Nothing is written.
-        KeyViolation: Before anything is written.
+        KeyViolation: The branch is as before.
         BadRequest: The plan would write elsewhere. Nothing is written.
         NotFound: The branch or its table was dropped by another client.
     """
-    entries = {**marks, **base_mark(branch), PART_MARK: "1 of 1"}
-    former_head, loaded = branch.head, None
     columns = schema or spark.table(engine.render_spark(branch.table)).schema
+    entries = {**marks, **base_mark(branch), PART_MARK: "1 of 1"}
+    if is_large_first_load(step, frame, branch=branch):
+        load = FirstLoad(step, frame, branch=branch, schema=columns)
+        metadata = _run_write(spark, load.insert, branch=branch, entries=entries)
+        try:
+            is_done = load.check(head=metadata.head(branch.name), on_written=on_staged)
+        except KeyViolation:
+            restore(spark, branch)
+            raise
+        if is_done:
+            return _write_result(metadata, branch=branch)
+        restore(spark, branch)
+    carry_out = partial(
+        _carry_out,
+        step,
+        frame=frame,
+        branch=branch,
+        schema=columns,
+        whole=whole,
+        run_at=run_at,
+        excluded=excluded,
+        on_staged=on_staged,
+    )
+    return _write_result(_run_write(spark, carry_out, branch=branch, entries=entries), branch=branch)
+
+
+def _run_write(
+    spark: SparkSession,
+    carry_out: Callable[[], LoadedTable | None],
+    *,
+    branch: StepBranch,
+    entries: Mapping[str, str],
+) -> TableMetadata:
+    """Write a snapshot with entries in its summary, and return the table's metadata after it. A commit whose response
+    was lost is no error.
+    """
+    loaded = None
     with settings(spark, snapshot_summary_settings(entries)):
         try:
-            loaded = _carry_out(
-                step,
-                frame=frame,
-                branch=branch,
-                schema=columns,
-                whole=whole,
-                run_at=run_at,
-                excluded=excluded,
-                on_staged=on_staged,
-            )
+            loaded = carry_out()
         except WholeReadNeeded:
             raise
         except Exception:
             metadata = require_metadata(spark, branch.table)
-            if not _has_landed(metadata, branch=branch, before=former_head, marks=entries):
+            if not _has_landed(metadata, branch=branch, marks=entries):
                 raise
             logger.info("The response to a write to %s was lost, but the write succeeded", branch_identifier(branch))
-    metadata = require_metadata(spark, branch.table) if loaded is None else loaded.metadata
-    return _write_result(metadata, branch=branch, before=former_head)
+    return require_metadata(spark, branch.table) if loaded is None else loaded.metadata
 
 
 def _carry_out(
@@ -138,19 +166,19 @@ def _carry_out(
     return insert(fit_frame(frame, schema), branch=branch, kind=kind)
 
 
-def _has_landed(metadata: TableMetadata, *, branch: StepBranch, before: int | None, marks: Mapping[str, str]) -> bool:
+def _has_landed(metadata: TableMetadata, *, branch: StepBranch, marks: Mapping[str, str]) -> bool:
     head = metadata.snapshot(metadata.head(branch.name))
-    if head is None or head.snapshot_id == before:
+    if head is None or head.snapshot_id == branch.head:
         return False
     return all(head.summary.get(key) == value for key, value in marks.items())
 
 
-def _write_result(metadata: TableMetadata, *, branch: StepBranch, before: int | None) -> WriteResult:
+def _write_result(metadata: TableMetadata, *, branch: StepBranch) -> WriteResult:
     head = metadata.head(branch.name)
     if head is None:
         raise NotFound(f"Branch {branch.name} was dropped by another client. Run the pipeline again.", kind="branch")
     snapshot = metadata.snapshot(head)
-    if head == before or snapshot is None:
+    if head == branch.head or snapshot is None:
         return WriteResult(head=head, rows=0, bytes=0)
     summary = snapshot.summary
     merged_counts = [int(summary.get(each, "0")) for each in _MERGED]
