@@ -113,7 +113,7 @@ def test_keys_of_a_large_first_load_are_checked_after_a_lost_response(
 
 
 @pytest.mark.parametrize("rows", ["(1, 'a'), (1, 'b')", "(1, 'a'), (2, 'gone')"], ids=["bad keys", "deletes"])
-def test_load_whose_branch_is_not_restored_fails(
+def test_unrestored_branch_is_no_success(
     spark: SparkSession, place: Parts, monkeypatch: pytest.MonkeyPatch, rows: str
 ) -> None:
     """If the branch cannot be set back, the written rows, whose keys are bad or unknown, do not count as a success."""
