@@ -184,7 +184,8 @@ _TABLE = {
     ),
     "incremental": RecordKey(
         value_schema=Boolean(),
-        description="Read only rows that are new since the last publication, where the result is the same.",
+        description="Read only rows that are new since the last publication, where the result is the same; modes that"
+        " need all rows write nothing if nothing has changed.",
         example="incremental: true",
         default="false",
     ),
