@@ -53,4 +53,5 @@ def test_pipeline_has_eight_raw_tables_and_five_marts() -> None:
     assert {f"raw.tpch.{name}" for name in TABLES} < set(steps)
     assert sum(name.startswith("mart.") for name in steps) == 5
     assert {step.write.mode.value for step in steps.values()} == {"replace", "append", "merge", "partitions", "history"}
-    assert sum(step.incremental for step in steps.values()) == 4
+    incremental = {name for name, step in steps.items() if step.incremental}
+    assert incremental == {*(f"raw.tpch.{name}" for name in TABLES), "mart.tpch.late_lines"}

@@ -55,6 +55,7 @@ ICEBERG: Final = {
     "reports": ("reports lance.other", "There is a Lance table"),
     "table check": ("table check lance.other", "There is a Lance table"),
     "table mend": ("table mend lance.other", "give catalog.namespace.table"),
+    "snapshots": ("snapshots lance.other", "give catalog.namespace.table"),
     "restriction set": ("restriction set r lance.other --filter id>1", "contains Lance tables"),
     "restriction remove": ("restriction remove r lance.other", "has no restriction"),
 }
