@@ -8,6 +8,7 @@ unknown result are excluded. An unknown action or condition raises an error, so 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -20,11 +21,10 @@ Json = dict[str, Any]
 SHOWN: Final = 4
 """The number of characters of a string that show-first-4 and show-last-4 reveal."""
 _TEXT: Final = "XXXXXXXX"
-_KEPT: Final = r"(),.\-@"
-"""The characters that mask-alphanum leaves, in a set of a regular expression."""
+_KEPT: Final = "(),.-@"
+"""The characters that mask-alphanum leaves."""
 _ALPHANUMERIC: Final = bytes(
-    each if each > 127 or chr(each) in "(),.-@" else ord("n") if chr(each).isdigit() else ord("x")
-    for each in range(256)
+    each if each > 127 or chr(each) in _KEPT else ord("n") if chr(each).isdigit() else ord("x") for each in range(256)
 )
 """The result of mask-alphanum for each byte of ASCII. Bytes of other characters are unchanged."""
 
@@ -72,7 +72,7 @@ def _mask_alphanumeric(values: pa.Array, _: bytes) -> pa.Array:
     if pc.all(is_ascii).as_py() is not False:
         return masked_values
     has_others = pc.invert(is_ascii)
-    others = pc.replace_substring_regex(values.filter(has_others), pattern=rf"[^0-9{_KEPT}]", replacement="x")
+    others = pc.replace_substring_regex(values.filter(has_others), pattern=f"[^0-9{re.escape(_KEPT)}]", replacement="x")
     others = pc.replace_substring_regex(others, pattern="[0-9]", replacement="n")
     return pc.replace_with_mask(masked_values, has_others, others)
 

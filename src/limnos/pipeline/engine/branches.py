@@ -93,9 +93,7 @@ def begin(
 
 def restore(spark: SparkSession, branch: StepBranch) -> None:
     """Set a branch back to its head before a write of this step. The written snapshot loses its only reference."""
-    name, reference = engine.render_spark(branch.table), engine.render_spark((branch.name,))
-    version = f"AS OF VERSION {branch.head} RETAIN {_RETAIN_DAYS} DAYS"
-    spark.sql(f"ALTER TABLE {name} CREATE OR REPLACE BRANCH {reference} {version}")
+    _set_branch(spark, branch.table, name=branch.name, snapshot_id=branch.head)
 
 
 def head(spark: SparkSession, branch: StepBranch) -> int | None:
@@ -196,7 +194,12 @@ def _begin_at(spark: SparkSession, table: Parts, *, branch: str, start: int | No
     if loaded.java is not None and branch not in loaded.metadata.refs:
         _commit_branch(spark, loaded.java, branch=branch, start=start)
         return
-    spark.sql(f"ALTER TABLE {name} CREATE OR REPLACE BRANCH {ref} AS OF VERSION {start} RETAIN {_RETAIN_DAYS} DAYS")
+    _set_branch(spark, table, name=branch, snapshot_id=start)
+
+
+def _set_branch(spark: SparkSession, table: Parts, *, name: str, snapshot_id: int | None) -> None:
+    reference = f"{engine.render_spark((name,))} AS OF VERSION {snapshot_id} RETAIN {_RETAIN_DAYS} DAYS"
+    spark.sql(f"ALTER TABLE {engine.render_spark(table)} CREATE OR REPLACE BRANCH {reference}")
 
 
 def _commit_branch(spark: SparkSession, table: Java, *, branch: str, start: int) -> None:
