@@ -136,7 +136,11 @@ def fit_frame(frame: DataFrame, schema: StructType) -> DataFrame:
 
 
 def fitted_columns(frame: DataFrame, schema: StructType) -> list[Column]:
-    """Return the expressions that `fit_frame` selects."""
+    """Return the expressions that `fit_frame` selects: one for all columns if they fit already, because each expression
+    costs several calls of the Java machine.
+    """
+    if [(each.name, each.dataType) for each in frame.schema.fields] == [(each.name, each.dataType) for each in schema]:
+        return [f.col("*")]
     frame_fields = {each.name.lower(): each for each in frame.schema.fields}
     return [_fitted_column(frame_fields.get(each.name.lower()), each) for each in schema.fields]
 

@@ -25,6 +25,7 @@ from limnos.pipeline.engine.sources.listing import (
 )
 from limnos.pipeline.engine.sources.values import SourceFailed
 from limnos.pipeline.source_declarations import DeclaredSource, Files, MalformedRowPolicy
+from tests.pipeline.engine.spark_jobs import SparkJobCount
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -299,6 +300,23 @@ def test_incremental_reads_new_files_only(folder: Folder) -> None:
     assert third.frame.dtypes == first.frame.dtypes
     assert fourth.pin.whole_because is not None
     assert "a.csv was changed" in fourth.pin.whole_because
+
+
+@pytest.mark.parametrize("format_", ["json", "parquet", "orc", "csv"])
+def test_increment_without_new_files_starts_no_job(folder: Folder, format_: str) -> None:
+    """An increment without new files has the columns of the last one, and reads no file, not even for its schema."""
+    frame = folder.spark.sql("SELECT 1 AS id, 'x' AS name")
+    frame.write.options(header="true").format(format_).save((folder.path / "in").as_uri())
+    first = folder.open("in/*", format_=format_, incremental=True)
+    assert folder.rows(first) == [(1, "x")]
+    jobs = SparkJobCount(folder.spark)
+
+    second = folder.open("in/*", format_=format_, incremental=True, before=first.pin)
+
+    assert jobs.count() == 0
+    assert second.frame.dtypes == first.frame.dtypes
+    assert folder.rows(second) == []
+    assert second.pin.fingerprint == first.pin.fingerprint
 
 
 def test_pinned_files_are_read_identically_by_later_steps(folder: Folder) -> None:

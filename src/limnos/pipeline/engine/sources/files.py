@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TypeVar
 
 from py4j.protocol import Py4JJavaError
@@ -73,40 +72,54 @@ def files_frame(request: SourceReadRequest, files: Files) -> SourceRead:
     path = locate_path(request, files.path)
     states = _pinned_files(request, list_files(request, files, path=path))
     former_fingerprint = read(request.before.fingerprint) if request.before else None
-    new = (
-        new_since(states, former_fingerprint, rereads=request.rereads)
-        if request.incremental
-        else NewFiles(files=states)
-    )
-    missing = are_missing(states, former_fingerprint)
+    content = content_digest(states)
+    new = _new_files(request, states, former=former_fingerprint, content=content)
     chosen_fingerprint = read(request.pinned.fingerprint) if request.pinned else former_fingerprint
-    schema, inferred = _schema(request, files, states=new.files or states, path=path, fingerprint=chosen_fingerprint)
-    stored_schema, content = schema.json() if inferred else None, content_digest(states)
+    has_schema = chosen_fingerprint is not None and chosen_fingerprint.schema is not None
+    inspected = new.files if has_schema else new.files or states
+    schema, inferred = _schema(request, files, states=inspected, path=path, fingerprint=chosen_fingerprint)
+    stored_schema = schema.json() if inferred else None
     print_ = take_fingerprint(states, schema=stored_schema, content=content, before=former_fingerprint)
-    if (
-        request.incremental
-        and former_fingerprint
-        and former_fingerprint.digest == print_.digest
-        and not is_same(former_fingerprint, print_)
-    ):
-        new = NewFiles(files=states, whole_because="the content of a file was changed since it was read")
     pin = ReadPin(name=request.source.name, fingerprint=print_.text(), whole_because=new.whole_because)
-    opened = SourceRead(
-        frame=request.spark.createDataFrame([], schema),
+    among = new.files if request.only is None else tuple(file for file in new.files if file.path == request.only)
+    frame, malformed = _rows(request, files, among=among, schema=schema, path=path)
+    return SourceRead(
+        frame=frame,
         pin=pin,
         root=root_of(path),
         files=tuple(file.path for file in sorted(new.files, key=lambda file: (file.changed_ms, file.path))),
-        missing=_MISSING.format(request.source.name) if missing else None,
+        missing=_MISSING.format(request.source.name) if are_missing(states, former_fingerprint) else None,
+        malformed=malformed,
     )
-    among = new.files if request.only is None else tuple(file for file in new.files if file.path == request.only)
+
+
+def _new_files(
+    request: SourceReadRequest,
+    states: tuple[SourceFileState, ...],
+    *,
+    former: FilesFingerprint | None,
+    content: str | None,
+) -> NewFiles:
+    """Return the files to read: all of them, or in an increment those that the last fingerprint lacks."""
+    if not request.incremental:
+        return NewFiles(files=states)
+    present = take_fingerprint(states, content=content, before=former)
+    if former and former.digest == present.digest and not is_same(former, present):
+        return NewFiles(files=states, whole_because="the content of a file was changed since it was read")
+    return new_since(states, former, rereads=request.rereads)
+
+
+def _rows(
+    request: SourceReadRequest, files: Files, *, among: Sequence[SourceFileState], schema: StructType, path: str
+) -> tuple[DataFrame, MalformedRows | None]:
+    """Return the rows of some files, and those that are malformed if the format can have them."""
     if not among:
-        return opened
+        return request.spark.createDataFrame([], schema), None
     reader = _reader(request, files, among=among, path=path)
     if files.format not in _TEXTUAL:
-        return replace(opened, frame=reader.schema(schema).load(paths_of(among)))
+        return reader.schema(schema).load(paths_of(among)), None
     _check_headers(request, files, schema=schema, among=among)
-    frame, malformed = _split_malformed(request, files, reader=reader, schema=schema, paths=paths_of(among))
-    return replace(opened, frame=frame, malformed=malformed)
+    return _split_malformed(request, files, reader=reader, schema=schema, paths=paths_of(among))
 
 
 def have_files_changed(request: SourceReadRequest, files: Files) -> bool:
