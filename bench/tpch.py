@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m bench.tpch [--scale 1] [--days 1]`: TPC-H by a pipeline's run, with and without expectations, compared
-with plain statements.
+"""`python -m bench.tpch [--scale 1] [--days 1] [--rounds 1]`: TPC-H by a pipeline's run, with and without
+expectations, compared with plain statements.
 
 Each side has its own server, Spark and process. Each is warmed up on small data in the same tables, then gets the base
 data and each day of changes. Printed are seconds, CPU of Python, Java and server together, each as a multiple of plain
-statements, the time of a run's phases, and whether all sides have the same rows at the end. It judges nothing. Plain
-statements (`bench/tpch_statements.py`) run one after the other; a run executes as many steps
-at once as it does by default.
+statements, the time of a run's phases, and whether all sides have the same rows at the end. With several rounds the
+sides take turns, and the least of each day counts, because other work on the machine only adds. It judges nothing.
+Plain statements (`bench/tpch_statements.py`) run one after the other; a run executes as many steps at once as it does
+by default. Both sides write a table without a delivery once.
 """
 
 from __future__ import annotations
@@ -147,6 +148,7 @@ def options(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--warm", type=float, default=0.01, help="scale of the data to warm up on")
     parser.add_argument("--memory", default="4g", help="of Spark's Java machine")
     parser.add_argument("--directory", type=Path, help="where data is kept; a temporary one else")
+    parser.add_argument("--rounds", type=int, default=1, help="of all sides, in turn")
     parser.add_argument("--sides", nargs="+", choices=SIDES, default=list(SIDES))
     parser.add_argument(
         "--at-once", type=int, default=0, help="steps of a run at the same time; 0: as a run does by itself"
@@ -167,9 +169,24 @@ def main() -> int:
         place.mkdir(parents=True, exist_ok=True)
         deliveries(place / f"deliveries-{arguments.scale:g}", scale=arguments.scale, days=arguments.days)
         deliveries(place / f"deliveries-{arguments.warm}", scale=arguments.warm, days=1)
-        lines_by_side = {side: _by_itself(side, arguments, place=place) for side in arguments.sides}
-    _print(lines_by_side)
+        rounds: dict[str, list[list[dict[str, Any]]]] = {side: [] for side in arguments.sides}
+        for _ in range(arguments.rounds):
+            for side, all_lines in rounds.items():
+                all_lines.append(_by_itself(side, arguments, place=place))
+    _print({side: _least(all_lines) for side, all_lines in rounds.items()})
+    for number in range(arguments.rounds if arguments.rounds > 1 else 0):
+        base = next(iter(rounds.values()))[number]
+        for side, all_lines in rounds.items():
+            print(f"round {number + 1} {side:8} {_costs_text(all_lines[number][:-1], base[:-1])}")
+    contents = {json.dumps(lines[-1]) for all_lines in rounds.values() for lines in all_lines}
+    print("all sides have the same rows" if len(contents) == 1 else f"the sides differ: {sorted(contents)}")
     return 0
+
+
+def _least(rounds: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Return the days of the first round with the least seconds and CPU of all rounds."""
+    days = zip(*(lines[:-1] for lines in rounds), strict=True)
+    return [{**lines[0], **{key: min(line[key] for line in lines) for key in ("seconds", "cpu_s")}} for lines in days]
 
 
 def _costs_text(lines: list[dict[str, Any]], base: list[dict[str, Any]]) -> str:
@@ -187,20 +204,14 @@ def _by_itself(side: str, arguments: argparse.Namespace, *, place: Path) -> list
     return [json.loads(line) for line in answer.stdout.splitlines() if line.startswith("{")]
 
 
-def _print(lines_by_side: dict[str, list[dict[str, Any]]]) -> None:
-    base = next(iter(lines_by_side.values()))
-    for side, lines in lines_by_side.items():
-        for line, first in zip(lines[:-1], base, strict=False):
-            print(f"day {line['day']} {side:8} {_costs_text([line], [first])}")
-            print("    " + ", ".join(f"{name} {value:.1f}" for name, value in line["phases"].items()))
-    for side, lines in lines_by_side.items():
-        print(f"days  {side:8} {_costs_text(lines[:-1], base[:-1])}")
-    same = all(lines[-1] == base[-1] for lines in lines_by_side.values())
-    print(
-        "all sides hold the same rows"
-        if same
-        else f"the sides differ: {[lines[-1] for lines in lines_by_side.values()]}"
-    )
+def _print(days_by_side: dict[str, list[dict[str, Any]]]) -> None:
+    base = next(iter(days_by_side.values()))
+    for side, days in days_by_side.items():
+        for day, first in zip(days, base, strict=True):
+            print(f"day {day['day']} {side:8} {_costs_text([day], [first])}")
+            print("    " + ", ".join(f"{name} {value:.1f}" for name, value in day["phases"].items()))
+    for side, days in days_by_side.items():
+        print(f"days  {side:8} {_costs_text(days, base)}")
 
 
 if __name__ == "__main__":

@@ -62,7 +62,7 @@ def making(data: Path) -> Iterator[str]:
 
 def filling(data: Path, *, day: int, columns: dict[str, tuple[str, ...]]) -> Iterator[str]:
     """Return the statements that bring the tables from one day to the next; `columns` are those of merged tables."""
-    for name in WHOLE:
+    for name in WHOLE if day == 0 else ():  # they come once
         yield f"INSERT OVERWRITE {RAW}.{name} SELECT * FROM {_file(data, name, day=0)}"
     for name, key in KEYS.items():
         source, table = f"(SELECT * FROM {_file(data, name, day=day)})", f"{RAW}.{name}"

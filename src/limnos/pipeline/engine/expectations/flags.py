@@ -61,7 +61,7 @@ class RuleFlags:
         if not fits or any(not isinstance(flagged.schema[flag].dataType, BooleanType) for flag in self.names):
             for rule in self.rules:
                 self._refuse_unusable(frame, rule)
-        return flagged.withColumns({flag: F.coalesce(F.col(flag), F.lit(False)) for flag in self.names})
+        return flagged.withColumns({flag: F.expr(f"coalesce({flag}, false)") for flag in self.names})
 
     def columns_read(self, frame: DataFrame) -> frozenset[str] | None:
         """Return the columns of `frame` that the conditions read, in lower case.
@@ -92,27 +92,23 @@ class RuleFlags:
         Rules with the actions fail and warn count only rows that are written to the table, not dropped and quarantined
         rows.
         """
-        stays = self.accepted_rows()
-        counts = [F.count(F.lit(1)).alias(ROWS), F.count_if(stays).alias(KEPT_ROWS)]
+        removing = (ExpectationAction.DROP, ExpectationAction.QUARANTINE)
+        stays = _all(self.of(*removing))
+        counts = [f"count(1) AS {ROWS}", f"count_if({stays}) AS {KEPT_ROWS}"]
         for flag, rule in zip(self.names, self.rules, strict=True):
-            is_broken = ~F.col(flag)
-            counted = (
-                is_broken
-                if rule.action in (ExpectationAction.DROP, ExpectationAction.QUARANTINE)
-                else is_broken & stays
-            )
-            counts.append(F.count_if(counted).alias(flag))
-        return counts
+            counted = f"NOT {flag}" if rule.action in removing else f"NOT {flag} AND {stays}"
+            counts.append(f"count_if({counted}) AS {flag}")
+        return [F.expr(count) for count in counts]
 
     def accepted_rows(self) -> Column:
         """Return the filter for the rows that are written to the table: they break no rule that drops a row or puts it
         into quarantine.
         """
-        return _all(self.of(ExpectationAction.DROP, ExpectationAction.QUARANTINE))
+        return F.expr(_all(self.of(ExpectationAction.DROP, ExpectationAction.QUARANTINE)))
 
     def set_aside(self) -> Column:
         """Return the filter for the rows that are written to quarantine: they break a rule with that action."""
-        return ~_all(self.of(ExpectationAction.QUARANTINE))
+        return F.expr(f"NOT ({_all(self.of(ExpectationAction.QUARANTINE))})")
 
     def broken_names(self) -> Column:
         """Return an array column with the names of the broken rules that exclude a row from the table."""
@@ -209,11 +205,9 @@ def _sample_text(column: Column, kind: object) -> Column:
     return F.substring(text, 1, SAMPLE_VALUE_CHARACTERS_MAX)
 
 
-def _all(flags: Sequence[str]) -> Column:
-    together = F.lit(True)
-    for flag in flags:
-        together = together & F.col(flag)
-    return together
+def _all(flags: Sequence[str]) -> str:
+    """Return the condition that all flags are true."""
+    return " AND ".join(flags) or "true"
 
 
 def _braces(text: str) -> str:

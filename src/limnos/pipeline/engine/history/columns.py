@@ -102,3 +102,8 @@ def compared_type(kind: DataType) -> DataType:
 def comparable_value(value: Column, kind: DataType) -> Column:
     """Return a value of the type `kind` in a form that Spark can compare."""
     return f.array_sort(f.map_entries(value)) if isinstance(kind, MapType) else value
+
+
+def comparable_text(value: str, kind: DataType) -> str:
+    """Return `comparable_value` of an SQL expression, as text."""
+    return f"array_sort(map_entries({value}))" if isinstance(kind, MapType) else value

@@ -7,10 +7,9 @@ tracked. One join with the rows that do not end before an event shows what it do
 
 from __future__ import annotations
 
-from functools import reduce
-from operator import and_
+from collections.abc import Iterable
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from limnos.pipeline.engine.changes import ddl, quote_column
@@ -20,10 +19,8 @@ from limnos.pipeline.engine.history.columns import (
     ENDS,
     PUT,
     HistoryColumns,
-    column,
-    comparable_value,
+    comparable_text,
     compared_type,
-    select_columns,
 )
 from limnos.pipeline.engine.merging import comparable
 
@@ -43,65 +40,71 @@ def successors(events: DataFrame, rows: DataFrame, *, shape: HistoryColumns) -> 
     The column `ACTION` is NULL where the key's timeline must be computed: for an event that does not follow the rows of
     its key, for a key with several events or with rows whose validities overlap, and for an event without key or time.
     Events that change nothing are left out.
+
+    Expressions are texts: each call of a function would cost three calls of the Java machine.
     """
     newest = f.lit(None) if shape.as_of is None else f.expr(shape.as_of)
     rows = rows.withColumn(_NEWEST, newest.cast(ddl(shape.time)))
-    end, start = _row_column(shape.end), _row_column(shape.start)
-    same_key = reduce(and_, [_event_column(each) == _row_column(each) for each in shape.keys])
-    at, ends = f.col(f"s.{AT}"), f.col(f"s.{ENDS}")
-    pairs = events.alias("s").join(rows.alias("t"), same_key & (end.isNull() | (end >= at)), "left")
-    is_current = end.isNull()
-    follows = is_current & (start < at) & (f.col(f"t.{_NEWEST}").isNull() | (f.col(f"t.{_NEWEST}") < at))
+    at, ends, end, start = f"s.{AT}", f"s.{ENDS}", _of_row(shape.end), _of_row(shape.start)
+    keys = [_of_event(each) for each in shape.keys]
+    same_key = _all(f"{key} = {_of_row(each)}" for key, each in zip(keys, shape.keys, strict=True))
+    pairs = events.alias("s").join(rows.alias("t"), f.expr(f"{same_key} AND ({end} IS NULL OR {end} >= {at})"), "left")
+    follows = f"{end} IS NULL AND {start} < {at} AND (t.{_NEWEST} IS NULL OR t.{_NEWEST} < {at})"
     action = (
-        f.when(start.isNull(), f.when(ends, _NOTHING).otherwise(_BEGIN))
-        .when(is_current & ~ends & (start <= at) & _are_equal(shape.values, shape), _NOTHING)
-        .when(follows & ends, _END)
-        .when(follows & _are_equal(shape.tracked, shape), _UPDATE)
-        .when(follows, _REPLACE)
+        f"CASE WHEN {start} IS NULL THEN CASE WHEN {ends} THEN '{_NOTHING}' ELSE '{_BEGIN}' END"
+        f" WHEN {end} IS NULL AND NOT {ends} AND {start} <= {at} AND {_are_equal(shape.values, shape)}"
+        f" THEN '{_NOTHING}'"
+        f" WHEN {follows} AND {ends} THEN '{_END}'"
+        f" WHEN {follows} AND {_are_equal(shape.tracked, shape)} THEN '{_UPDATE}'"
+        f" WHEN {follows} THEN '{_REPLACE}' END"
     )
-    keys = [_event_column(each) for each in shape.keys]
-    is_alone = reduce(and_, [each.isNotNull() for each in (*keys, at)])
-    is_alone = is_alone & (f.count(f.lit(1)).over(Window.partitionBy(*keys)) == 1)
-    row = f.struct(*[_row_column(each).alias(each) for each in shape.schema.names])
-    met = pairs.select("s.*", row.alias(_ROW), f.when(is_alone, action).alias(ACTION))
-    return met.where(f.col(ACTION).isNull() | (f.col(ACTION) != _NOTHING))
+    is_alone = _all([f"{each} IS NOT NULL" for each in (*keys, at)])
+    is_alone = f"{is_alone} AND count(1) OVER (PARTITION BY {', '.join(keys)}) = 1"
+    row = _struct({each: _of_row(each) for each in shape.schema.names})
+    met = pairs.selectExpr("s.*", f"{row} AS {_ROW}", f"CASE WHEN {is_alone} THEN {action} END AS {ACTION}")
+    return met.where(f"{ACTION} IS NULL OR {ACTION} != '{_NOTHING}'")
 
 
 def changes_of(events: DataFrame, shape: HistoryColumns) -> DataFrame:
     """Return the rows that the result of `successors` updates and inserts: the history's columns, and `ACTION`."""
-    action, start = f.col(ACTION), f.col(_ROW).getField(shape.start)
-    no_end = f.lit(None).cast(ddl(shape.time))
-    new_row = _changed_row(shape, of_event=True, start=f.col(AT), end=no_end)
+    start = f"{_ROW}.{quote_column(shape.start)}"
+    no_end = f"CAST(NULL AS {ddl(shape.time)})"
+    new_row = _changed_row(shape, of_event=True, start=AT, end=no_end)
     updated_row = _changed_row(shape, of_event=True, start=start, end=no_end)
-    closed_row = _changed_row(shape, of_event=False, start=start, end=f.col(AT))
-    rows = (
-        f.when(action == _BEGIN, f.array(new_row))
-        .when(action == _UPDATE, f.array(updated_row))
-        .when(action == _END, f.array(closed_row))
-        .otherwise(f.array(closed_row, new_row))
+    closed_row = _changed_row(shape, of_event=False, start=start, end=AT)
+    return events.selectExpr(
+        f"inline(CASE {ACTION} WHEN '{_BEGIN}' THEN array({new_row}) WHEN '{_UPDATE}' THEN array({updated_row})"
+        f" WHEN '{_END}' THEN array({closed_row}) ELSE array({closed_row}, {new_row}) END)"
     )
-    return events.select(f.inline(rows))
 
 
-def _changed_row(shape: HistoryColumns, *, of_event: bool, start: Column, end: Column) -> Column:
-    values = select_columns(shape.values) if of_event else [f.col(_ROW).getField(each) for each in shape.values]
-    named = dict(zip(shape.values, values, strict=True)) | {shape.start: start, shape.end: end}
-    named[shape.current] = end.isNull()
-    columns = [named.get(each, column(each)).alias(each) for each in shape.schema.names]
-    return f.struct(*columns, f.lit(PUT).alias(ACTION))
+def _changed_row(shape: HistoryColumns, *, of_event: bool, start: str, end: str) -> str:
+    side = "" if of_event else f"{_ROW}."
+    values = {each: f"{side}{quote_column(each)}" for each in shape.values}
+    values |= {shape.start: start, shape.end: end, shape.current: f"{end} IS NULL"}
+    columns = {each: values.get(each, quote_column(each)) for each in shape.schema.names}
+    return _struct({**columns, ACTION: f"'{PUT}'"})
 
 
-def _are_equal(names: tuple[str, ...], shape: HistoryColumns) -> Column:
-    pairs = [
-        [comparable_value(of_side(each), shape.schema[each].dataType) for of_side in (_event_column, _row_column)]
-        for each in names
-    ]
-    return reduce(and_, [event.eqNullSafe(row) for event, row in pairs], f.lit(True))
+def _are_equal(names: tuple[str, ...], shape: HistoryColumns) -> str:
+    kinds = {each: shape.schema[each].dataType for each in names}
+    return _all(
+        f"{comparable_text(_of_event(each), kind)} <=> {comparable_text(_of_row(each), kind)}"
+        for each, kind in kinds.items()
+    )
 
 
-def _event_column(name: str) -> Column:
-    return f.col(f"s.{quote_column(name)}")
+def _struct(values: dict[str, str]) -> str:
+    return f"struct({', '.join(f'{value} AS {quote_column(name)}' for name, value in values.items())})"
 
 
-def _row_column(name: str) -> Column:
-    return f.col(f"t.{quote_column(name)}")
+def _all(conditions: Iterable[str]) -> str:
+    return " AND ".join(conditions) or "true"
+
+
+def _of_event(name: str) -> str:
+    return f"s.{quote_column(name)}"
+
+
+def _of_row(name: str) -> str:
+    return f"t.{quote_column(name)}"
