@@ -53,7 +53,7 @@ class JobsSection(SettingsSection):
     user: str | None = Field(default=None, min_length=1)
     """Local user that jobs run as; requires a server started by root. Unset: the server's user."""
     confined: bool = True
-    """Refuse jobs if the machine cannot confine them (namespaces for the server's user, Linux 5.13 or later); `off`
+    """Refuse jobs if the machine cannot confine them (namespaces for the server's user, Linux 5.12 or later); `off`
     runs them with what confinement the machine has, for trusted programs.
     """
     running_max: PositiveInt = 2

@@ -62,6 +62,25 @@ def test_violated_rule_shows_rows_of_its_sample() -> None:
     ]
 
 
+def test_samples_of_several_rules_name_their_rules() -> None:
+    """If several rules have samples, each line of a sample begins with its rule: the messages may stand above them."""
+    lines: list[str] = []
+    findings = tuple(
+        {"rule": rule, "held": False, "broken": 1, "message": f"{rule}: 1 row", "sample": json.dumps([{"id": rule}])}
+        for rule in ("paid", "known")
+    )
+
+    event = RunEvent(run="r", step="a.t", state="failed", message="known: 1 row", findings=findings)
+    plain_lines(lines.append)(event)
+
+    assert [line.strip() for line in lines[0].splitlines()[1:]] == [
+        "known: 1 row",
+        "paid: 1 row",
+        "paid: such as id = paid",
+        "known: such as id = known",
+    ]
+
+
 def test_violated_rule_is_reported_once() -> None:
     """The message of a step that failed by its rules has each of them; a warning is on a separate line."""
     lines: list[str] = []

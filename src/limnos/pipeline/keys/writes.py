@@ -79,7 +79,7 @@ WRITE = Cases(
                 "keys": _KEYS,
                 "delete_when": RecordKey(
                     value_schema=SQL,
-                    description="Condition over the source's row: its key is deleted.",
+                    description="Condition over a row of the step, which has the columns it reads: its key is deleted.",
                     example="delete_when: op = 'D'",
                 ),
                 "delete_missing": RecordKey(

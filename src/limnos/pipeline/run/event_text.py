@@ -81,10 +81,12 @@ def line_of(event: RunEvent) -> str:
         position = event.further.get("position")
         lines.append(f"        {'' if position is None else f'{position}: '}{event.message}")
     broken = [each for each in event.findings if each.get("message") and (each.get("broken") or not each.get("held"))]
-    for each in broken:
-        words = str(each["message"])
+    samples = {number: sample_lines(each.get("sample")) for number, each in enumerate(broken)}
+    needs_names = sum(map(bool, samples.values())) > 1
+    for number, each in enumerate(broken):
+        words, name = str(each["message"]), f"{each.get('rule')}: " if needs_names else ""
         lines += [f"        {words}"] if words not in (event.message or "").split("; ") else []
-        lines += [f"          such as {row}" for row in sample_lines(each.get("sample"))]
+        lines += [f"          {name}such as {row}" for row in samples[number]]
     return "\n".join(dict.fromkeys(lines))
 
 

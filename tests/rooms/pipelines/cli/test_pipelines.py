@@ -205,6 +205,27 @@ def test_list_of_findings_shows_what_became_of_rows(
     assert result in lines[1]
 
 
+@pytest.mark.parametrize(
+    "fields, tolerated",
+    [
+        ({"action": "quarantine", "held": True, "tolerated": 0.0}, ""),
+        ({"action": "quarantine", "held": True, "tolerated": 0.5}, "0.5"),
+        ({"action": "quarantine", "held": False, "tolerated": 0.0}, "0.0"),
+        ({"action": "fail", "held": True, "tolerated": 0.0}, "0.0"),
+    ],
+)
+def test_rule_that_removes_rows_without_limit_has_no_tolerated_share(
+    fake: FakeServer, limnos: Run, fields: dict[str, object], tolerated: str
+) -> None:
+    """A rule that removes rows and has no limit shows no share: 0.0 would read as if no row could be removed."""
+    finding = {**FOUND, **fields, "run": "r" * 36, "run_state": "failed"}
+    fake.on("GET", f"{PIPES}/nyc/findings?limit=100", {"findings": [finding]})
+
+    lines = limnos("pipeline", "findings", "nyc", "--output", "table", "--columns", "rule,tolerated").out.splitlines()
+
+    assert lines[1].split()[1:] == ([tolerated] if tolerated else [])
+
+
 def test_a_pipeline_is_dropped(fake: FakeServer, limnos: Run) -> None:
     """`pipeline drop --yes` drops a pipeline."""
     fake.on("DELETE", f"{PIPES}/nyc", {"dropped": "nyc"})

@@ -41,8 +41,8 @@ _ATTEMPT_COLUMNS: Final = ("earlier_attempt", "state", "started_at", "ended_at",
 _PARTS: Final = ("earlier_attempts", "steps", "findings")
 """The fields of a run that are tables of their own."""
 _FINDING_COLUMNS: Final = ("step", "rule", "result", "checked", "at", "run_id", "tolerated", "message")
-_RESUME_OPTIONS = ("digests", "new", "outputs", "pins")
-"""Options of a run that are only needed to resume it."""
+_RUNNER_OPTIONS = ("digests", "new", "outputs", "pins", "states")
+"""Options of a run that only a resumed run, or the selection of changed steps, reads."""
 
 
 @app.command(name="list")
@@ -106,7 +106,7 @@ def _without_parts(run: Run) -> dict[str, object]:
 
 def _table_fields(run: Run) -> dict[str, object]:
     """Return a run's fields for a table, with its options as flags. The runner's own options are in the JSON only."""
-    options = {key: value for key, value in run.options.items() if key not in _RESUME_OPTIONS and value}
+    options = {key: value for key, value in run.options.items() if key not in _RUNNER_OPTIONS and value}
     if isinstance(options.get("tables"), list):
         options["tables"] = _tables(run)
     return {**_without_parts(run), "options": options, "phases_s": _phases(run.phases_s)}
@@ -153,6 +153,8 @@ def _show_findings(findings: Sequence[RunFindingInfo], *, output_format: Format,
             print()
         if output_format == "json":
             rows = [msgspec.structs.asdict(each) for each in findings]
+        else:
+            rows = [{**row, "tolerated": _tolerated(each)} for row, each in zip(rows, findings, strict=True)]
         used = [name for name in _FINDING_COLUMNS if name != "run_id" or any(row["run"] for row in rows)]
         step_columns = () if empty else (*_ATTEMPT_COLUMNS, *_STEP_COLUMNS)
         show_rows(rows, used, output_format=output_format, empty=empty, beside=step_columns)
@@ -170,6 +172,11 @@ def _state_of(finding: RunFindingInfo) -> FindingState:
 
 _KEPT_ASIDE: Final = {"quarantine": "in quarantine", "keep": "kept as malformed", "drop": "dropped"}
 """The effect of each action on rows that break a rule, in words."""
+
+
+def _tolerated(finding: RunFindingInfo) -> float | str:
+    """Return the share of rows that may break a rule; a rule that removes rows and holds may have no limit."""
+    return "" if finding.held and finding.action in _KEPT_ASIDE and not finding.tolerated else finding.tolerated
 
 
 def _result(finding: RunFindingInfo) -> str:
