@@ -92,6 +92,30 @@ def access_offer(action: str, *, kind: str, path: str) -> AccessOffer | None:
         return None
 
 
+def has_children(path: str) -> bool:
+    """Return whether the list of a catalog or namespace shows the caller a child.
+
+    Lists only what the list above it shows, of its first `NAMES_MAX` children, so that no list is refused.
+    """
+    from limnos.client import ArgumentError, ClientError
+
+    if (opener := reopen.get()) is None or not path:
+        return False
+    try:
+        parts = display.parse(path)
+        with opener() as client:
+            names: Sequence[str] = client.catalogs.names()
+            for length, part in enumerate(parts, 1):
+                if part not in names:
+                    return False
+                children = client.children.page(parts[:length], limit=NAMES_MAX).children
+                containers = [each.name for each in children if each.kind == "namespace"]
+                names = containers if length < len(parts) else [each.name for each in children]
+            return bool(names)
+    except (ClientError, ArgumentError, InvalidName):
+        return False
+
+
 class OwnedPath(NamedTuple):
     """An object of a path, and its owner, such as `user ana`."""
 

@@ -16,6 +16,8 @@ from limnos.cli.lookups import UsedServer, used_server
 from limnos.cli.profiles import Profile
 from limnos.client.errors import ConflictError, DeniedError, NotFoundError, RefusedError, UnavailableError
 from limnos.model.restrictions import CLOSED_TO
+from tests.cli.conftest import Run
+from tests.client.fake import FakeServer
 
 
 def test_hint_repeats_server_metalake_and_caller() -> None:
@@ -307,3 +309,25 @@ def test_restricted_user_is_pointed_to_the_rows_that_are_left() -> None:
     assert hint is not None
     assert "'limnos head main.raw.t' shows those that are left to you" in hint
     assert "access explain" not in hint
+
+
+def test_refused_namespace_is_listed_if_its_list_shows_something(fake: FakeServer, limnos: Run) -> None:
+    """The refusal to show a namespace names the list of it, if that list shows something below it to the caller. It
+    asks for no list that would be refused.
+    """
+    message = "User 'sam' is not authorized to perform operation 'namespace_load_iceberg' on metadata '{}': needs x"
+    own = "/api/limnos/v1/metalakes/lake/catalogs"
+    fake.on("GET", "/api/metalakes/lake/catalogs", {"code": 0, "identifiers": [{"namespace": ["lake"], "name": "main"}]})
+    corp = {"kind": "namespace", "name": "corp", "path": ["main", "corp"]}
+    crm = {"kind": "namespace", "name": "crm", "path": ["main", "corp", "crm"]}
+    fake.on("GET", f"{own}/main/children?limit=500", {"children": [corp]})
+    fake.on("GET", f"{own}/main/children?path=corp&limit=500", {"children": [crm]})
+    for path in ("corp", "hidden"):
+        error = {"message": message.format(f"main.{path}"), "type": "ForbiddenException", "code": 403}
+        fake.on("GET", f"/iceberg/v1/lake.main/namespaces/{path}", {"error": error}, status=403)
+
+    hints = [str(limnos("show", f"main.{path}").error["hint"]) for path in ("corp", "hidden")]
+
+    assert hints[0].startswith("'limnos list main.corp --uri")
+    assert "lists what you may see in it" in hints[0]
+    assert "limnos list" not in hints[1]

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 
 from limnos.cli.hints.typed_command import TypedCommand, path_parts
-from limnos.cli.lookups import AccessOffer, access_offer, other_metalake, owner_above
+from limnos.cli.lookups import AccessOffer, access_offer, has_children, other_metalake, owner_above
 from limnos.cli.output import flag_values
 from limnos.client.errors import DeniedError
 from limnos.model.restrictions import CLOSED_TO
@@ -42,13 +42,17 @@ def denied_hint(error: DeniedError, typed: TypedCommand) -> str:
         return f"restricted users may only read the table's rows: '{reads}' shows those that are left to you"
     if (instead := _of_grants(action, target, typed=typed)) is not None:
         return f"{instead}; {shows}"
+    lists = ""
+    if typed.words[:1] == ("show",) and not whole and has_children(target):
+        lists = f"'{typed.command('list', target)}' lists what you may see in it; "
     offer = None if whole else access_offer(action, kind=kind, path=target)
     if offer is not None:
-        return f"{_ask(offer, typed)}; {shows}"
+        return f"{lists}{_ask(offer, typed)}; {shows}"
     if kind == "metalake" and target:
         return f"'{typed.command('show', 'owner', target, '--kind', kind)}' names who may grant it; {shows}"
     owned = None if whole or not target else owner_above(target)
-    return shows if owned is None else f"{owned.path} is owned by {owned.owner}, who may do or grant it; {shows}"
+    owner = "" if owned is None else f"{owned.path} is owned by {owned.owner}, who may do or grant it; "
+    return f"{lists}{owner}{shows}"
 
 
 def _of_grants(action: str, target: str, *, typed: TypedCommand) -> str | None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from tests.http.driver import API, OWN, DriverNode
 from tests.rooms.console.http.conftest import add_table
 from tests.rooms.console.http.visitor import ConsoleVisitor, PageReader, text_of
 
@@ -62,3 +63,51 @@ def test_tree_node_returns_only_its_children_to_the_script(admin: ConsoleVisitor
 def test_invalid_list_position_is_an_error_page(admin: ConsoleVisitor) -> None:
     """An invalid position in a list is answered with an error page, not with a server error."""
     assert admin.get("/console/o/namespace/lake/main/raw?after=nothing").status == 400
+
+
+def add_table_reader(node: DriverNode, user: str, *, path: list[str]) -> ConsoleVisitor:
+    """Add a user with the preset `reader` on one table, signed in."""
+    node.done("POST", f"{API}/lake/users", {"name": user})
+    preset = {"change": "grant", "preset": "reader", "kind": "table", "path": path, "user": user}
+    node.done("POST", f"{OWN}/metalakes/lake/access/presets", preset)
+    return ConsoleVisitor(node).sign_in(user)
+
+
+def test_reader_of_one_table_sees_the_names_on_the_way_to_it(lake: DriverNode) -> None:
+    """A reader of one table in a nested namespace follows the links from the catalog to it: a namespace above has its
+    name and the children on the way, and neither metadata nor other children.
+    """
+    for levels in (["corp"], ["corp", "crm"], ["corp", "crm", "eu"], ["corp", "hr"]):
+        properties = {"comment": "of the board", "team": "north"}
+        lake.done("POST", "/iceberg/v1/lake.main/namespaces", {"namespace": levels, "properties": properties})
+    add_table(lake, "corp%1Fcrm%1Feu", "people")
+    sam = add_table_reader(lake, "sam", path=["main", "corp", "crm", "eu", "people"])
+    corp, crm = "/console/o/namespace/lake/main/corp", "/console/o/namespace/lake/main/corp/crm"
+
+    page, inner = sam.read(corp), sam.read(crm)
+    rows = PageReader(text_of(sam.get(corp, x_limnos_part="1")))
+    table = sam.read(f"{crm.replace('namespace', 'table')}/eu/people")
+
+    assert corp in sam.read("/console/o/catalog/lake/main").hrefs
+    assert {corp, crm} <= set(table.hrefs)
+    assert crm in page.hrefs
+    assert f"{crm}/eu" in inner.hrefs
+    assert "You may not load this namespace, but something in it" in page.text
+    for each in (page, rows):
+        assert "crm" in each.text
+        for word in ("hr", "of the board", "north", "Owner admin"):
+            assert word not in each.words
+    assert not [href for href in page.hrefs if "tab=" in href or "/access/" in href]
+    assert page.faults == inner.faults == []
+
+
+def test_namespace_without_visible_content_stays_refused(lake: DriverNode) -> None:
+    """A namespace in which the reader sees nothing has the page of the refusal."""
+    lake.done("POST", "/iceberg/v1/lake.main/namespaces", {"namespace": ["closed"]})
+    add_table(lake, "closed", "t")
+    sam = add_table_reader(lake, "sam", path=["main", "raw", "nyc", "hops"])
+
+    answer = sam.get("/console/o/namespace/lake/main/closed")
+
+    assert answer.status == 403
+    assert "something in it" not in text_of(answer)

@@ -158,6 +158,9 @@ def test_notice_of_a_restricted_table_names_the_masked_columns(lake: DriverNode)
 
     assert f"values of {column} are masked" in page
     assert "scan-planning-mode=server" in page
+    assert "Location" not in page
+    assert "read-restricted" not in page
+    assert "Location" in ConsoleVisitor(lake).sign_in().get(FLIGHTS).body.decode()
     assert [name for name in ICEBERG_CLIENTS if f'id="snippet-{name}"' in connect] == [*RESTRICTED_READERS]
 
 

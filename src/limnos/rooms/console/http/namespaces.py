@@ -11,19 +11,20 @@ from typing import Final
 import msgspec
 
 from limnos.http.response import Response
-from limnos.model.errors import SourceFailed
+from limnos.model.errors import LimnosError, PermissionDenied, SourceFailed
 from limnos.names.percent import quote
 from limnos.rooms.console.http.addresses import ObjectAddress, quote_path, segment_of
 from limnos.rooms.console.http.external.failures import external_response, failed_frame, failure_text
 from limnos.rooms.console.http.frame import Frame, icon_of
 from limnos.rooms.console.http.governance.object_policies import policies_tab
 from limnos.rooms.console.http.navigation.heading_words import kind_chips
-from limnos.rooms.console.http.object_tabs import NAMESPACE_TABS
+from limnos.rooms.console.http.object_tabs import NAMESPACE_TABS, NARROW_NAMESPACE_TABS
 from limnos.rooms.console.http.page_requests import PageRequest
 from limnos.rooms.console.http.rendering import render, static_version
 from limnos.rooms.console.http.responses import html_response
 from limnos.rooms.console.http.sheets import TabPart
 from limnos.rooms.console.http.tabs import (
+    Chip,
     Fact,
     ObjectHeading,
     Property,
@@ -42,6 +43,10 @@ from limnos.services.request.request_view import RequestView
 
 ROWS: Final = 100
 """The number of children on one page of the list."""
+_NAME_ONLY: Final = (
+    "You may not load this {kind}, but something in it: this page lists that, and leaves out owner, comment, properties"
+    " and policies."
+)
 
 
 class ChildRow(msgspec.Struct, frozen=True, gc=False, kw_only=True):
@@ -80,6 +85,7 @@ class NamespacePage(msgspec.Struct, frozen=True, kw_only=True):
     properties: tuple[Property, ...]
     part: TabPart
     warning: str = ""
+    note: str = ""
 
 
 async def namespace_page(page_request: PageRequest, address: ObjectAddress) -> Response:
@@ -121,6 +127,44 @@ async def namespace_page(page_request: PageRequest, address: ObjectAddress) -> R
         warning="" if failure is None else failure_text(address.catalog, failure),
     )
     return external_response(page_request, render("namespace.html", view), failure=failure)
+
+
+async def narrow_namespace_page(
+    page_request: PageRequest, address: ObjectAddress, *, refusal: PermissionDenied
+) -> Response:
+    """Show the name of a catalog or namespace that the caller may not load, and the children that lists show them.
+
+    Lists decide the access, so the page reveals no more than they do. Raises `refusal` if they show no child.
+    """
+    try:
+        contents = await contents_part(page_request, address)
+    except LimnosError:
+        raise refusal from None
+    if not contents.rows:
+        raise refusal
+    if page_request.is_part:
+        return html_response(page_request.request, render("part_rows.html", contents))
+    heading = heading_of(
+        page_request,
+        address,
+        details=None,
+        tabs=NARROW_NAMESPACE_TABS,
+        tab="contents",
+        chips=(Chip("You may see its name", "plain", "eye"),),
+        has_access=False,
+    )
+    view = NamespacePage(
+        frame=await object_frame(page_request, address),
+        path=address.path,
+        heading=heading,
+        tab="contents",
+        facts=(),
+        contents=contents,
+        properties=(),
+        part=TabPart(),
+        note=_NAME_ONLY.format(kind=address.kind.word),
+    )
+    return html_response(page_request.request, render("namespace.html", view))
 
 
 def _read(request_view: RequestView, address: ObjectAddress) -> tuple[ObjectDetails, bool]:

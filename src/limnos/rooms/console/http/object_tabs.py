@@ -32,6 +32,8 @@ LANCE_TABLE_TABS: Final = {
     "connect": "Connect",
 }
 NAMESPACE_TABS: Final = {"contents": "Contents", "properties": "Properties", "policies": "Policies"}
+NARROW_NAMESPACE_TABS: Final = {"contents": "Contents"}
+"""The tabs of a catalog or namespace of which the caller sees the name only."""
 EXTERNAL_NAMESPACE_TABS: Final = {"contents": "Contents", "properties": "Properties"}
 FILESET_TABS: Final = {"files": "Files", "properties": "Properties"}
 OTHER_TABS: Final = {"about": "About"}

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from limnos.http.response import Response
+from limnos.model.errors import PermissionDenied
 from limnos.model.kinds import Kind
 from limnos.rooms.console.http import filesets, namespaces, other_objects, tables
 from limnos.rooms.console.http.addresses import ObjectAddress, parse_address
@@ -42,12 +43,18 @@ class BranchPart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def object_page(page_request: PageRequest) -> Response:
-    """Show the page of an object, with the tabs of its kind."""
+    """Show the page of an object, with the tabs of its kind. A container that the caller may not load has a page of the
+    children that its list shows.
+    """
     address = parse_address(page_request.request.params)
     is_external = bool(address.levels) and await page_request.ctx.read(address.scope, is_sourced)
-    if is_external:
-        return await external_page(page_request, address)
-    return await _PAGES.get(address.kind, other_objects.object_page)(page_request, address)
+    page = external_page if is_external else _PAGES.get(address.kind, other_objects.object_page)
+    try:
+        return await page(page_request, address)
+    except PermissionDenied as error:
+        if address.kind not in (Kind.CATALOG, Kind.NAMESPACE):
+            raise
+        return await namespaces.narrow_namespace_page(page_request, address, refusal=error)
 
 
 async def branch(page_request: PageRequest) -> Response:

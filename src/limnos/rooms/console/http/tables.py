@@ -217,6 +217,7 @@ def _facts(state: _TableState, metadata: MetadataPart, *, columns: int) -> tuple
     current = next((each for each in metadata.snapshots if each.snapshot_id == metadata.current_snapshot_id), None)
     rows = None if current is None else current.summary.get("total-records")
     owner, *_ = facts_of(state.details)
+    is_bound = state.visible.bound is not None  # restricted readers get a stand-in for the location
     return (
         Fact(label="Columns", text=str(columns)),
         *(() if rows is None or not rows.isdigit() else (Fact(label="Rows", text=count_text(int(rows))),)),
@@ -226,7 +227,7 @@ def _facts(state: _TableState, metadata: MetadataPart, *, columns: int) -> tuple
         if last is not None
         else Fact(label="Last write", text="none yet"),
         Fact(label="Changed", text="", at_ms=metadata.last_updated_ms),
-        Fact(label="Location", text=metadata.location, is_code=True),
+        *(() if is_bound else (Fact(label="Location", text=metadata.location, is_code=True),)),
         *dashboard_facts(state.dashboards),
     )
 
