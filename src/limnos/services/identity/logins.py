@@ -24,6 +24,7 @@ from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.permits import Permit
 from limnos.model.principals import TokenPurpose, TokenTrust, is_name
 from limnos.model.privileges import escape_percent
+from limnos.names import display
 from limnos.services.identity.password_hashing import HASHING, TRIES
 from limnos.services.identity.tokens import CredentialOrigin, origin_of, own_token, require_minting, require_valid
 from limnos.services.identity.users import check_enabled, check_sign_in
@@ -127,7 +128,9 @@ async def password_set(ctx: Context, *, user: str, password: str | None, old: st
             token_id=None if caller_token is None else caller_token.id,
             rules=request_view.rules,
         )
-        return request_view.permit(command, decision)
+        # the record in the audit is about the user, not about the server
+        about_user = msgspec.structs.replace(decision, target=display.render_part(user), target_kind=Kind.USER.word)
+        return request_view.permit(command, about_user)
 
     return await ctx.write(RequestScope(), decide, password_put)
 
@@ -147,6 +150,8 @@ def password_put(tx: Tx, permit: Permit[PasswordPut]) -> bool:
     if before != command.known:
         raise AuthenticationFailed("The password was changed concurrently: try again with the new one", was_right=True)
     tx.tokens.close(command.user)
+    word = "deleted" if command.hashed is None else "replaced" if before is not None else "set"
+    tx.note_detail = f"password of user {display.render_part(command.user)} {word}"
     if command.hashed is None:
         return tx.passwords.forget(command.user)
     if tx.tokens.secrets(command.user):
@@ -286,7 +291,8 @@ def _is_refreshable(token: Token, known: Password, *, now_ms: int) -> bool:
 async def _open(ctx: Context, known: Password, *, lives_s: tuple[int, ...], refresh: int | None) -> PasswordSession:
     secrets = tuple(new_secret() for _ in lives_s)
     user = known.user
-    bearer = Context(ctx.services, Credential(user=user, expires_ms=1 << 62), ctx.request_id)
+    credential = Credential(user=user, expires_ms=1 << 62)
+    bearer = Context(ctx.services, credential, ctx.request_id, audited_request=ctx.audited_request)
 
     def decide(request_view: RequestView) -> Permit[SessionOpen]:
         command = SessionOpen(

@@ -254,7 +254,7 @@ async def _open_jwt(ctx: Context, text: str) -> IssuedToken:
     credential = ctx.services.authenticator.credential(f"Bearer {text}".encode())
     if credential is None:
         raise AuthenticationFailed(_OVER)
-    bearer = Context(ctx.services, credential, ctx.request_id)
+    bearer = Context(ctx.services, credential, ctx.request_id, audited_request=ctx.audited_request)
     lives_s = ctx.services.defaults.session_s
     token, opaque = await token_create(
         bearer, user=None, name="access", expires_in_s=lives_s, purpose=TokenPurpose.ACCESS
@@ -287,7 +287,8 @@ async def _open(ctx: Context, secret: Token, *, opened_by: int | None = None, as
             principal=secret.user,
         )
     text = new_secret()
-    bearer = Context(ctx.services, Credential(user=secret.user, expires_ms=1 << 62), ctx.request_id)
+    credential = Credential(user=secret.user, expires_ms=1 << 62)
+    bearer = Context(ctx.services, credential, ctx.request_id, audited_request=ctx.audited_request)
 
     def decide(request_view: RequestView) -> Permit[AccessTokenOpen]:
         word = Action.TOKEN_MANAGE_OTHERS.word

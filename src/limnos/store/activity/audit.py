@@ -84,7 +84,12 @@ _CREDENTIALS: Final = (
     "login",
     "issue-token",
     *(f"{each}{where}" for each in _TOKENS for where in ("", "-from-console")),
+    "sign-in",
+    "enter",
+    "from-issuer",
+    "create-console-code",
     "end-session",
+    "sign-out",
     "set-password",
     "remove-password",
 )
@@ -163,6 +168,8 @@ def _audit_conditions(names: tuple[str, ...], *, family: str) -> str:
     filters = {**_FILTERS, "action": f"(action = :action OR change IN ({words}) OR operation IN ({words}))"}
     if family == "read":
         filters["action"] = f"(action IN (:action, {words}) OR operation = :action)"
+    if family == "token":  # also those that no request for a token makes: of the first start, of statements and jobs
+        filters["action"] = f"(operation IN ({words}) OR (kind = 'token' AND change IN ('create', 'revoke')))"
     if family in {"grant", "access"}:  # these operations also revoke, decline, or change nothing
         filters["action"] = f"(change IN ({words}) OR (outcome <> 'done' AND operation IN ({words})))"
     return " AND ".join((filters if words else _FILTERS)[name] for name in names) or "1 = 1"

@@ -7,7 +7,7 @@ Must not know rights.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from limnos.model.entities import Token
 from limnos.model.kinds import ROOT_ID, Kind
@@ -16,6 +16,17 @@ from limnos.store.changes import ChangeDraft
 from limnos.store.sql import Load, Row, Sql
 from limnos.store.transaction import Writes
 
+_AUDIT_DETAILS: Final = {
+    TokenPurpose.SESSION: "session",
+    TokenPurpose.REFRESH: "refresh token of a session",
+    TokenPurpose.CLIENT: "secret of a service account",
+    TokenPurpose.ACCESS: "access token of a service account",
+    TokenPurpose.CONSOLE: "session of the console",
+    TokenPurpose.CONSOLE_CODE: "code for a session of the console",
+    TokenPurpose.OPERATION: "for one operation of maintenance",
+    TokenPurpose.WORK: "for one statement or task",
+}
+"""What the audit says of a new token, by purpose; nothing of one that a user made for programs."""
 _COLUMNS = (
     "id, user_name, name, secret_hash, created_at, expires_at, revoked, trust, coalesce(root_id, id), purpose,"
     " opened_by, ends_at, table_id, second_user_id, signed_in_at"
@@ -189,7 +200,7 @@ class TokenWrites(Writes):
                 "signed_in": signed_in_at,
             },
         )
-        self._add_change("create", token)
+        self._add_change("create", token, detail=_AUDIT_DETAILS.get(purpose))
         return token
 
     def by_id(self, token_id: int) -> Token | None:
@@ -273,7 +284,9 @@ class TokenWrites(Writes):
         """
         return self.tx.count(FORGET_OPENED, {"user": user, "before": self.tx.now_ms - ENDED_KEPT_MS})
 
-    def _add_change(self, operation: str, token: Token, *, moves_access: bool = True) -> None:
+    def _add_change(
+        self, operation: str, token: Token, *, moves_access: bool = True, detail: str | None = None
+    ) -> None:
         """Write the change row, with the token's user: `ChangeRow.user_name`."""
         draft = ChangeDraft(
             operation=operation,
@@ -282,5 +295,6 @@ class TokenWrites(Writes):
             old_parent=ROOT_ID,
             old_name=token.user,
             moves_access=moves_access,
+            detail=detail,
         )
         self.tx.add_change(draft)

@@ -389,3 +389,40 @@ def test_refresh_token_revoked_during_refresh_opens_no_session(
     assert answer.status == 401, answer
     assert rows_of(node) == interference.rows
     assert whoami(node, session["token"]).status == 200
+
+
+def audited(node: DriverNode, query: str) -> list[tuple[str | None, ...]]:
+    """Return operation, path and detail of the server's audit records of a query, oldest first."""
+    lines = ask(node, "GET", f"{OWN}/audit?after=0&{query}").json()["lines"]
+    return [(each["operation"], each["object"]["path"], each["detail"]) for each in lines]
+
+
+def test_family_of_tokens_has_sign_ins_and_all_new_tokens(node: DriverNode) -> None:
+    """The family `token` of the audit has a sign-in with a password, with its operation, protocol and client, and the
+    admin's token of the first start.
+    """
+    node.ask("POST", LOGIN, {"user": "ana", "password": WORDS}, user=None, user_agent="limnos/9")
+
+    records = audited(node, "action=token")
+    (sign_in, _) = ask(node, "GET", f"{OWN}/audit?user=ana&action=login").json()["lines"]
+
+    assert (None, "admin", None) in records
+    assert [each for each in records if each[0] == "login"] == [
+        ("login", "ana", "session"),
+        ("login", "ana", "refresh token of a session"),
+    ]
+    assert (sign_in["protocol"], sign_in["client"]) == ("admin", "limnos/9")
+
+
+def test_record_of_a_new_password_names_its_user(node: DriverNode) -> None:
+    """The audit says whose password was set, replaced or deleted, and the filter by the user's name has it, with and
+    without sessions that ended.
+    """
+    assert put(node, "ana", {"password": OTHER}).status == 200
+    assert login(node, password=OTHER).status == 200
+    assert ask(node, "DELETE", f"{OWN}/users/ana/password").status == 200
+
+    details = [each[2] for each in audited(node, "path=ana&action=token") if "password" in str(each[2])]
+
+    assert details == [f"password of user ana {word}" for word in ("set", "replaced", "deleted")]
+    assert audited(node, "path=ana&action=set-password")[-1][0] == "set-password"
