@@ -317,7 +317,9 @@ def test_refused_namespace_is_listed_if_its_list_shows_something(fake: FakeServe
     """
     message = "User 'sam' is not authorized to perform operation 'namespace_load_iceberg' on metadata '{}': needs x"
     own = "/api/limnos/v1/metalakes/lake/catalogs"
-    fake.on("GET", "/api/metalakes/lake/catalogs", {"code": 0, "identifiers": [{"namespace": ["lake"], "name": "main"}]})
+    fake.on(
+        "GET", "/api/metalakes/lake/catalogs", {"code": 0, "identifiers": [{"namespace": ["lake"], "name": "main"}]}
+    )
     corp = {"kind": "namespace", "name": "corp", "path": ["main", "corp"]}
     crm = {"kind": "namespace", "name": "crm", "path": ["main", "corp", "crm"]}
     fake.on("GET", f"{own}/main/children?limit=500", {"children": [corp]})

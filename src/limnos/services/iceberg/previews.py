@@ -23,10 +23,11 @@ from limnos.model.errors import BadRequest, PermissionDenied
 from limnos.model.kinds import Kind
 from limnos.model.previews import ANSWER_BYTES_MAX, COLUMNS_MAX, PreviewColumn, PreviewRequest, TablePreview
 from limnos.model.privileges import escape_percent
+from limnos.names import display
 from limnos.names.path import Levels
 from limnos.services.iceberg.policy_enforcement import hide_file_names, narrow_request, rewrite_specification
 from limnos.services.iceberg.reports import catalog_require
-from limnos.services.iceberg.restricted_tables import bound_for, restrictable_chain
+from limnos.services.iceberg.restricted_tables import bound_for, restrictable_chain, restriction_names
 from limnos.services.iceberg.scans import ScanTarget, TableScan, scan_look, scan_of
 from limnos.services.request.concurrency.previews import PREVIEW_OFFLOADER, RUNNING_PREVIEWS, ended_process_explained
 from limnos.services.request.context import Context
@@ -37,6 +38,8 @@ from limnos.services.request.table_formats import LANCE, format_of
 READ_BYTES_MAX: Final = 64 << 20
 """The maximum number of bytes of data and delete files that one preview reads."""
 FILES_MAX: Final = 20
+_NAMED_MAX: Final = 5
+"""The number of restrictions that the record of a preview names."""
 
 
 async def named_table_preview(
@@ -92,7 +95,10 @@ async def table_preview_as(
             return own_preview
         if not any(factor.kind == "restricted" for factor in decision.factors):
             raise BadRequest(f"{escape_percent(user)} may not read this table: its access page says why")
-        return own_preview._replace(bound=bound_for(view, user, chain=chain, document=own_preview.document))
+        return own_preview._replace(
+            bound=bound_for(view, user, chain=chain, document=own_preview.document),
+            restrictions=restriction_names(view, user, chain=chain),
+        )
 
     scan_target = await ctx.read(scope, look)
     return await _scanned_preview(
@@ -124,6 +130,10 @@ async def _scanned_preview(
     preview = await running.run(scanned.requester.name, reading, offloader=offloader)
     snapshot = "no snapshot" if preview.snapshot_id is None else f"snapshot {preview.snapshot_id}"
     detail = f"preview of {len(preview.rows)} rows of {len(preview.columns)} columns, {snapshot}"
+    if scanned.restrictions:
+        names = ", ".join(map(display.render_part, scanned.restrictions[:_NAMED_MAX]))
+        more = len(scanned.restrictions) - _NAMED_MAX
+        detail += f", restricted by {names}" + (f" and {more} more" if more > 0 else "")
     detail += f", as user {as_user}" if as_user else ""
     ctx.audit_rows(
         scanned.document.node_id,

@@ -29,11 +29,12 @@ from limnos.services.request.request_view import RequestView
 
 
 class TableVisibility(NamedTuple):
-    """A table's document. For a restricted caller also the restrictions, and the catalog's storage."""
+    """A table's document. For a restricted caller also the restrictions with their names, and the catalog's storage."""
 
     document: MetadataDocument
     bound: BoundRestrictions | None = None
     place: CatalogStorage | None = None
+    restrictions: tuple[str, ...] = ()
 
 
 def table_visibility(request_view: RequestView, path: Levels, *, through: ViewChain = ()) -> TableVisibility:
@@ -58,7 +59,8 @@ def restricted_visibility(request_view: RequestView, path: Levels) -> TableVisib
     table = table_find(request_view, path[:-1], path[-1], Action.TABLE_SCAN)
     document = request_view.document(table.entity.id)
     bound_restrictions = bound_for(request_view, request_view.user, chain=table.chain, document=document)
-    return TableVisibility(document, bound_restrictions, catalog_storage_of(request_view))
+    names = restriction_names(request_view, request_view.user, chain=table.chain)
+    return TableVisibility(document, bound_restrictions, catalog_storage_of(request_view), names)
 
 
 def restrictable_chain(request_view: RequestView, path: Levels) -> SecurableChain:
@@ -72,6 +74,11 @@ def bound_for(
     """Return the restrictions that apply to a user on a table. Raises PermissionDenied if one no longer fits it."""
     applying = [(each.restriction.name, each.restriction.terms) for each in request_view.bindings_of(user, chain)]
     return combine_restrictions(applying, schema_of(document.body), table_id=document.node_id)
+
+
+def restriction_names(request_view: RequestView, user: str, *, chain: SecurableChain) -> tuple[str, ...]:
+    """Return the names of the restrictions that apply to a user on a table, the nearest first."""
+    return tuple(dict.fromkeys(each.restriction.name for each in request_view.bindings_of(user, chain)))
 
 
 def is_restricted(refused: PermissionDenied) -> bool:

@@ -53,6 +53,8 @@ class ScanTarget(NamedTuple):
     request: ScanRequest
     bound: BoundRestrictions | None = None
     """The restrictions that apply to the caller; None for an unrestricted caller."""
+    restrictions: tuple[str, ...] = ()
+    """The names of these restrictions."""
 
 
 class ScanTasks(NamedTuple):
@@ -85,6 +87,7 @@ def scan_look(
             place=catalog_storage_of(request_view),
             request=scan_request,
             bound=visible.bound,
+            restrictions=visible.restrictions,
         )
     return ScanTarget(
         requester=requester,

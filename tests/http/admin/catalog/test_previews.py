@@ -102,7 +102,7 @@ def test_preview_has_columns_in_order_and_a_more_flag(table: PreviewedTable) -> 
 
 def test_restricted_reader_sees_filtered_and_masked_rows(table: PreviewedTable) -> None:
     """Filters apply to stored values, and masks to the shown values. A filter applies even if its column is not
-    shown.
+    shown. The audit names the restriction.
     """
     assert restrict(table.node, filter="City = 'Rome'", masks={"card": "show-last-4"}).status == 200
 
@@ -113,6 +113,15 @@ def test_restricted_reader_sees_filtered_and_masked_rows(table: PreviewedTable) 
     assert [each["masked"] for each in bob["columns"]] == [False, True]
     assert bob["restricted"] is True
     assert len(admin["rows"]) == 20
+    table.node.runner.run(table.node.built.services.audit.flush())
+    details = [
+        table.node.done("GET", f"{OWN}/metalakes/lake/audit?user={user}")["lines"][0]["detail"]
+        for user in ("bob", "admin")
+    ]
+    assert details == [
+        f"preview of {len(bob['rows'])} rows of 2 columns, snapshot 100, restricted by eu",
+        "preview of 20 rows of 4 columns, snapshot 100",
+    ]
 
 
 def test_deletes_are_applied(table: PreviewedTable) -> None:

@@ -114,3 +114,19 @@ def test_query_link_and_command_are_missing_without_sqlpp(admin: ConsoleVisitor)
 
     assert query_link(page) == []
     assert "limnos sql" not in page.text
+
+
+def test_server_without_an_engine_says_what_to_install(admin: ConsoleVisitor) -> None:
+    """A server without an engine shows what to install instead of the command, and above the worksheet, to which the
+    link leads.
+    """
+    application = admin.node.built.application
+    protocol = ConsoleProtocol(ConsoleSite(allows_name_only=True, has_engine=False))
+    application.protocols = [protocol if each.name == "console" else each for each in application.protocols]
+    page = admin.read(f"{HOPS}?tab=connect")
+
+    assert "limnos sql" not in page.text
+    assert "pip install 'limnos[spark]'" in page.text
+    assert "limnos show main.raw.nyc.hops" in page.text
+    assert "pip install 'limnos[spark]'" in admin.read("/console/worksheet").text
+    assert page.faults == []

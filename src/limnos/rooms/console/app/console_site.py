@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Final
 
 from limnos.app.public_url import public_url_of
@@ -23,6 +24,7 @@ def console_site_of(settings: Settings, rooms: RoomSet) -> ConsoleSite:
         origin=url.origin,
         is_tls=url.is_tls,
         allows_name_only=settings.access.authentication == "simple" and _is_on_loopback(settings),
+        has_engine=find_spec("pyspark") is not None,
         rooms_off=_WITH_LINKS - {each.name for each in rooms.on} | {each.manifest.name for each in rooms.off},
     )
 

@@ -31,15 +31,20 @@ ICEBERG_CLIENTS: Final = {
 _DUCKDB_DATABASES: Final = frozenset({"main", "memory", "system", "temp"})
 RESTRICTED_READERS: Final = ("pyiceberg", "spark", "limnos")
 """The clients that read a restricted table; the others plan all scans themselves."""
+NO_ENGINE: Final = (
+    "This server has no engine for statements over data. Its operator types pip install 'limnos[spark]' where the server"
+    " runs, and starts it again."
+)
 LANCE_CLIENTS: Final = {"lancedb": "LanceDB", "limnos": "Command line"}
 
 
 class Snippet(msgspec.Struct, frozen=True):
-    """A code snippet that opens an object in one client."""
+    """A code snippet that opens an object in one client; with `note`, why this server has no use for it."""
 
     id: str
     client: str
     text: str
+    note: str = ""
 
 
 @cache
@@ -55,7 +60,9 @@ def snippets_of(
     words = _words(page_request, address)
     has_sqlpp = sqlpp_query(page_request, address) != ""
     return tuple(
-        Snippet(name, title, _fill_placeholders(_text(name), words))
+        Snippet(name, title, "", NO_ENGINE)
+        if name == "sqlpp" and not page_request.site.has_engine
+        else Snippet(name, title, _fill_placeholders(_text(name), words))
         for name, title in clients.items()
         if (has_sqlpp or name != "sqlpp") and (not is_restricted or name in RESTRICTED_READERS)
     )

@@ -38,6 +38,8 @@ class ConsoleSite(NamedTuple):
     allows_name_only: bool = False
     rooms_off: frozenset[str] = frozenset()
     """The names of the rooms that the server does not serve."""
+    has_engine: bool = True
+    """Whether the server's packages include the engine that runs statements over data."""
 
     @property
     def has_sqlpp(self) -> bool:

@@ -17,6 +17,7 @@ from limnos.http.error_statuses import status_of
 from limnos.http.refusals import hidden_metalake, unescape_percent
 from limnos.http.response import NO_STORE, Response
 from limnos.model.errors import LimnosError
+from limnos.rooms.console.http.connect import NO_ENGINE
 from limnos.rooms.console.http.frame import Frame, frame_of
 from limnos.rooms.console.http.page_requests import ConsoleRoute, PageRequest
 from limnos.rooms.console.http.rendering import render
@@ -60,6 +61,7 @@ class WorksheetPage(msgspec.Struct, frozen=True, kw_only=True):
     """The data of the worksheet page: the text, the options, and the results or the error.
 
     - `sample`: the statement that an empty field shows.
+    - `no_engine`: what to install if the server has no engine for statements over data.
     - `note`: why the statements were not executed although nothing is wrong; a button runs them again.
     - `is_change`: whether the statements were allowed to change data.
     """
@@ -70,6 +72,7 @@ class WorksheetPage(msgspec.Struct, frozen=True, kw_only=True):
     views: tuple[Choice, ...]
     modes: tuple[Choice, ...]
     sample: str = ""
+    no_engine: str = ""
     note: str = ""
     is_change: bool = False
     error: str = ""
@@ -135,6 +138,7 @@ async def _worksheet_response(
         views=tuple(Choice(each, text, each == view) for each, text in _VIEWS.items()),
         modes=tuple(Choice(each, text, each == chosen) for each, text in _MODES.items()),
         is_change=mode == "change",
+        no_engine="" if page_request.site.has_engine else NO_ENGINE,
     )
     if not page.text:
         page = msgspec.structs.replace(page, sample=await sample_statement(page_request))
