@@ -8,6 +8,8 @@ import shlex
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.backends import PostgresServer
 from tests.integration.live import LIMNOS
 from tests.nodes.process import Process
@@ -76,13 +78,47 @@ def test_sqlite_backup_is_restored_only_after_server_stop(tmp_path: Path) -> Non
         check=False,
     )
     node.stop()
-    carry_out(ON_SQLITE[1], names, "--data", str(data))
+    restored = carry_out(ON_SQLITE[1], names, "--data", str(data))
     node.start()
 
     assert refused.returncode == 1
     assert "A server uses" in refused.stderr
     assert namespace_statuses(node) == [204, 404]
+    assert "a query of docs/guides/backup.md lists from the previous store" in restored
     node.stop()
+
+
+def test_query_of_the_page_lists_later_revocations(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The query of the page lists the privileges and memberships that users lost since the backup, and revoked
+    tokens, from the replaced store.
+    """
+    data, names = tmp_path / "data", {"BACKUP": str(tmp_path / "b.db")}
+    node = Process(data, log=tmp_path / "log").start()
+    wire = Wire(node.uri, user="admin")
+    metalake, own = "/api/metalakes/lake", f"{OWN}/metalakes/lake"
+    preset = {"preset": "reader", "kind": "catalog", "path": ["main"], "user": "ana"}
+    wire.do("POST", f"{metalake}/users", {"name": "ana"})
+    wire.do("POST", f"{metalake}/groups", {"name": "staff"})
+    wire.do("POST", f"{own}/groups/staff/members", {"users": ["ana"]})
+    wire.do("POST", f"{own}/access/presets", {"change": "grant", **preset})
+    token_id = wire.do("POST", f"{OWN}/tokens", {"name": "t"}).body["id"]
+    carry_out(ON_SQLITE[0], names, "--data", str(data))
+    wire.do("POST", f"{own}/access/presets", {"change": "revoke", **preset})
+    wire.do("DELETE", f"{own}/groups/staff/members/ana")
+    wire.do("DELETE", f"{OWN}/tokens/{token_id}")
+    wire.close()
+    node.stop()
+    carry_out(ON_SQLITE[1], names, "--data", str(data))
+    (replaced,) = [each for each in data.glob("limnos.db.replaced-*") if each.name[-1].isdigit()]
+    program = re.search(r"```python\n(.*?)```", PAGE, re.DOTALL)[1]  # type: ignore[index]
+
+    exec(re.sub(r"limnos-data/limnos.db.replaced-[0-9]+", str(replaced), program), {})
+
+    lines = capsys.readouterr().out
+    assert "revoke user:ana no longer allow SELECT_TABLE on catalog main" in lines
+    assert "leave ana group staff" in lines
+    assert "revoke admin" in lines
+    assert "allow" not in lines.replace("no longer allow", "")
 
 
 def test_postgresql_dump_is_restored_unchanged(postgres_server: PostgresServer, tmp_path: Path) -> None:

@@ -53,6 +53,7 @@ def restore(settings: Settings, source: Path, *, keeps_tokens: bool, vouched: bo
     return (
         f"{source} is the store at {database}{stored_text}. Tokens revoked: {revoked_count}."
         " Users, roles and grants are as they were at the backup: repeat the revocations made since then"
+        + (", which a query of docs/guides/backup.md lists from the previous store" if replaced_path else "")
         + (
             f"\nSecrets that cannot be decrypted because keys are missing: {keys_text(missing_key_names)}"
             if missing_key_names

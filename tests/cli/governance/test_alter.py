@@ -182,3 +182,32 @@ def test_removal_of_a_missing_property_names_the_existing_ones(fake: FakeServer,
     assert done.code == 3
     assert done.error["message"] == "namespace main.raw has no property tema: it has team"
     assert {each.method for each in fake.asked} == {"GET"}
+
+
+@pytest.mark.parametrize(
+    "command", [("set", "main.eu", "--owner", "group:ops"), ("set", "owner", "main.eu", "group:ops")]
+)
+def test_new_owner_that_restrictions_name_gets_a_note(fake: FakeServer, limnos: Run, command: tuple[str, ...]) -> None:
+    """Restrictions of an object and of those below it that name the new owner no longer apply, which notes say. Those
+    of other groups, and of objects above, have no note.
+    """
+    own = "/api/limnos/v1/metalakes/lake"
+    table = {"kind": "table", "name": "people", "path": ["main", "eu", "people"]}
+
+    def rule(name: str, on: str, group: str) -> dict[str, object]:
+        to = {"users": [], "groups": [group], "roles": []}
+        about = {"kind": "table", "name": on}
+        return {"name": name, "on": about, "masks": {}, "to": to, "except": {}, "set_by": "x", "set_at": "x"}
+
+    rules = [rule("r", "main.eu.people", "ops"), rule("s", "main.eu.people", "dev"), rule("t", "main", "ops")]
+    fake.on("GET", f"{own}/catalogs/main/children?path=eu&limit=500", {"children": [table]})
+    fake.on("GET", f"{own}/objects/schema/main.eu/restrictions", {"restrictions": []})
+    fake.on("GET", f"{own}/objects/table/main.eu.people/restrictions", {"restrictions": rules})
+    fake.on("PUT", f"{M}/owners/schema/main.eu", {"set": True})
+
+    done = limnos(*command, "--kind", "namespace")
+
+    assert done.code == 0, done.err
+    assert done.err.splitlines() == [
+        "note: restriction r of main.eu.people no longer applies to group ops, which owns it now"
+    ]

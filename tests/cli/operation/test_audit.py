@@ -372,3 +372,31 @@ def test_grants_above_the_present_path_count_for_an_id(fake: FakeServer, limnos:
     assert "main.fin" in done.out
     assert "main.raw" not in done.out
     assert done.err == "note: 1 of them is on objects above main.fin.t, and counts for it\n"
+
+
+def test_access_of_a_user_names_the_groups_with_further_records(fake: FakeServer, limnos: Run) -> None:
+    """The records of what a user was given have a note with the command for each group that the user is in, and how
+    many more groups there are.
+    """
+    path = "/api/limnos/v1/metalakes/lake"
+    line = {
+        "id": 1,
+        "at": "2026-11-28T12:00:02Z",
+        "user": "ana",
+        "outcome": "done",
+        "change": "join",
+        "object": {"id": 7, "kind": "user", "path": "sam"},
+        "detail": "group support",
+    }
+    answer = {"lines": [line], "next": None, "more": False}
+    fake.on("GET", f"{path}/audit?path=sam&action=access&limit=51", answer)
+    fake.on("GET", f"{path}/audit?action=access&limit=1000", answer)
+    fake.on("GET", f"{path}/users/sam/groups", {"groups": ["support", "a b", "c", "d"]})
+
+    done = limnos("audit", "--path", "sam", "--action", "access", "--output", "table")
+
+    assert (
+        "note: sam is in groups support, a b, c and 1 more: 'limnos audit --path support --action access'" in done.err
+    )
+    assert "--path 'a b'" in done.err
+    assert "--path d" not in done.err

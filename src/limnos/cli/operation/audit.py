@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -18,7 +19,7 @@ from limnos.cli.failures import UsageError
 from limnos.cli.identity.principals import note_missing_user
 from limnos.cli.operation.audit_relations import RelatedLines, grant_of, moved_id, read_lines, related_lines
 from limnos.cli.output import Format, Row, TableOptions, show_done, show_rows, table_options
-from limnos.client import ClientError
+from limnos.client import ArgumentError, ClientError
 from limnos.client.values import AuditLine
 from limnos.model.audit import OTHER
 from limnos.names import display
@@ -37,6 +38,8 @@ _OF_SERVER = frozenset({"token", "login", "issue-token", "create-token", "revoke
 _GRANTS = frozenset({"grant", "revoke", "give", "take", "role_assign", "privilege_grant"})
 """Actions whose records say first who received what."""
 _GRANT_FIRST = ("at", "receiver", "privileges", "path", "user", "change")
+_GROUPS_MAX = 3
+"""The number of a user's groups whose records a note names."""
 _DAYS_MAX = 36_500
 _AGO = re.compile(r"([0-9]{1,6})([smhd])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
@@ -55,6 +58,8 @@ class _AuditResult:
     hides_others: bool
     """Whether the records of other users are left out."""
     records_reads: bool
+    groups: tuple[str, ...] = ()
+    """The groups of the user whose access was requested, through which they were given more."""
 
 
 @app.default
@@ -148,7 +153,20 @@ def _read_records(
         former_id=former_id,
         hides_others=page.own and (who is None or not _is_caller(client, user=who)),
         records_reads=page.records_reads,
+        groups=_groups_of(client, what, lines.values()) if expected["action"] == "access" else (),
     )
+
+
+def _groups_of(client: Client, name: str | None, lines: Iterable[AuditLine]) -> tuple[str, ...]:
+    """Return the groups of the user of a name; empty if none of the records is about that user."""
+    if name is None or not any(
+        line.object is not None and line.object.kind == "user" and line.object.path == _path(name) for line in lines
+    ):
+        return ()
+    try:
+        return tuple(client.users.groups(name))
+    except (ClientError, ArgumentError):
+        return ()
 
 
 def _columns(rows: Sequence[Row], *, action: str | None, omits_path: bool) -> list[str]:
@@ -179,6 +197,14 @@ def _notes(result: _AuditResult, *, what: str | None, action: str | None, server
         yield f"{_number(related.above)} on objects above {related.present}, and {counts} for it"
     if related.received:
         yield f"{_number(related.received)} on objects that {what} owned or owns, or was granted by an own role"
+    if result.groups:
+        commands = ", ".join(
+            f"'{shlex.join(['limnos', 'audit', '--path', each, '--action', 'access'])}'"
+            for each in result.groups[:_GROUPS_MAX]
+        )
+        more = len(result.groups) - _GROUPS_MAX
+        names = ", ".join(result.groups[:_GROUPS_MAX]) + (f" and {more} more" if more > 0 else "")
+        yield f"{what} is in group{'s' if len(result.groups) > 1 else ''} {names}: {commands}"
     if action in _OF_SERVER and not server:
         yield "tokens and sign-ins belong to the server, not to a metalake: --server shows them to service admins"
     if result.hides_others:

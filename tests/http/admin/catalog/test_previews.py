@@ -115,7 +115,7 @@ def test_restricted_reader_sees_filtered_and_masked_rows(table: PreviewedTable) 
     assert len(admin["rows"]) == 20
     table.node.runner.run(table.node.built.services.audit.flush())
     details = [
-        table.node.done("GET", f"{OWN}/metalakes/lake/audit?user={user}")["lines"][0]["detail"]
+        table.node.done("GET", f"{OWN}/metalakes/lake/audit?user={user}&action=preview-table")["lines"][0]["detail"]
         for user in ("bob", "admin")
     ]
     assert details == [

@@ -32,8 +32,8 @@ _DUCKDB_DATABASES: Final = frozenset({"main", "memory", "system", "temp"})
 RESTRICTED_READERS: Final = ("pyiceberg", "spark", "limnos")
 """The clients that read a restricted table; the others plan all scans themselves."""
 NO_ENGINE: Final = (
-    "This server has no engine for statements over data. Its operator types pip install 'limnos[spark]' where the server"
-    " runs, and starts it again."
+    "This server has no engine for statements over data. Its operator types pip install 'limnos[spark]' where the"
+    " server runs, and starts it again."
 )
 LANCE_CLIENTS: Final = {"lancedb": "LanceDB", "limnos": "Command line"}
 
