@@ -153,11 +153,11 @@ def _read_records(
         former_id=former_id,
         hides_others=page.own and (who is None or not _is_caller(client, user=who)),
         records_reads=page.records_reads,
-        groups=_groups_of(client, what, lines.values()) if expected["action"] == "access" else (),
+        groups=_groups_of(client, what, lines=lines.values()) if expected["action"] == "access" else (),
     )
 
 
-def _groups_of(client: Client, name: str | None, lines: Iterable[AuditLine]) -> tuple[str, ...]:
+def _groups_of(client: Client, name: str | None, *, lines: Iterable[AuditLine]) -> tuple[str, ...]:
     """Return the groups of the user of a name; empty if none of the records is about that user."""
     if name is None or not any(
         line.object is not None and line.object.kind == "user" and line.object.path == _path(name) for line in lines

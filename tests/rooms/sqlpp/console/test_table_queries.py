@@ -116,7 +116,7 @@ def test_query_link_and_command_are_missing_without_sqlpp(admin: ConsoleVisitor)
     assert "limnos sql" not in page.text
 
 
-def test_server_without_an_engine_says_what_to_install(admin: ConsoleVisitor) -> None:
+def test_server_without_an_engine_shows_what_to_install(admin: ConsoleVisitor) -> None:
     """A server without an engine shows what to install instead of the command, and above the worksheet, to which the
     link leads.
     """
