@@ -31,11 +31,11 @@ def commands(app: App, words: Sequence[str] = ()) -> Iterator[tuple[tuple[str, .
 
 @pytest.mark.slow
 def test_table_has_the_arguments_and_flags_of_each_command() -> None:
-    """The table of signatures equals the parser's commands. `head` has its own flag `--columns`."""
+    """The table of signatures equals the parser's commands, beside the flags of lists."""
     for words, arguments, required, flags in commands(build()):
         signature = signature_of(words)
         assert signature is not None, words
-        known = signature.flags - {"--columns"}
+        known = signature.flags - LIST_FLAGS
         assert (signature.words, signature.arguments, signature.required, known) == (words, arguments, required, flags)
 
 

@@ -25,6 +25,7 @@ from limnos.cli.failures import StoppedError, UsageError
 from limnos.cli.output import Format, format_of, visible
 from limnos.cli.profiles import Profile
 from limnos.model.kind_table import kinds_with
+from limnos.model.kinds import Kind as DataKind
 
 if TYPE_CHECKING:
     from limnos.client import Client
@@ -40,12 +41,17 @@ if TYPE_CHECKING:
     Kind: TypeAlias = str
     OwnedWord: TypeAlias = str
     ExplainedKind: TypeAlias = str
+    AttachedKind: TypeAlias = str
 else:
     Kind, OwnedWord, ExplainedKind = (
         Literal[tuple(kind.word for kind in kinds_with(lambda row, part=part: part in (row.cli or ())))]
         for part in ("path", "owner", "explain")
     )
-"""The kinds that the flag `--kind` of commands about paths, owners and explanations may have, from the table of kinds.
+    AttachedKind = Literal[
+        tuple(kind.word for kind in kinds_with(lambda row: row.attachable is True) if kind is not DataKind.COLUMN)
+    ]
+"""The kinds that the flag `--kind` of commands about paths, owners, explanations, and tags and policies of objects may
+have, from the table of kinds.
 """
 KindFlag = Annotated[
     Kind | None,
@@ -56,6 +62,8 @@ KindFlag = Annotated[
         )
     ),
 ]
+AttachedKindFlag = Annotated[AttachedKind | None, Parameter(help="Kind of PATH, if it is ambiguous.")]
+AttachedColumnFlag = Annotated[str | None, Parameter(help="A column of the table PATH, instead of the table itself.")]
 YesFlag = Annotated[bool, Parameter(name="--yes", negative="", help="Do not ask for confirmation.")]
 Comment = Annotated[str | None, Parameter(help="A description of the object.")]
 Property = Annotated[list[str] | None, Parameter(name="--property", negative="", help="KEY=VALUE; may be repeated.")]

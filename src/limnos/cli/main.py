@@ -120,6 +120,10 @@ def _run(tokens: Sequence[str]) -> int:
     options = output.TableOptions()
     if tokens[0] not in _OWN_COLUMNS:
         rest, options = output.take_options(tokens)
+        if options != output.TableOptions():
+            from limnos.cli.hints.list_flags import check_list_flags
+
+            check_list_flags(tokens, options)
     token = output.table_options.set(options)
     typed = typed_tokens.set(tuple(tokens))
     tree = build(tokens[0])

@@ -189,12 +189,12 @@ def fitting_flag(flag: str, flags: frozenset[str]) -> str | None:
     `{}` in the text stands for the value.
     """
     name = flag.replace("_", "-")
-    if name in flags or (name in COMMON and name not in {"--columns", "--wide"}):
+    if name in {*flags, *COMMON}:
         return name
     for guess in GUESSED_FLAGS.get(flag, GUESSED_FLAGS.get(name, "")).split("|"):
         if guess and guess.split()[0] in {*flags, *COMMON}:
             return guess
-    return name if name in COMMON else None
+    return None
 
 
 def _fit_words(tokens: Sequence[str], resolved: Sequence[str], *, signature: Signature) -> str:

@@ -32,11 +32,24 @@ COMMON: Final = frozenset(
         "--help",
         "--version",
         "-h",
-        "--columns",
-        "--wide",
     }
 )
 """Flags of every command."""
+LIST_FLAGS: Final = frozenset({"--columns", "--wide"})
+"""Flags of every command that prints a list."""
+PREVIEW_LISTS: Final = {"delete": "--dry-run", "grant": "--what-if", "revoke": "--what-if", "import": "--list"}
+"""Commands that print a list only with a flag, and that flag."""
+_LISTS: Final = """
+list, tree, find, trash list, head, files, table check, reports, snapshots, names check, names plan, names show,
+ask, profile list, user secret accounts, user secret list, user list, group list, role list, role describe,
+access explain, access holders, access reach, access who, access what, access diff, access simulate,
+request list, tag list, tag describe, policy list, policy describe, restriction show, token list, audit, pipeline list,
+pipeline runs, pipeline show, pipeline findings, pipeline run, pipeline promote, pipeline resume, pipeline diff,
+pipeline test, pipeline shipped, pipeline calendar, schedule list, job list, job templates, sql, maintenance
+plan, maintenance status, lance list, lance import, server check, server janitor, server config, node list, node
+settings, task list, storage check, storage keys, webhook list
+"""
+"""Commands that print a list."""
 _TABLE: Final = """
 list = [PATH] --kind --only --long -l --recursive -r
 tree = [PATH] --depth
@@ -128,12 +141,12 @@ tag add = NAME PATH --column --kind
 tag remove = NAME PATH --column --kind
 policy create = NAME --type --content --comment
 policy delete = NAME --yes
-policy list = [PATH] --kind
+policy list = [PATH] --column --kind
 policy describe = NAME
 policy enable = NAME
 policy disable = NAME
-policy add = NAME PATH --kind
-policy remove = NAME PATH --kind
+policy add = NAME PATH --column --kind
+policy remove = NAME PATH --column --kind
 restriction set = NAME PATH --filter --mask --except --to --kind
 restriction show = PATH --kind
 restriction remove = NAME PATH --kind --yes
@@ -218,7 +231,8 @@ completion = SHELL
 
 
 class Signature(NamedTuple):
-    """The words of a command, the names of its arguments, those among them that are required, and its own flags.
+    """The words of a command, the names of its arguments, those among them that are required, and its own flags, which
+    those of lists are for a command that always prints one.
 
     A name that ends in `...` takes all remaining arguments.
     """
@@ -251,6 +265,17 @@ def _groups() -> frozenset[str]:
     return frozenset(row.split()[0] for row in _TABLE.strip().splitlines())
 
 
+@cache
+def _commands_of_lists() -> frozenset[str]:
+    return frozenset(" ".join(each.split()) for each in _LISTS.split(","))
+
+
+def prints_list(tokens: Sequence[str], *, signature: Signature) -> bool:
+    """Return whether a resolved command line prints a list, of which `--columns` chooses the columns."""
+    name = " ".join(signature.words)
+    return name in _commands_of_lists() or PREVIEW_LISTS.get(name) in tokens
+
+
 def is_installed(command: Sequence[str]) -> bool:
     """Return whether a command line, as the tables of answers have it, belongs to the kernel or to a room that is
     installed and on. Answers propose no other one.
@@ -263,9 +288,10 @@ def is_installed(command: Sequence[str]) -> bool:
 
 def _parse_signature(name: str, words: Sequence[str]) -> Signature:
     arguments = [word for word in words if not word.startswith("-")]
+    list_flags = LIST_FLAGS if name in _commands_of_lists() else frozenset[str]()
     return Signature(
         words=tuple(name.split()),
         arguments=tuple(word.strip("[]") for word in arguments),
         required=sum(not word.startswith("[") for word in arguments),
-        flags=frozenset(word for word in words if word.startswith("-")),
+        flags=frozenset(word for word in words if word.startswith("-")) | list_flags,
     )

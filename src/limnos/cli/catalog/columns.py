@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
-from limnos.client import ClientError, NotFoundError
+from limnos.client import ArgumentError, ClientError, NotFoundError
 from limnos.client.values import Json
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def require_columns(client: Client, path: str, *, columns: Sequence[str]) -> Non
     """Raise NotFoundError for the first column that an Iceberg table lacks. Other tables are checked by the server."""
     try:
         names = column_names(client, path)
-    except ClientError:
+    except (ClientError, ArgumentError):
         return
     for column in columns if names else []:
         if column not in names and column.split(".")[0] not in names:

@@ -6,14 +6,17 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
+from limnos.cli.catalog.columns import require_columns
 from limnos.cli.catalog.tree import require
-from limnos.cli.common import DEFAULTS, Comment, CommonFlags, KindFlag, YesFlag, confirm
+from limnos.cli.common import DEFAULTS, AttachedColumnFlag, AttachedKindFlag, Comment, CommonFlags, YesFlag, confirm
 from limnos.cli.errors import UsageError
+from limnos.cli.governance.tags import target_text
 from limnos.cli.output import Row, show_done, show_rows
 from limnos.client.values import MetadataObject
 
@@ -97,19 +100,29 @@ def delete(name: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS
 
 
 @app.command(name="list")
-def list_policies(path: str | None = None, /, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS) -> None:
-    """List the policies you may see; with a path, the policies of an object, including inherited ones.
+def list_policies(
+    path: str | None = None,
+    /,
+    *,
+    column: AttachedColumnFlag = None,
+    kind: AttachedKindFlag = None,
+    common: CommonFlags = DEFAULTS,
+) -> None:
+    """List the policies you may see; with a path, the policies of an object or of a column, including inherited ones.
 
     Parameters
     ----------
     path
         A catalog, namespace or table, as `main.raw.nyc`.
     """
+    if path is None and column is not None:
+        hint = f"'{shlex.join(['limnos', 'list', 'policies', 'PATH', '--column', column])}'"
+        raise UsageError("--column needs the table of the column", hint=hint)
     with common.client() as client:
         if path is None:
             rows, columns = [_row(each) for each in client.policies.list()], ["name", "type", "enabled", "comment"]
         else:
-            policies = client.policies.on(path, kind=kind or client.objects.kind(path))
+            policies = client.policies.on(path, kind=kind or client.objects.kind(path), column=column)
             rows = [{**_row(each), "inherited": each.inherited} for each in policies]
             columns = ["name", "type", "enabled", "inherited", "comment"]
     show_rows(rows, columns, output_format=common.output_format, empty="no policies")
@@ -169,8 +182,16 @@ def _switch(name: str, *, enabled: bool, common: CommonFlags) -> None:
 
 
 @app.command
-def add(name: str, path: str, /, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS) -> None:
-    """Attach a policy to an object, such as a catalog, namespace or table. Objects below inherit it.
+def add(
+    name: str,
+    path: str,
+    /,
+    *,
+    column: AttachedColumnFlag = None,
+    kind: AttachedKindFlag = None,
+    common: CommonFlags = DEFAULTS,
+) -> None:
+    """Attach a policy to an object, such as a catalog, namespace or table, or to a column. Objects below inherit it.
 
     Parameters
     ----------
@@ -180,14 +201,24 @@ def add(name: str, path: str, /, *, kind: KindFlag = None, common: CommonFlags =
         The object, as `main.raw.nyc`.
     """
     with common.client() as client:
-        names = client.policies.change(path, kind=kind or client.objects.kind(path), adds=(name,))
-    fields = {"object": path, "policies": list(names)}
-    show_done(f"policy {name} is on {path}", fields, output_format=common.output_format)
+        if column is not None:
+            require_columns(client, path, columns=[column])
+        names = client.policies.change(path, kind=kind or client.objects.kind(path), column=column, adds=(name,))
+    fields = _fields(path, column, names=names)
+    show_done(f"policy {name} is on {target_text(path, column)}", fields, output_format=common.output_format)
 
 
 @app.command
-def remove(name: str, path: str, /, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS) -> None:
-    """Detach a policy from an object, such as a catalog, namespace or table.
+def remove(
+    name: str,
+    path: str,
+    /,
+    *,
+    column: AttachedColumnFlag = None,
+    kind: AttachedKindFlag = None,
+    common: CommonFlags = DEFAULTS,
+) -> None:
+    """Detach a policy from an object, such as a catalog, namespace or table, or from a column.
 
     Parameters
     ----------
@@ -197,9 +228,14 @@ def remove(name: str, path: str, /, *, kind: KindFlag = None, common: CommonFlag
         The object, as `main.raw.nyc`.
     """
     with common.client() as client:
-        names = client.policies.change(path, kind=kind or client.objects.kind(path), removes=(name,))
-    fields = {"object": path, "policies": list(names)}
-    show_done(f"policy {name} is no longer on {path}", fields, output_format=common.output_format)
+        names = client.policies.change(path, kind=kind or client.objects.kind(path), column=column, removes=(name,))
+    fields = _fields(path, column, names=names)
+    show_done(f"policy {name} is no longer on {target_text(path, column)}", fields, output_format=common.output_format)
+
+
+def _fields(path: str, column: str | None, *, names: Sequence[str]) -> dict[str, object]:
+    """Return the changed object, with the column if one was changed, and its policies."""
+    return {"object": path, **({} if column is None else {"column": column}), "policies": list(names)}
 
 
 def _row(policy: Policy) -> Row:

@@ -4,14 +4,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
 from limnos.cli.catalog.columns import column_names, require_columns
 from limnos.cli.catalog.governance import column_tags
 from limnos.cli.catalog.tree import require
-from limnos.cli.common import DEFAULTS, Comment, CommonFlags, KindFlag, Property, YesFlag, confirm, properties_of
+from limnos.cli.common import (
+    DEFAULTS,
+    AttachedColumnFlag,
+    AttachedKindFlag,
+    Comment,
+    CommonFlags,
+    Property,
+    YesFlag,
+    confirm,
+    properties_of,
+)
 from limnos.cli.failures import UsageError
 from limnos.cli.output import Row, show_done, show_rows
 from limnos.client import ArgumentError, ClientError
@@ -21,7 +31,6 @@ if TYPE_CHECKING:
     from limnos.client import Client
 
 app = App(name="tag")
-ColumnFlag = Annotated[str | None, Parameter(help="A column of the table PATH, instead of the table itself.")]
 
 
 @app.command
@@ -58,8 +67,8 @@ def list_tags(
     path: str | None = None,
     /,
     *,
-    column: ColumnFlag = None,
-    kind: KindFlag = None,
+    column: AttachedColumnFlag = None,
+    kind: AttachedKindFlag = None,
     common: CommonFlags = DEFAULTS,
 ) -> None:
     """List the tags you may use; with a path, the tags of an object, including inherited tags and those of a table's
@@ -114,8 +123,8 @@ def add(
     path: str,
     /,
     *,
-    column: ColumnFlag = None,
-    kind: KindFlag = None,
+    column: AttachedColumnFlag = None,
+    kind: AttachedKindFlag = None,
     common: CommonFlags = DEFAULTS,
 ) -> None:
     """Attach a tag to an object, such as a catalog, namespace or table, or to a column. Objects below inherit it.
@@ -132,7 +141,7 @@ def add(
             require_columns(client, path, columns=[column])
         names = client.tags.change(path, kind=kind or client.objects.kind(path), column=column, adds=(name,))
     result = _result(path, column, names=names)
-    show_done(f"tag {name} is on {_target_text(path, column)}", result, output_format=common.output_format)
+    show_done(f"tag {name} is on {target_text(path, column)}", result, output_format=common.output_format)
 
 
 @app.command
@@ -141,8 +150,8 @@ def remove(
     path: str,
     /,
     *,
-    column: ColumnFlag = None,
-    kind: KindFlag = None,
+    column: AttachedColumnFlag = None,
+    kind: AttachedKindFlag = None,
     common: CommonFlags = DEFAULTS,
 ) -> None:
     """Detach a tag from an object, such as a catalog, namespace or table, or from a column.
@@ -157,7 +166,7 @@ def remove(
     with common.client() as client:
         names = client.tags.change(path, kind=kind or client.objects.kind(path), column=column, removes=(name,))
     result = _result(path, column, names=names)
-    show_done(f"tag {name} is no longer on {_target_text(path, column)}", result, output_format=common.output_format)
+    show_done(f"tag {name} is no longer on {target_text(path, column)}", result, output_format=common.output_format)
 
 
 def _rows_of_columns(client: Client, path: str) -> list[Row]:
@@ -181,7 +190,8 @@ def _result(path: str, column: str | None, *, names: Sequence[str]) -> dict[str,
     return {"object": path, **({} if column is None else {"column": column}), "tags": list(names)}
 
 
-def _target_text(path: str, column: str | None) -> str:
+def target_text(path: str, column: str | None) -> str:
+    """Return an object, or a column of it, in the words of a message."""
     return path if column is None else f"column {column} of {path}"
 
 

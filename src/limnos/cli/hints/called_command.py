@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final
 
 from limnos.cli.flags import filled_value
 from limnos.cli.grammar.spelling import typed_as
-from limnos.cli.signatures import COMMON
+from limnos.cli.signatures import COMMON, LIST_FLAGS, signature_of
 from limnos.cli.token_words import take_words
 
 if TYPE_CHECKING:
     from cyclopts import App
 
-CONNECTION_FLAGS: Final = COMMON - {"--columns", "--wide"}
+CONNECTION_FLAGS: Final = COMMON
 """Flags of every command, which a list of a command's own flags leaves out."""
 
 
@@ -66,6 +66,12 @@ class CalledCommand:
             else:
                 words.append(argument.name if argument.required else f"[{argument.name}]")
         return " ".join(words)
+
+    @property
+    def list_flags(self) -> list[str]:
+        """The flags of lists, if it always prints one."""
+        signature = signature_of(self.words)
+        return sorted(LIST_FLAGS & signature.flags) if signature is not None else []
 
     @property
     def flags(self) -> list[str]:

@@ -80,9 +80,9 @@ def unknown_flag(error: UnknownOptionError, command: CalledCommand) -> UsageErro
         value = _typed_value(command.rest, typed_flag)
         return UsageError(f"{message}: {instead[0]}", hint=instead[1].format(*words, "NAME", "VALUE", value=value))
     for guess in _guesses(typed_flag):
-        if guess.split()[0] in {*command_flags, "--columns", "--wide"}:
+        if guess.split()[0] in {*command_flags, *command.list_flags}:
             return UsageError(message, hint=answers.propose(shlex.split(command.again(typed_flag, guess))[1:]))
-    if (near := _near_flag(typed_flag, command_flags)) is not None:
+    if (near := _near_flag(typed_flag, [*command_flags, *command.list_flags])) is not None:
         return UsageError(message, hint=f"'{command.again(typed_flag, near)}'")
     if (filtered := filtered_list(typed_flag, command.words, rest=command.rest)) is not None:
         return UsageError(f"{message}: {filtered.reason}", hint=filtered.hint)
@@ -239,7 +239,7 @@ def _near_flag(typed: str, known: Sequence[str]) -> str | None:
     """
     name = typed.replace("_", "-")
     own_flags = [flag for flag in known if flag not in CONNECTION_FLAGS and not flag.startswith("--no-")]
-    if near := close_words(name, [*own_flags, "--columns", "--wide"], cutoff=0.75):
+    if near := close_words(name, own_flags, cutoff=0.75):
         return near[0]
     for guessed in difflib.get_close_matches(name, list(GUESSED_FLAGS), n=3, cutoff=0.85):
         for guess in GUESSED_FLAGS[guessed].split("|"):

@@ -67,7 +67,7 @@ def object_name(scope: ClientScope, path: str | Sequence[str], *, kind: str, col
     needed. Raises ArgumentError for a column of anything but a table.
     """
     if column is not None and kind != "table":
-        raise ArgumentError(f"a {kind} has no columns with tags: give the path of a table")
+        raise ArgumentError(f"a {kind} has no columns with tags and policies: give the path of a table")
     if kind == "metalake" or kind in APART_WORDS:
         return path if isinstance(path, str) else path[-1]
     if kind == "catalog":

@@ -68,22 +68,30 @@ class Policies(Resource[S]):
         return call("GET", self._url(name, "objects"), answer=tuple[MetadataObject, ...], field="metadataObjects")
 
     @verb
-    def on(self, path: str | Sequence[str], *, kind: str) -> Flow[tuple[Policy, ...]]:
-        """List the policies of an object, including inherited policies; `kind` as in `Roles.allow`."""
-        url = yield from self._on(path, kind)
+    def on(self, path: str | Sequence[str], *, kind: str, column: str | None = None) -> Flow[tuple[Policy, ...]]:
+        """List the policies of an object, or of a column of a table, including inherited policies; `kind` as in
+        `Roles.allow`.
+        """
+        url = yield from self._on(path, kind=kind, column=column)
         return (yield from call("GET", f"{url}?details=true", answer=tuple[Policy, ...], field="policies"))
 
     @verb
     def change(
-        self, path: str | Sequence[str], *, kind: str, adds: Iterable[str] = (), removes: Iterable[str] = ()
+        self,
+        path: str | Sequence[str],
+        *,
+        kind: str,
+        column: str | None = None,
+        adds: Iterable[str] = (),
+        removes: Iterable[str] = (),
     ) -> Flow[tuple[str, ...]]:
-        """Attach the policies `adds` to an object, and detach the policies `removes`. Returns the names of its policies
-        afterwards.
+        """Attach the policies `adds` to an object, or to a column of a table, and detach the policies `removes`.
+        Returns the names of its policies afterwards.
         """
-        url = yield from self._on(path, kind)
+        url = yield from self._on(path, kind=kind, column=column)
         body = {"policiesToAdd": [*adds], "policiesToRemove": [*removes]}
         return (yield from call("POST", url, answer=tuple[str, ...], field="names", body=body))
 
-    def _on(self, path: str | Sequence[str], kind: str) -> Flow[str]:
-        name = yield from object_name(self.scope, path, kind=kind)
-        return self.gravitino_url("objects", TYPES[kind], name, "policies")
+    def _on(self, path: str | Sequence[str], *, kind: str, column: str | None) -> Flow[str]:
+        name = yield from object_name(self.scope, path, kind=kind, column=column)
+        return self.gravitino_url("objects", "column" if column is not None else TYPES[kind], name, "policies")
