@@ -10,7 +10,7 @@ from cyclopts import App
 
 from limnos.cli.command_tree import build
 from limnos.cli.grammar.reading import answers
-from limnos.cli.signatures import COMMON, signature_of
+from limnos.cli.signatures import COMMON, LIST_FLAGS, signature_of
 
 
 def commands(app: App, words: Sequence[str] = ()) -> Iterator[tuple[tuple[str, ...], tuple[str, ...], int, set[str]]]:

@@ -55,6 +55,8 @@ _DROPPED_MAX: Final = 100
 """The number of dropped objects below a path among which the one at the path is looked for."""
 _CATALOGS_MAX: Final = 20
 """The number of catalogs in which a path without its catalog is looked for."""
+_HOLDERS_MAX: Final = 1_000
+"""The number of users with access to an object among whose roles one is looked for."""
 _ASKED_FOR: Final = frozenset({kind.word for kind in PRESET_KINDS} - {"metalake"})
 """The kinds of objects to which access can be asked for."""
 
@@ -345,6 +347,39 @@ def exists(kind: Literal["user", "group", "tag"], name: str) -> bool:
     except (ClientError, ArgumentError, InvalidName):
         return False
     return True
+
+
+def own_role_of(kind: Literal["user", "group"], name: str, *, path: str | None) -> str | None:
+    """Return the role of its own that a preset gave a user or group, as `user:ana`; None without one, or if the caller
+    may not know. A caller who may not load the user or group sees the role in the access to the object at `path`.
+    """
+    from limnos.client import ArgumentError, ClientError, DeniedError
+
+    if (opener := reopen.get()) is None:
+        return None
+    role = f"{kind}:{name}"
+    try:
+        with opener() as client:
+            principal = client.users.get(name) if kind == "user" else client.groups.get(name)
+            return role if role in principal.roles else None
+    except DeniedError:
+        return role if path is not None and has_role_with_access(role, path) else None
+    except (ClientError, ArgumentError, InvalidName):
+        return None
+
+
+def has_role_with_access(role: str, path: str) -> bool:
+    """Return whether users have access to an object by a role, as far as a caller who may grant on it sees."""
+    from limnos.client import ArgumentError, ClientError
+
+    if (opener := reopen.get()) is None:
+        return False
+    try:
+        with opener() as client:
+            holders = client.access.holders(path, limit=_HOLDERS_MAX).holders
+    except (ClientError, ArgumentError, InvalidName):
+        return False
+    return any(each.role == role for holder in holders for factors in holder.may.values() for each in factors)
 
 
 def other_metalake(name: str, lists_command: str, *, creates_command: str) -> str | None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -67,3 +68,52 @@ def test_policies_are_listed_shown_attached_and_switched(fake: FakeServer, limno
         assert limnos("policy", word, "keep").code == 0
         assert fake.asked[-1].body == {"enable": is_enabled}
     assert json.loads(limnos("delete", "policy", "keep", "--yes", "--output", "json").out) == {"deleted": "keep"}
+
+
+def test_policy_is_attached_to_a_column(fake: FakeServer, limnos: Run) -> None:
+    """With `--column` a policy is attached to, listed on and detached from a column of a table."""
+    on = f"{M}/objects/column/main.raw.t.email/policies"
+    fake.on("GET", f"{on}?details=true", {"policies": [KEEP | {"inherited": False}]})
+    fake.on("POST", on, {"names": ["keep"]})
+    words = ["main.raw.t", "--column", "email", "--kind", "table", "--output", "table"]
+
+    added = limnos("set", "policy", "keep", *words)
+    listed = limnos("list", "policies", *words)
+    removed = limnos("policy", "remove", "keep", *words)
+
+    assert added.out == "policy keep is on column email of main.raw.t\n"
+    assert "keep" in listed.out
+    assert removed.out == "policy keep is no longer on column email of main.raw.t\n"
+
+
+def test_column_without_a_table_is_a_usage_error(limnos: Run) -> None:
+    """`list policies --column` needs the table of the column."""
+    done = limnos("list", "policies", "--column", "email")
+
+    assert (done.code, done.error["hint"]) == (2, "'limnos list policies PATH --column email'")
+
+
+@pytest.mark.parametrize(
+    "typed, hint",
+    [
+        ("set policy keep main.raw.t --columns email", "'limnos set policy keep main.raw.t --column email'"),
+        ("policy disable keep --columns name", "'limnos policy disable --help' explains its flags"),
+        ("show main.raw.t --wide", "'limnos show main.raw.t'"),
+        ("grant select_table --on main --to r --wide", "'limnos grant select_table --on main --to r'"),
+    ],
+)
+def test_flags_of_lists_are_refused_by_other_commands(fake: FakeServer, limnos: Run, typed: str, hint: str) -> None:
+    """A command that prints no list refuses `--columns` and `--wide`, before it sends a request."""
+    done = limnos(*typed.split())
+
+    typed_hint = re.sub(" --uri .* --user ana", "", str(done.error["hint"]))
+    assert (done.code, typed_hint, fake.calls) == (2, hint, [])
+
+
+@pytest.mark.parametrize("flag", ["--column", "--colums", "--fields"])
+def test_unknown_flag_is_not_answered_with_a_flag_of_lists(limnos: Run, flag: str) -> None:
+    """The answer to an unknown flag of a command that prints no list proposes no flag of lists."""
+    done = limnos("policy", "disable", "keep", flag, "email")
+
+    assert done.code == 2
+    assert "--columns" not in str(done.error["hint"])

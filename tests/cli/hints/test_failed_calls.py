@@ -273,9 +273,9 @@ def test_default_server_without_an_answer_leads_to_the_profiles(
     assert "list profiles" not in str(named)
 
 
-def test_owner_who_may_not_grant_above_gets_another_way() -> None:
-    """A preset for a user needs a right on the metalake, which the owner of an object lacks. The hint names what the
-    owner can do: grant to a role, or answer a request. For a request whose preset needs a privilege above the object,
+def test_user_who_may_not_grant_above_an_object_gets_another_way() -> None:
+    """A preset for a user needs a right on the metalake, which others who may grant on an object lack. The hint names
+    what they can do: grant to the role of an earlier preset, or answer a request. For a request whose preset needs a privilege above the object,
     it names who has to answer.
     """
     message = "User 'mira' is not authorized to perform operation '{}' on metadata '{}': needs MANAGE_GRANTS on {}"
@@ -289,7 +289,8 @@ def test_owner_who_may_not_grant_above_gets_another_way() -> None:
     whole = str(hint_for(assign, TypedCommand(words)))
     request = str(hint_for(above, TypedCommand(["request", "grant", "4de6", "--token-file", "mira.token"])))
 
-    assert "--to role:ROLE" in preset
+    assert "'limnos grant --preset reader main.clinic.wards --to role:user:jon' grants to that role" in preset
+    assert "owner" not in preset
     assert "'limnos request access main.clinic.wards'" in preset
     assert "'limnos request access main.clinic --preset writer --kind namespace'" in whole
     assert "a privilege on main, above the object that you own" in request

@@ -91,12 +91,36 @@ def test_denial_for_a_group_is_answered_with_the_role(fake: FakeServer, limnos: 
     """A denial is held by a role: for a group the answer has the commands that create it, deny, and assign it."""
     done = limnos("grant", "select_table", "--on", "main.raw", *holder.split(), "--deny")
 
-    assert (done.code, fake.calls) == (2, [])
+    assert done.code == 2
     assert done.error["message"] == "a denial is held by a role, not by a group"
     assert done.error["hint"] == (
         "'limnos create role ROLE', 'limnos grant select_table --on main.raw --to ROLE --deny', then"
         " 'limnos grant role ROLE --to group:staff'"
     )
+
+
+@pytest.mark.parametrize(
+    "typed, hint",
+    [
+        (
+            "access simulate revoke select_table --on main --from user:ben",
+            "revoke select_table --on main --from {} --what-if",
+        ),
+        ("revoke select_table --on main --from user:ben", "revoke select_table --on main --from {}"),
+        ("grant select_table --on main --to user:ben", "grant select_table --on main --to {}"),
+        ("grant select_table --on main --to user:ben --deny", "grant select_table --on main --to {} --deny"),
+    ],
+)
+def test_privileges_of_a_user_are_answered_with_the_own_role(
+    fake: FakeServer, limnos: Run, typed: str, hint: str
+) -> None:
+    """A user to whom presets gave a role of their own is answered with that role, as `role:user:ben`."""
+    fake.on("GET", f"{M}/users/ben", {"user": {**USER, "roles": ["user:ben"]}})
+
+    done = limnos(*typed.split())
+
+    assert done.code == 2
+    assert done.error["hint"] == f"'limnos {hint.format('role:user:ben')}': presets gave user ben the role user:ben"
 
 
 def test_help_of_policies_has_all_types(limnos: Run) -> None:

@@ -6,8 +6,16 @@ from __future__ import annotations
 import re
 
 from limnos.cli.hints.typed_command import TypedCommand, path_parts
-from limnos.cli.lookups import AccessOffer, access_offer, has_children, other_metalake, owner_above
+from limnos.cli.lookups import (
+    AccessOffer,
+    access_offer,
+    has_children,
+    has_role_with_access,
+    other_metalake,
+    owner_above,
+)
 from limnos.cli.output import flag_values
+from limnos.cli.token_words import without_flag
 from limnos.client.errors import DeniedError
 from limnos.model.restrictions import CLOSED_TO
 
@@ -56,7 +64,7 @@ def denied_hint(error: DeniedError, typed: TypedCommand) -> str:
 
 
 def _of_grants(action: str, target: str, *, typed: TypedCommand) -> str | None:
-    """Return the advice for an owner of an object who may not grant above it; None for other refusals.
+    """Return the advice for a user who may grant on an object and not above it; None for other refusals.
 
     A preset for a user makes a role, which takes a right on the metalake. The grant of a request does not.
     """
@@ -67,8 +75,8 @@ def _of_grants(action: str, target: str, *, typed: TypedCommand) -> str | None:
             value = next(iter(flag_values(typed.tokens, flag)), default)
             words += [flag, value] if value != default else []
         return (
-            "as owner of an object you may grant it to a role: --to role:ROLE; or its user types"
-            f" '{typed.spell(*words)}' and you answer with 'limnos request grant ID'"
+            f"{_to_role(path, typed)}; or the user who needs it types '{typed.spell(*words)}' and you answer with"
+            " 'limnos request grant ID'"
         )
     if action == "privilege_grant" and typed.words[:2] == ("request", "grant"):
         return (
@@ -76,6 +84,25 @@ def _of_grants(action: str, target: str, *, typed: TypedCommand) -> str | None:
             f" there type '{typed.spell(*typed.words)}'; the request stays open"
         )
     return None
+
+
+def _to_role(path: str, typed: TypedCommand) -> str:
+    """Return the command that grants a preset to the role that a user or group got by an earlier preset: that takes no
+    right on the metalake.
+    """
+    values = [
+        *flag_values(typed.tokens, "--to"),
+        *(f"group:{name}" for name in flag_values(typed.tokens, "--to-group")),
+    ]
+    kind, _, name = next(iter(values), "").partition(":")
+    if kind not in {"user", "group"} or not name:
+        return f"you may grant on {path}, to a role that exists: --to role:ROLE"
+    role = f"{kind}:{name}"
+    again = without_flag(without_flag(typed.tokens, "--to"), "--to-group")
+    command = TypedCommand(again).again("--to", f"role:{role}")
+    if has_role_with_access(role, path):
+        return f"you may grant on {path}: '{command}' grants to the role that {kind} {name} has already"
+    return f"you may grant on {path}: if {kind} {name} was granted a preset before, '{command}' grants to that role"
 
 
 def _ask(offer: AccessOffer, typed: TypedCommand) -> str:

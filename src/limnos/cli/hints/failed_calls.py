@@ -33,6 +33,8 @@ from limnos.names import display
 
 _DISABLED_CATALOG = re.compile(r"Catalog (\S+) is disabled: enable it first$")
 """The message about a disabled catalog."""
+_DISABLED_USER = re.compile(r"User \S+ is disabled in metalake \S+: ask its administrator")
+"""The message about a disabled user."""
 _PRINCIPAL = re.compile(r"(User|Group|Role|Tag|Policy) (.+?) already exists")
 """The message about a name that another principal, tag or policy has."""
 _OWNED_METALAKE = re.compile(r"User \S+ owns metalake (\S+): ")
@@ -108,6 +110,8 @@ def hint_for(error: ClientError, typed: TypedCommand) -> str | None:
         return sign_in_hint() if is_anonymous(error) else SIGN_IN
     if (disabled := _DISABLED_CATALOG.match(error.message)) is not None:
         return f"'{typed.command('catalog', 'enable', disabled[1])}' enables it, if you own it"
+    if _DISABLED_USER.match(error.message) is not None:
+        return None  # the message names who enables the user
     if isinstance(error, DeniedError):
         return denied_hint(error, typed)
     if error.code == "unexpected-answer" or error.message.startswith("This address does not exist"):

@@ -44,6 +44,7 @@ _SHOWN_OF: Final = {"group": "its roles, and 'limnos show role ROLE' their right
 _MISSING: Final = re.compile(r"There is no ([a-z ]+?) (.+?)(?: in this metalake)?: check the spelling")
 """The server's note about a path or user that does not exist."""
 ContainerKind = Literal["metalake", "catalog", "namespace"]
+CountsFlag = Annotated[bool, Parameter(name="--counts", help="Only numbers by level and kind.", negative=())]
 AtFlag = Annotated[str | None, Parameter(name="--at", help="The object, as `main.raw`; by default the metalake.")]
 
 
@@ -192,7 +193,7 @@ def reach(
         str | None, Parameter(name="--for", help="Another user; needs the privilege to manage grants.")
     ] = None,
     kind: Annotated[ContainerKind | None, Parameter(help="What PATH is.")] = None,
-    counts: Annotated[bool, Parameter(name="--counts", help="Only numbers by level and kind.", negative=())] = False,
+    counts: CountsFlag = False,
     common: CommonFlags = DEFAULTS,
 ) -> None:
     """List the objects that you, or another user, may read, write, create in, drop or grant on.
@@ -264,6 +265,7 @@ def what(
     missing: Annotated[
         PresetName | None, Parameter(help="Show what the user lacks for this preset, and the command that grants it.")
     ] = None,
+    counts: CountsFlag = False,
     kind: KindFlag = None,
     common: CommonFlags = DEFAULTS,
 ) -> None:
@@ -283,7 +285,7 @@ def what(
         if missing is not None:
             show_missing(MissingQuestion(user, missing, at, kind), common)
         else:
-            reach(at, for_=user, kind=cast("ContainerKind | None", kind), common=common)
+            reach(at, for_=user, kind=cast("ContainerKind | None", kind), counts=counts, common=common)
     except NotFoundError as error:
         if at is None and is_path(user):  # names of users may have dots, too
             users, own = (

@@ -9,19 +9,21 @@ from __future__ import annotations
 import difflib
 import shlex
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from cyclopts import Parameter
 
 from limnos.cli.common import DEFAULTS, CommonFlags, KindFlag
-from limnos.cli.failures import UsageError
+from limnos.cli.failures import StoppedError, UsageError
 from limnos.cli.identity.comparisons import show_consequence
 from limnos.cli.identity.presets import PresetCommand, change_preset
-from limnos.cli.identity.principals import parse_holder
+from limnos.cli.identity.principals import Holder, parse_holder
+from limnos.cli.lookups import own_role_of
 from limnos.cli.output import show_done
 from limnos.cli.sql_grants import SQL_PRIVILEGES
-from limnos.client.errors import DeniedError, NotFoundError
+from limnos.client.errors import ClientError, DeniedError, NotFoundError
 from limnos.client.values import Role
 from limnos.model.presets import PresetName
 from limnos.model.privileges import ALIASES, Privilege
@@ -211,7 +213,7 @@ def _execute(command: _GrantCommand, common: CommonFlags) -> None:
     if command.preset is not None:
         _execute_preset(command, command.preset, common=common)
         return
-    command = _without_prefix(command)
+    command = _without_prefix(command, common)
     if not command.names or command.names == ("role",):
         raise UsageError(f"nothing to {command.verb}", hint=_EXAMPLES.format(command.verb, f"--{command.preposition}"))
     if command.names[0] == "role":
@@ -251,7 +253,7 @@ def _execute(command: _GrantCommand, common: CommonFlags) -> None:
     show_done(message, result, output_format=common.output_format)
 
 
-def _without_prefix(command: _GrantCommand) -> _GrantCommand:
+def _without_prefix(command: _GrantCommand, common: CommonFlags) -> _GrantCommand:
     """Return the command with `user:ana`, `group:staff` or `role:analyst` as a name and its kind. Raises UsageError for
     a kind that cannot hold it.
     """
@@ -268,34 +270,39 @@ def _without_prefix(command: _GrantCommand) -> _GrantCommand:
             command, holder=None if is_group else holder.name, group=holder.name if is_group else command.group
         )
     if holder.kind != "role":
-        if command.deny:
-            denial = command.to_text(*command.names, *_on(command), f"--{command.preposition}", "ROLE", "--deny")
-            then = command.to_text("role", "ROLE", f"--{command.preposition}", str(command.holder))
-            raise UsageError(
-                f"a denial is held by a role, not by a {holder.kind}",
-                hint=f"'limnos create role ROLE', '{denial}', then '{then}'",
-            )
-        raise UsageError(
-            f"privileges are held by roles, not by a {holder.kind}", hint=_of_principal(command, kind=holder.kind)
-        )
+        what = "a denial is held by a role" if command.deny else "privileges are held by roles"
+        raise UsageError(f"{what}, not by a {holder.kind}", hint=_of_principal(command, holder, common=common))
     return replace(command, holder=holder.name)
 
 
-def _of_principal(command: _GrantCommand, *, kind: str) -> str:
+def _of_principal(command: _GrantCommand, holder: Holder, *, common: CommonFlags) -> str:
     """Return the hint for privileges of a user or a group: a preset if its word was typed, else the privileges for a
-    role. A preset that was not typed would give more than these.
+    role, which is the own role of the holder if a preset gave it one. A preset that was not typed would give more.
     """
-    flag, holder = f"--{command.preposition}", str(command.holder)
+    flag, typed_holder = f"--{command.preposition}", str(command.holder)
     preset = next((word for name in command.names if (word := _PRESET_WORDS.get(name.lower()))), None)
-    if preset is not None:
+    if preset is not None and not command.deny:
         path = command.on or next((name for name in command.names if "." in name), "PATH")
-        return f"a preset goes to a {kind}: '{command.to_text('--preset', preset, path, flag, holder)}'"
-    correction = command.to_text(*command.names, *_on(command), flag, "ROLE")
+        return f"a preset goes to a {holder.kind}: '{command.to_text('--preset', preset, path, flag, typed_holder)}'"
+    words = [*command.names, *_on(command)]
+    denial = ["--deny"] if command.deny else []
+    if (role := _own_role(holder, command.on, common=common)) is not None:
+        correction = command.to_text(*words, flag, f"role:{role}", *denial)
+        return f"'{correction}': presets gave {holder} the role {role}"
     if command.verb == "revoke":
-        return (
-            f"'{shlex.join(['limnos', 'show', kind, holder.rpartition(':')[2]])}' shows the roles, and '{correction}'"
-        )
-    return f"'limnos create role ROLE', '{correction}', then '{command.to_text('role', 'ROLE', flag, holder)}'"
+        shows = shlex.join(["limnos", "show", holder.kind, holder.name])
+        return f"'{shows}' shows the roles, and '{command.to_text(*words, flag, 'role:ROLE', *denial)}'"
+    correction = command.to_text(*words, flag, "ROLE", *denial)
+    return f"'limnos create role ROLE', '{correction}', then '{command.to_text('role', 'ROLE', flag, typed_holder)}'"
+
+
+def _own_role(holder: Holder, path: str | None, *, common: CommonFlags) -> str | None:
+    """Return the role that presets gave a user or group; None without one, or if the server does not say."""
+    if holder.kind == "role":
+        return None
+    with suppress(ClientError, StoppedError, UsageError), common.client():
+        return own_role_of(holder.kind, holder.name, path=path)
+    return None
 
 
 def _on(command: _GrantCommand) -> list[str]:
