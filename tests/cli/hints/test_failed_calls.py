@@ -275,8 +275,8 @@ def test_default_server_without_an_answer_leads_to_the_profiles(
 
 def test_user_who_may_not_grant_above_an_object_gets_another_way() -> None:
     """A preset for a user needs a right on the metalake, which others who may grant on an object lack. The hint names
-    what they can do: grant to the role of an earlier preset, or answer a request. For a request whose preset needs a privilege above the object,
-    it names who has to answer.
+    what they can do: grant to the role of an earlier preset, or answer a request. For a request whose preset needs a
+    privilege above the object, it names who has to answer.
     """
     message = "User 'mira' is not authorized to perform operation '{}' on metadata '{}': needs MANAGE_GRANTS on {}"
     assign = DeniedError(message.format("role_assign", "lake", "lake"), status=403, code="denied")
@@ -295,6 +295,15 @@ def test_user_who_may_not_grant_above_an_object_gets_another_way() -> None:
     assert "'limnos request access main.clinic --preset writer --kind namespace'" in whole
     assert "a privilege on main, above the object that you own" in request
     assert "'limnos request grant 4de6'" in request
+
+
+def test_disabled_user_gets_no_further_step() -> None:
+    """The refusal of a disabled user names who enables them, and `whoami` would say less."""
+    message = "User sam is disabled in metalake lake: ask its administrator"
+
+    hint = hint_for(DeniedError(message, status=403, code="denied"), TypedCommand(["list"]))
+
+    assert hint is None
 
 
 def test_restricted_user_is_pointed_to_the_rows_that_are_left() -> None:

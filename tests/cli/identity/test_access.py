@@ -195,6 +195,7 @@ def test_reach_is_listed_or_counted(fake: FakeServer, limnos: Run) -> None:
         {"path": "m.t", "kind": "table", "may": "read", "restricted": True}
     ]
     assert limnos("access", "reach", "m", "--counts").result == [{"level": "read", "kind": "table", "objects": 2}]
+    assert limnos("access", "what", "ana", "m", "--counts").result == [{"level": "read", "kind": "table", "objects": 2}]
 
 
 @pytest.mark.parametrize(
