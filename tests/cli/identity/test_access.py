@@ -182,7 +182,7 @@ def test_holders_are_listed_over_all_pages(fake: FakeServer, limnos: Run) -> Non
 
 
 def test_reach_is_listed_or_counted(fake: FakeServer, limnos: Run) -> None:
-    """`reach` lists objects with their access levels; with a flag it shows counts only."""
+    """`reach` lists objects with their access levels; with a flag it shows counts only, as `what` does."""
     reach = {
         "user": "ana",
         "counts": {"read": {"table": 2}},
@@ -190,6 +190,7 @@ def test_reach_is_listed_or_counted(fake: FakeServer, limnos: Run) -> None:
     }
     for limit in (1, 1000):
         fake.on("GET", f"{ACCESS}/reach?path=m&limit={limit}", reach)
+    fake.on("GET", f"{ACCESS}/reach?path=m&user=ana&limit=1", reach)
 
     assert limnos("access", "reach", "m").result == [
         {"path": "m.t", "kind": "table", "may": "read", "restricted": True}
