@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +15,7 @@ from limnos.cli.catalog.columns import require_columns
 from limnos.cli.catalog.tree import require
 from limnos.cli.common import DEFAULTS, AttachedColumnFlag, AttachedKindFlag, Comment, CommonFlags, YesFlag, confirm
 from limnos.cli.errors import UsageError
-from limnos.cli.governance.tags import target_text
+from limnos.cli.governance.tags import target_fields, target_text
 from limnos.cli.output import Row, show_done, show_rows
 from limnos.client.values import MetadataObject
 
@@ -204,7 +203,7 @@ def add(
         if column is not None:
             require_columns(client, path, columns=[column])
         names = client.policies.change(path, kind=kind or client.objects.kind(path), column=column, adds=(name,))
-    fields = _fields(path, column, names=names)
+    fields = {**target_fields(path, column), "policies": list(names)}
     show_done(f"policy {name} is on {target_text(path, column)}", fields, output_format=common.output_format)
 
 
@@ -229,13 +228,8 @@ def remove(
     """
     with common.client() as client:
         names = client.policies.change(path, kind=kind or client.objects.kind(path), column=column, removes=(name,))
-    fields = _fields(path, column, names=names)
+    fields = {**target_fields(path, column), "policies": list(names)}
     show_done(f"policy {name} is no longer on {target_text(path, column)}", fields, output_format=common.output_format)
-
-
-def _fields(path: str, column: str | None, *, names: Sequence[str]) -> dict[str, object]:
-    """Return the changed object, with the column if one was changed, and its policies."""
-    return {"object": path, **({} if column is None else {"column": column}), "policies": list(names)}
 
 
 def _row(policy: Policy) -> Row:

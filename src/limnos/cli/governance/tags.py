@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cyclopts import App
@@ -140,7 +139,7 @@ def add(
         if column is not None:
             require_columns(client, path, columns=[column])
         names = client.tags.change(path, kind=kind or client.objects.kind(path), column=column, adds=(name,))
-    result = _result(path, column, names=names)
+    result = {**target_fields(path, column), "tags": list(names)}
     show_done(f"tag {name} is on {target_text(path, column)}", result, output_format=common.output_format)
 
 
@@ -165,7 +164,7 @@ def remove(
     """
     with common.client() as client:
         names = client.tags.change(path, kind=kind or client.objects.kind(path), column=column, removes=(name,))
-    result = _result(path, column, names=names)
+    result = {**target_fields(path, column), "tags": list(names)}
     show_done(f"tag {name} is no longer on {target_text(path, column)}", result, output_format=common.output_format)
 
 
@@ -185,9 +184,9 @@ def _rows_of_columns(client: Client, path: str) -> list[Row]:
     ]
 
 
-def _result(path: str, column: str | None, *, names: Sequence[str]) -> dict[str, object]:
-    """Return the changed object, with the column if one was changed, and its tags."""
-    return {"object": path, **({} if column is None else {"column": column}), "tags": list(names)}
+def target_fields(path: str, column: str | None) -> dict[str, object]:
+    """Return an object, or a column of it, as fields of JSON."""
+    return {"object": path} if column is None else {"object": path, "column": column}
 
 
 def target_text(path: str, column: str | None) -> str:

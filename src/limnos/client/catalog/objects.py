@@ -7,7 +7,7 @@ A namespace and a table or view may have the same path.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -19,6 +19,7 @@ from limnos.client.flow import OWN, ClientScope, Flow, Resource, S, call, reques
 from limnos.client.paths import (
     APART_WORDS,
     LEAVES,
+    TYPES,
     catalog_name,
     declared_url,
     full_name,
@@ -76,6 +77,19 @@ def object_name(scope: ClientScope, path: str | Sequence[str], *, kind: str, col
     levels = len(parts) - (2 if kind in LEAVES else 1)
     glue = (yield from separator(scope)) if levels > 1 else DEFAULT_SEPARATOR
     return full_name(parts, kind, separator=glue, column=column)
+
+
+def attachments_url(
+    resource: Resource[S],
+    path: str | Sequence[str],
+    *,
+    kind: str,
+    column: str | None,
+    what: Literal["tags", "policies"],
+) -> Flow[str]:
+    """Return the path of the tags or policies of an object, or of a column of it. Raises as `object_name`."""
+    name = yield from object_name(resource.scope, path, kind=kind, column=column)
+    return resource.gravitino_url("objects", TYPES[kind] if column is None else "column", name, what)
 
 
 class Objects(Resource[S]):

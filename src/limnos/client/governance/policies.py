@@ -10,9 +10,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from limnos.client.catalog.objects import object_name
+from limnos.client.catalog.objects import attachments_url
 from limnos.client.flow import Flow, Resource, S, call, request, verb
-from limnos.client.paths import TYPES
 from limnos.client.values import AuditInfo, Json, MetadataObject
 
 
@@ -72,7 +71,7 @@ class Policies(Resource[S]):
         """List the policies of an object, or of a column of a table, including inherited policies; `kind` as in
         `Roles.allow`.
         """
-        url = yield from self._on(path, kind=kind, column=column)
+        url = yield from attachments_url(self, path, kind=kind, column=column, what="policies")
         return (yield from call("GET", f"{url}?details=true", answer=tuple[Policy, ...], field="policies"))
 
     @verb
@@ -88,10 +87,6 @@ class Policies(Resource[S]):
         """Attach the policies `adds` to an object, or to a column of a table, and detach the policies `removes`.
         Returns the names of its policies afterwards.
         """
-        url = yield from self._on(path, kind=kind, column=column)
+        url = yield from attachments_url(self, path, kind=kind, column=column, what="policies")
         body = {"policiesToAdd": [*adds], "policiesToRemove": [*removes]}
         return (yield from call("POST", url, answer=tuple[str, ...], field="names", body=body))
-
-    def _on(self, path: str | Sequence[str], *, kind: str, column: str | None) -> Flow[str]:
-        name = yield from object_name(self.scope, path, kind=kind, column=column)
-        return self.gravitino_url("objects", "column" if column is not None else TYPES[kind], name, "policies")

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from limnos.client.catalog.objects import object_name
+from limnos.client.catalog.objects import attachments_url
 from limnos.client.flow import Flow, Resource, S, call, verb
-from limnos.client.paths import TYPES
 from limnos.client.values import MetadataObject, Tag
 
 
@@ -57,7 +56,7 @@ class Tags(Resource[S]):
         """List the tags of an object, or of a column of a table, including inherited tags; `kind` as in
         `Roles.allow`.
         """
-        url = yield from self._tags_url(path, kind=kind, column=column)
+        url = yield from attachments_url(self, path, kind=kind, column=column, what="tags")
         return (yield from call("GET", f"{url}?details=true", answer=tuple[Tag, ...], field="tags"))
 
     @verb
@@ -73,7 +72,7 @@ class Tags(Resource[S]):
         """Attach the tags `adds` to an object, or to a column of a table, and detach the tags `removes`. Returns the
         names of its tags afterwards.
         """
-        url = yield from self._tags_url(path, kind=kind, column=column)
+        url = yield from attachments_url(self, path, kind=kind, column=column, what="tags")
         body = {"tagsToAdd": [*adds], "tagsToRemove": [*removes]}
         return (yield from call("POST", url, answer=tuple[str, ...], field="names", body=body))
 
@@ -90,13 +89,9 @@ class Tags(Resource[S]):
 
         A tag whose last value is removed is detached. Returns the names of the object's tags afterwards.
         """
-        url = yield from self._tags_url(path, kind=kind)
+        url = yield from attachments_url(self, path, kind=kind, column=None, what="tags")
         body = {"tagsToAdd": _items(adds), "tagsToRemove": _items(removes)}
         return (yield from call("POST", url, answer=tuple[str, ...], field="names", body=body))
-
-    def _tags_url(self, path: str | Sequence[str], *, kind: str, column: str | None = None) -> Flow[str]:
-        name = yield from object_name(self.scope, path, kind=kind, column=column)
-        return self.gravitino_url("objects", "column" if column is not None else TYPES[kind], name, "tags")
 
 
 def _items(pairs: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
