@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from limnos.model.extras import install_hint
 from limnos.rooms.console.http.protocol import ConsoleProtocol
 from limnos.rooms.console.http.site import ConsoleSite
 from limnos.rooms.sqlpp.language.errors import SqlppError
@@ -126,7 +127,7 @@ def test_server_without_an_engine_shows_what_to_install(admin: ConsoleVisitor) -
     page = admin.read(f"{HOPS}?tab=connect")
 
     assert "limnos sql" not in page.text
-    assert "pip install 'limnos[spark]'" in page.text
+    assert install_hint("spark") in page.text
     assert "limnos show main.raw.nyc.hops" in page.text
-    assert "pip install 'limnos[spark]'" in admin.read("/console/worksheet").text
+    assert install_hint("spark") in admin.read("/console/worksheet").text
     assert page.faults == []

@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from limnos.model.extras import install_hint
 from limnos.names import display
 from limnos.names.path import Levels
 from limnos.names.sqlpp import identifier
@@ -31,10 +32,6 @@ ICEBERG_CLIENTS: Final = {
 _DUCKDB_DATABASES: Final = frozenset({"main", "memory", "system", "temp"})
 RESTRICTED_READERS: Final = ("pyiceberg", "spark", "limnos")
 """The clients that read a restricted table; the others plan all scans themselves."""
-NO_ENGINE: Final = (
-    "This server has no engine for statements over data. Its operator types pip install 'limnos[spark]' where the"
-    " server runs, and starts it again."
-)
 LANCE_CLIENTS: Final = {"lancedb": "LanceDB", "limnos": "Command line"}
 
 
@@ -60,11 +57,19 @@ def snippets_of(
     words = _words(page_request, address)
     has_sqlpp = sqlpp_query(page_request, address) != ""
     return tuple(
-        Snippet(name, title, "", NO_ENGINE)
+        Snippet(name, title, "", no_engine_text())
         if name == "sqlpp" and not page_request.site.has_engine
         else Snippet(name, title, _fill_placeholders(_text(name), words))
         for name, title in clients.items()
         if (has_sqlpp or name != "sqlpp") and (not is_restricted or name in RESTRICTED_READERS)
+    )
+
+
+def no_engine_text() -> str:
+    """Return what an operator does on a server that has no engine for statements over data."""
+    return (
+        "This server has no engine for statements over data: its administrator installs the extra with"
+        f" {install_hint('spark')}, and starts it again."
     )
 
 

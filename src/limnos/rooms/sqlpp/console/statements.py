@@ -17,7 +17,7 @@ from limnos.http.error_statuses import status_of
 from limnos.http.refusals import hidden_metalake, unescape_percent
 from limnos.http.response import NO_STORE, Response
 from limnos.model.errors import LimnosError
-from limnos.rooms.console.http.connect import NO_ENGINE
+from limnos.rooms.console.http.connect import no_engine_text
 from limnos.rooms.console.http.frame import Frame, frame_of
 from limnos.rooms.console.http.page_requests import ConsoleRoute, PageRequest
 from limnos.rooms.console.http.rendering import render
@@ -138,7 +138,7 @@ async def _worksheet_response(
         views=tuple(Choice(each, text, each == view) for each, text in _VIEWS.items()),
         modes=tuple(Choice(each, text, each == chosen) for each, text in _MODES.items()),
         is_change=mode == "change",
-        no_engine="" if page_request.site.has_engine else NO_ENGINE,
+        no_engine="" if page_request.site.has_engine else no_engine_text(),
     )
     if not page.text:
         page = msgspec.structs.replace(page, sample=await sample_statement(page_request))
