@@ -5,12 +5,16 @@ from __future__ import annotations
 
 import itertools
 import random
+from typing import TYPE_CHECKING
 
 import pytest
 
 from limnos.pipeline.engine.parser import bare_grammar
 from limnos.pipeline.engine.relations import NamedRelation, NameForm, query_names, relations, splice_names
 from limnos.pipeline.problems import InvalidQuery
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
 
@@ -261,3 +265,20 @@ STAMPS = {
 def test_parameters_that_only_stamp_rows_are_known(sql: str) -> None:
     """A parameter that is a column of the query itself, and is used nowhere else, chooses no rows."""
     assert query_names(None, sql).stamps == STAMPS[sql]
+
+
+SETTINGS = ("spark.sql.ansi.enabled", "spark.sql.ansi.doubleQuotedIdentifiers")
+
+
+@pytest.mark.spark
+def test_same_text_is_parsed_again_under_other_settings(here: SparkSession) -> None:
+    """A setting by which double quotes are identifiers changes the names in a text that was parsed before."""
+    for name in SETTINGS:
+        here.conf.set(name, "true")
+    try:
+        assert [one.parts for one in query_names(here, 'SELECT * FROM "c"').relations] == [("c",)]
+    finally:
+        for name in SETTINGS:
+            here.conf.unset(name)
+    with pytest.raises(InvalidQuery):
+        query_names(here, 'SELECT * FROM "c"')

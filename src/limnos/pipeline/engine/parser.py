@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from limnos.spark.machine import MachineAddress, MachineLoan
 
 _RULES = "org.apache.spark.sql.catalyst.parser"
+_CONF = "org.apache.spark.sql.internal.SqlApiConf"
 _ANTLR = "org.antlr.v4.runtime"
 _LOCK = threading.Lock()
 _BARE: list[SparkGrammar] = []
@@ -74,12 +75,19 @@ class SparkGrammar:
             lexer.removeErrorListeners()
             tokens = self._class(f"{_ANTLR}.CommonTokenStream")(lexer)
             parser = self._class(f"{_RULES}.SqlBaseParser")(tokens)
-            conf = self._class("org.apache.spark.sql.internal.SqlApiConf").get()
+            conf = self._class(_CONF).get()
             self._class(f"{_RULES}.AbstractParser").configureParser(parser, sql, tokens, conf)
             parser.setErrorHandler(self._class(f"{_RULES}.SparkParserErrorStrategy")())
             return ParseTree(text=sql, root=parser.singleStatement(), parser=parser, grammar=self)
         except Exception as error:
             raise _refusal(error) from error
+
+    def settings(self) -> tuple[bool, ...]:
+        """Return the settings of the thread's active session by which the grammar reads the same text in another
+        way.
+        """
+        conf = self._class(_CONF).get()
+        return conf.ansiEnabled(), conf.enforceReservedKeywords(), conf.doubleQuotedIdentifiers()
 
     def _class(self, name: str) -> Java:
         return java_class(self.jvm, name)

@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 FILE_FORMATS = frozenset({"csv", "json", "parquet", "orc", "text", "avro", "xml", "binaryfile"})
 """Formats for which Spark reads ``parquet.`/path` `` as a file, without any catalog."""
 
+_PARSED: dict[tuple[str, tuple[bool, ...]], QueryNames] = {}
+"""The names in queries that were parsed, by text and settings. A run asks several times for the same text, and a parse
+takes some 40 exchanges with the Java machine.
+"""
+_PARSED_MAX = 1000
+
 
 class NameForm(Enum):
     """The syntactic form of a name, as a template for its replacement: `{}` is the table's text."""
@@ -95,6 +101,17 @@ def query_names(spark: SparkSession | None, sql: str, *, grammar: SparkGrammar |
     """
     _refuse_variables(sql)
     grammar = grammar or grammar_of(spark)
+    settings = grammar.settings()
+    names = _PARSED.get((sql, settings))
+    if names is None:
+        names = _parse_names(grammar, sql)
+        if len(_PARSED) >= _PARSED_MAX:
+            _PARSED.clear()
+        _PARSED[sql, settings] = names
+    return names
+
+
+def _parse_names(grammar: SparkGrammar, sql: str) -> QueryNames:
     tree = grammar.tree(sql)
     _require_query(tree)
     parameters, stamps = _parameters(tree)
