@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -57,6 +59,43 @@ def lists() -> Iterator[pa.Table]:
     yield pa.table({"id": pa.array([], pa.list_(pa.int64()))})
 
 
+def entries(least: int) -> Iterator[dict[str, object] | list[dict[str, object]] | pa.Table]:
+    """Yield rows alone, in a list and in a table; the second lacks a column, and its time is a text."""
+    yield {"id": least, "made": "a", "at": datetime(2026, 5, 1, tzinfo=UTC), "more": [1]}
+    yield [{"id": 3, "at": "2026-05-02T00:00:00Z"}, {"id": 4, "made": "c", "at": None}]
+    yield pa.table({"id": [5], "made": ["d"], "at": [None]})
+    yield {"id": 6, "made": "e"}
+
+
+def many_entries() -> Iterator[dict[str, int]]:
+    """Yield more rows than one batch has."""
+    yield from ({"id": number} for number in range(25_000))
+
+
+def unfitting_entry() -> Iterator[dict[str, object]]:
+    """Yield rows of which the third does not fit."""
+    yield from ({"id": each} for each in (1, 2, "x", "y"))
+
+
+def misspelt_entries() -> Iterator[dict[str, object]]:
+    """Yield rows without the declared column."""
+    yield {"idd": 1}
+
+
+def number() -> int:
+    """Return no rows."""
+    return 7
+
+
+LOCK = threading.Lock()
+
+
+def locked() -> Iterator[pa.Table]:
+    """Use a value that cannot be sent to an executor."""
+    with LOCK:
+        yield pa.table({"id": [1]})
+
+
 def failing() -> Iterator[pa.Table]:
     """Fail in pyarrow, in the function itself."""
     yield pa.table({"id": pa.array(["x"], pa.int64())})
@@ -105,6 +144,23 @@ def test_batches_are_cast_to_declared_types(here: SparkSession) -> None:
     read.release()
 
 
+def test_rows_become_columns_of_declared_types(here: SparkSession) -> None:
+    """Rows may come alone, in lists and beside tables. A row without a column has NULL there, and texts are cast."""
+    read = opened(here, entries, "id BIGINT, made STRING, at TIMESTAMP")
+
+    rows = sorted((row.id, row.made, row.at and row.at.day) for row in read.frame.collect())
+    assert rows == [(2, "a", 1), (3, None, 2), (4, "c", None), (5, "d", None), (6, "e", None)]
+    read.release()
+
+
+def test_rows_of_several_batches_are_all_read(here: SparkSession) -> None:
+    """A function may yield more rows than one batch has."""
+    read = opened(here, many_entries, "id BIGINT")
+
+    assert read.frame.selectExpr("count(*)", "sum(id)").first() == (25_000, 25_000 * 24_999 // 2)
+    read.release()
+
+
 def test_function_without_batches_returns_no_rows(here: SparkSession) -> None:
     """A function that yields no batch returns the declared columns and no rows."""
     read = opened(here, nothing, "id BIGINT")
@@ -126,7 +182,7 @@ def test_function_with_spark_returns_cached_dataframe(here: SparkSession) -> Non
 
 def test_function_is_imported_by_its_name(here: SparkSession) -> None:
     """`module:function` is imported and called."""
-    with pytest.raises(SourceFailed, match="yields Arrow batches, so its columns"):
+    with pytest.raises(SourceFailed, match="yields rows, so its columns"):
         opened(here, "uuid:uuid4")
 
 
@@ -144,10 +200,14 @@ def test_function_is_imported_by_its_name(here: SparkSession) -> None:
         (no_frame, None, "it returned list"),
         (frame, "id BIGINT, nobody INT", "returned no column 'nobody'"),
         (lacking, "id BIGINT", "yielded no column 'id'; it has name"),
-        (words, "id BIGINT", "yielded str"),
+        (words, "id BIGINT", "yielded str: yield Arrow batches, tables or rows as dict."),
+        (number, "id BIGINT", "returned int: yield Arrow batches, tables or rows as dict."),
+        (unfitting_entry, "id BIGINT", "yielded 'x' in row 3, column 'id', which must be int64."),
+        (misspelt_entries, "id BIGINT", "yielded no column 'id'; it has idd"),
         (unfitting, "id BIGINT", "yielded 'x' in row 5, column 'id', which must be int64."),
         (unknown, "id BIGINT NOT NULL", "yielded None in row 2, column 'id', which must be int64 and not NULL."),
         (lists, "id BIGINT", "yielded the column 'id' as list<item: int64>, and it must be int64."),
+        (locked, "id BIGINT", "locked cannot be sent to an executor: Could not serialize object: TypeError"),
         (failing, "id BIGINT", "failed: ArrowInvalid: Could not convert 'x'"),
     ],
 )
