@@ -261,7 +261,7 @@ def options(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--rows", type=int, default=20_000, help="rows of the merge's source; 0 leaves it out")
     parser.add_argument("--into", type=int, default=200_000, help="rows of the table that is merged into")
     parser.add_argument(
-        "--facts", type=int, default=200_000, help="rows of the table that days are added to; 0 leaves it out"
+        "--facts", type=int, default=5_000_000, help="rows of the table that days are added to; 0 leaves it out"
     )
     parser.add_argument("--rounds", type=int, default=3, help="of which the middle one stands, after one to warm up")
     parser.add_argument("--again", type=int, default=5, help="rounds of check and plan again; 0 leaves them out")

@@ -130,7 +130,7 @@ def test_full_pipe_does_not_delay_requests(monkeypatch: pytest.MonkeyPatch) -> N
             chunks: list[bytes] = []
             reader = threading.Thread(target=lambda: chunks.extend(iter(lambda: os.read(reading, 1 << 16), b"")))
             reader.start()
-            while log._unwritten or log._lost:
+            while log._encoded_lines or log._lost:
                 log.flush()
                 await asyncio.sleep(0.01)
         reader.join()

@@ -57,11 +57,11 @@ def allow_unchecked(
     subject: Subject, action: Action, chain: SecurableChain, *, revision: ZoneRevisions = ()
 ) -> Decision:
     """Return the decision for disabled access control: allowed, with the factor `access-off`."""
-    case = DecisionCase(subject, chain, _nobody)
+    case = DecisionCase(subject, chain, _no_owner)
     return _decision(case, action, (DecisionFactor(kind="access-off"),), revision, allowed=True)
 
 
-def _nobody(_link: ChainLink) -> int | None:
+def _no_owner(_link: ChainLink) -> int | None:
     return None
 
 

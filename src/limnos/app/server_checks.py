@@ -64,7 +64,7 @@ def check(settings: Settings) -> list[CannotStart]:
             problems.append(result)
     unreadable = UnreadableDocuments()
     if all(isinstance(each, StartWarning) for each in problems):
-        problems += _damage(settings, unreadable)
+        problems += _damaged_documents(settings, unreadable)
     if all(isinstance(each, StartWarning) for each in problems):
         problems += _mode_warnings(settings)
         problems += _location_warnings(settings)
@@ -88,7 +88,7 @@ def startup_notes(settings: Settings) -> list[str]:
     ]
 
 
-def _damage(settings: Settings, unreadable: UnreadableDocuments) -> list[CannotStart]:
+def _damaged_documents(settings: Settings, unreadable: UnreadableDocuments) -> list[CannotStart]:
     """Return an error for each damaged part of the store, and collect the documents that readers refuse. Reads the
     whole store.
     """

@@ -33,17 +33,17 @@ class WorkPoller(ABC):
 
     def __init__(self, loops: BackgroundLoops) -> None:
         self._loop = loops.add(self.works, every_s=self.poll_s)
-        self._woken = asyncio.Event()
+        self._wake_event = asyncio.Event()
         self._held: set[asyncio.Task[None]] = set()
 
     def wake(self) -> None:
         """Poll the store for work immediately."""
-        self._woken.set()
+        self._wake_event.set()
 
     async def run(self) -> None:
         """Poll and start work until cancelled."""
         try:
-            await self._loop.run(self._take, woken=self._woken)
+            await self._loop.run(self._take, woken=self._wake_event)
         finally:
             # Lets new tasks start: one that is cancelled before its first step would not release its lease.
             await asyncio.sleep(0)

@@ -52,7 +52,7 @@ class ServingProcess:
     pid: int = 0
     started_at: float = 0.0
     due_at: float | None = 0.0
-    deaths: int = 0
+    early_ends: int = 0
     is_serving: bool = False
     missed: int = 0
     """Heartbeats missed since the last one."""
@@ -75,12 +75,12 @@ class Supervisor:
     code: int = 0
     _counted_at: float = 0.0
     _ready: tuple[int, int] = (-1, -1)
-    _lifeline: tuple[int, int] = (-1, -1)
+    _lifeline_pipe: tuple[int, int] = (-1, -1)
     _wake: tuple[int, int] = (-1, -1)
 
     def run(self) -> int:
         """Start the first worker, which fills an empty store, then the others; supervise them until a signal."""
-        self._ready, self._lifeline, self._wake = os.pipe(), os.pipe(), os.pipe()
+        self._ready, self._lifeline_pipe, self._wake = os.pipe(), os.pipe(), os.pipe()
         for end in (*self._ready, *self._wake):
             os.set_blocking(end, False)
         signal.set_wakeup_fd(self._wake[1], warn_on_full_buffer=False)
@@ -151,7 +151,7 @@ class Supervisor:
             signal.set_wakeup_fd(-1)
             for name in _SIGNALS:
                 signal.signal(name, signal.SIG_DFL)
-            for end in (self._lifeline[1], self._ready[0], *self._wake):
+            for end in (self._lifeline_pipe[1], self._ready[0], *self._wake):
                 os.close(end)
             for each in self.workers:
                 if each is not worker:
@@ -164,7 +164,7 @@ class Supervisor:
                 self.loaded,
                 worker.sockets,
                 lambda: self._beat(worker),
-                lifeline=self._lifeline[0],
+                lifeline=self._lifeline_pipe[0],
                 beats=True,
                 certificates=self.certificates,
             )
@@ -245,7 +245,7 @@ class Supervisor:
             self.code = code if code > 0 else 1
             self.stop()
             return
-        worker.deaths = worker.deaths + 1 if now - worker.started_at < SHORT_LIFE_S else 0
-        delay = min(DELAY_S * 2**worker.deaths, DELAY_S_MAX) if worker.deaths else 0.0
+        worker.early_ends = worker.early_ends + 1 if now - worker.started_at < SHORT_LIFE_S else 0
+        delay = min(DELAY_S * 2**worker.early_ends, DELAY_S_MAX) if worker.early_ends else 0.0
         worker.due_at = now + delay
         log.warning("worker died and is restarted", worker=worker.number, code=code, in_s=delay)

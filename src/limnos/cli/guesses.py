@@ -357,10 +357,10 @@ _SQL_NOISE: Final = (("if", "not", "exists"), ("if", "exists"), ("or", "replace"
 def without_sql(tokens: Sequence[str]) -> list[str] | None:
     """Return a command line without `if exists`, `if not exists` and `or replace`; None if it has none of them."""
     lowered = [token.lower() for token in tokens]
-    for noise in _SQL_NOISE:
-        for at in range(1, len(tokens) - len(noise) + 1):
-            if tuple(lowered[at : at + len(noise)]) == noise:
-                return [*tokens[:at], *tokens[at + len(noise) :]]
+    for filler in _SQL_NOISE:
+        for at in range(1, len(tokens) - len(filler) + 1):
+            if tuple(lowered[at : at + len(filler)]) == filler:
+                return [*tokens[:at], *tokens[at + len(filler) :]]
     return None
 
 

@@ -63,7 +63,7 @@ def layered_layout(
 
     `heights` are the heights of nodes, in pixels, that differ from that in `sizes`.
     """
-    tall = heights or {}
+    known_heights = heights or {}
     node_ids = set(nodes)
     distinct_edges = list(dict.fromkeys(each for each in edges if each[0] != each[1] and node_ids.issuperset(each)))
     back = _closing_edges(nodes, distinct_edges)
@@ -72,7 +72,7 @@ def layered_layout(
     chains = _chains(forward, layer_of)
     layers, before, after = _rows(nodes, layer_of, chains=chains)
     _order(layers, before, after=after)
-    halves = {name: tall.get(name, sizes.height) / 2 for name in nodes}
+    halves = {name: known_heights.get(name, sizes.height) / 2 for name in nodes}
     centres = _places(layers, before, after=after, halves=halves, gap=sizes.gap_y)
     step = sizes.width + sizes.gap_x
     corners = {name: (float(layer_of[name] * step), centres[name, 0] - halves[name]) for name in nodes}

@@ -126,20 +126,22 @@ class _SvgDocument:
         rows = self._rows[node.id]
         return self._sizes.height + (len(rows) * _ROW + 6 if rows else 0)
 
-    def _corner(self, node: Parts) -> tuple[int, int]:
+    def _top_left(self, node: Parts) -> tuple[int, int]:
         x, y = self._layout.corners[self._numbers[node]]
         return round(x), round(y)
 
     def _line(self, edge: RoutedEdge) -> str:
         points = list(edge.points)
         if self._graph.has_columns:  # lines of boxes end at the names, and those of columns below them
-            ends = [self._corner(self._ids[int(one)])[1] + self._sizes.height / 2 for one in (edge.source, edge.target)]
+            ends = [
+                self._top_left(self._ids[int(one)])[1] + self._sizes.height / 2 for one in (edge.source, edge.target)
+            ]
             points[0], points[-1] = (points[0][0], ends[0]), (points[-1][0], ends[1])
         kind = "line after" if (edge.source, edge.target) in self._after else "line"
         return f'<path class="{kind}" d="{svg_path(points, margin=_MARGIN)}"/>'
 
     def _box(self, node: DrawnNode) -> str:
-        x, y = (each + _MARGIN for each in self._corner(node.id))
+        x, y = (each + _MARGIN for each in self._top_left(node.id))
         classes = f"{node.kind} {node.state}".rstrip()
         wide = self._graph.has_columns
         width, head = self._sizes.width, self._sizes.height
@@ -181,7 +183,7 @@ class _SvgDocument:
 
     def _row_at(self, node: Parts, index: int) -> float:
         rows = self._rows[node]
-        top = self._corner(node)[1]
+        top = self._top_left(node)[1]
         if not rows:
             return top + self._sizes.height / 2
         return top + self._sizes.height + 11 + _ROW * min(index, len(rows) - 1)

@@ -136,7 +136,7 @@ def _table_read(
         name=name,
         kind="table",
         snapshot=snapshot,
-        why=_why(checked, step, table=table, snapshot=snapshot),
+        why=_reason_text(checked, step, table=table, snapshot=snapshot),
     )
 
 
@@ -147,7 +147,7 @@ def _declared_table(checked: CheckResult, table: Parts) -> Parts | None:
     return next((declared for declared, actual in tables.items() if actual == table), None)
 
 
-def _why(checked: CheckResult, step: StepDeclaration, *, table: Parts, snapshot: int) -> str:
+def _reason_text(checked: CheckResult, step: StepDeclaration, *, table: Parts, snapshot: int) -> str:
     if not step.incremental:
         return "the whole, as it is when the run starts"
     since = _published_snapshots(checked, step).get(engine.render_spark(table))

@@ -154,11 +154,15 @@ class Project:
 
         with ExitStack() as opened:
             argument = client or opened.enter_context(self._client(spark))
-            heart = client or opened.enter_context(self._client(spark, timeout_s=10))
+            heartbeat_client = client or opened.enter_context(self._client(spark, timeout_s=10))
             engine = opened.enter_context(closing(SparkEngine(spark)))
             engine.ship(self.declaration, directory=self.directory)
             yield RunMeans(
-                client=argument, heart=heart, engine=engine, stop=StopSignal(), listener=listener or ignore_event
+                client=argument,
+                heartbeat_client=heartbeat_client,
+                engine=engine,
+                stop=StopSignal(),
+                listener=listener or ignore_event,
             )
 
     def in_environment(self, name: str | None) -> Project:

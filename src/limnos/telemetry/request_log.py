@@ -84,7 +84,7 @@ class RequestLog:
         self._takes_all = mode == "all" and sample >= 1.0
         self._due = 0.0
         self._entries: list[tuple[object, ...]] = []
-        self._unwritten: deque[bytes] = deque()
+        self._encoded_lines: deque[bytes] = deque()
         self._lost = 0
         self._flushing = False
 
@@ -96,8 +96,8 @@ class RequestLog:
         """
         if not self._takes_all and not self._takes(cast("int", entry[6])):
             return
-        if len(self._entries) + len(self._unwritten) >= LINES_MAX:
-            self._lose(1)
+        if len(self._entries) + len(self._encoded_lines) >= LINES_MAX:
+            self._count_lost(1)
             return
         self._entries.append(entry)
         if not self._flushing:
@@ -119,20 +119,20 @@ class RequestLog:
         """Write the buffered lines, as far as the stream accepts them without blocking."""
         entries, self._entries = self._entries, []
         if entries:
-            self._unwritten.extend(self._encode_entries(entries))
-        if self._lost and len(self._unwritten) < LINES_MAX:
-            self._unwritten.append(_lost_line(self._lost, json=self._json))
+            self._encoded_lines.extend(self._encode_entries(entries))
+        if self._lost and len(self._encoded_lines) < LINES_MAX:
+            self._encoded_lines.append(_lost_line(self._lost, json=self._json))
             self._lost = 0
         self._write()
 
     def _flush_again(self) -> None:
         self._flushing = False  # first: after an error, the next entry starts a timer again
         self.flush()
-        self._flushing = bool(self._unwritten)
+        self._flushing = bool(self._encoded_lines)
         if self._flushing:
             asyncio.get_running_loop().call_later(RETRY_S, self._flush_again)
 
-    def _lose(self, lines: int) -> None:
+    def _count_lost(self, lines: int) -> None:
         self._lost += lines
         LINES_LOST[()] += lines
 
@@ -157,7 +157,7 @@ class RequestLog:
         patient = stat.S_ISREG(os.fstat(descriptor).st_mode)
         poll = select.poll()
         poll.register(descriptor, select.POLLOUT)
-        while self._unwritten and (patient or _takes(poll)):
+        while self._encoded_lines and (patient or _takes(poll)):
             piece = self._piece(PIECE_BYTES if not patient else 1 << 20)
             os.write(descriptor, piece)
 
@@ -166,7 +166,7 @@ class RequestLog:
 
         A write of at most PIECE_BYTES is atomic: output of other processes cannot split it.
         """
-        lines, unwritten = [self._unwritten.popleft()], self._unwritten
+        lines, unwritten = [self._encoded_lines.popleft()], self._encoded_lines
         total = len(lines[0])
         while unwritten and total + len(unwritten[0]) <= size:
             total += len(unwritten[0])
@@ -174,8 +174,8 @@ class RequestLog:
         return b"".join(lines)
 
     def _write_text(self) -> None:
-        lines = list(self._unwritten)
-        self._unwritten.clear()
+        lines = list(self._encoded_lines)
+        self._encoded_lines.clear()
         try:
             self._stream.write(b"".join(lines).decode())
         except (ValueError, OSError):

@@ -7,7 +7,7 @@ import decimal
 
 import pytest
 
-from limnos.pipeline.engine.inputs import _what_it_is
+from limnos.pipeline.engine.inputs import _describe_value
 
 
 @pytest.mark.parametrize(
@@ -20,4 +20,4 @@ from limnos.pipeline.engine.inputs import _what_it_is
 )
 def test_value_that_is_no_dataframe_is_named_with_its_library(value: object, words: str) -> None:
     """A DataFrame of pandas has the same class name as one of Spark, so the library is named."""
-    assert _what_it_is(value).startswith(words)
+    assert _describe_value(value).startswith(words)

@@ -45,7 +45,7 @@ def client(server: LiveServer) -> Iterator[Client]:
 
 
 @pytest.fixture
-def heart(server: LiveServer) -> Iterator[Client]:
+def heartbeat_client(server: LiveServer) -> Iterator[Client]:
     """A second client, for heartbeats."""
     with Client(server.uri, token=server.token) as heartbeat_client:
         yield heartbeat_client
@@ -239,7 +239,7 @@ class PipelineRig:
     """All that a test needs to run pipelines: `run` starts one with the fake engine."""
 
     client: Client
-    heart: Client
+    heartbeat_client: Client
     space: str
     engine: FakeEngine
     events: list[RunEvent] = field(default_factory=list)
@@ -248,7 +248,11 @@ class PipelineRig:
     def means(self) -> RunMeans:
         """Return the dependencies of runs."""
         return RunMeans(
-            client=self.client, heart=self.heart, engine=self.engine, stop=self.stop, listener=self.events.append
+            client=self.client,
+            heartbeat_client=self.heartbeat_client,
+            engine=self.engine,
+            stop=self.stop,
+            listener=self.events.append,
         )
 
     def table(self, name: str) -> Parts:
@@ -283,11 +287,14 @@ class PipelineRig:
     def renewed(self) -> PipelineRig:
         """Return the same rig for another process: not stopped, and without events."""
         return PipelineRig(
-            client=self.client, heart=self.heart, space=self.space, engine=FakeEngine(client=self.client)
+            client=self.client,
+            heartbeat_client=self.heartbeat_client,
+            space=self.space,
+            engine=FakeEngine(client=self.client),
         )
 
 
 @pytest.fixture
-def rig(client: Client, heart: Client, space: str) -> PipelineRig:
+def rig(client: Client, heartbeat_client: Client, space: str) -> PipelineRig:
     """Return a rig over the server."""
-    return PipelineRig(client=client, heart=heart, space=space, engine=FakeEngine(client=client))
+    return PipelineRig(client=client, heartbeat_client=heartbeat_client, space=space, engine=FakeEngine(client=client))

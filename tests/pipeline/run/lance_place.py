@@ -32,7 +32,7 @@ class LancePlace:
     def __init__(self, spark: SparkSession, server: LiveServer, *, file: Path, space: str) -> None:
         self.spark, self.server, self.file, self.space = spark, server, file, space
         self.client = Client(server.uri, token=server.token)
-        self.heart = Client(server.uri, token=server.token)
+        self.heartbeat_client = Client(server.uri, token=server.token)
         self.engine = SparkEngine(spark)
         self.client.namespaces.create(f"main.{space}")
 
@@ -47,7 +47,9 @@ class LancePlace:
 
     def means(self, engine: SparkEngine | None = None) -> RunMeans:
         """Return what a run needs."""
-        return RunMeans(client=self.client, heart=self.heart, engine=engine or self.engine, stop=StopSignal())
+        return RunMeans(
+            client=self.client, heartbeat_client=self.heartbeat_client, engine=engine or self.engine, stop=StopSignal()
+        )
 
     def run(self, *, engine: SparkEngine | None = None, day: int = 1, **options: object) -> RunResult:
         """Run the pipeline for a day."""

@@ -276,7 +276,7 @@ def test_the_rights_are_those_of_the_user(rig: PipelineRig, server: LiveServer) 
     token = rig.client.tokens.create(user=f"u{rig.space}").token
 
     with Client(server.uri, token=token) as stranger:
-        means = replace(rig.means(), client=stranger, heart=stranger)
+        means = replace(rig.means(), client=stranger, heartbeat_client=stranger)
         try:
             ended = start(in_environment(pipeline, "dev"), means, directory=Path(), options=RunOptions(lease_s=2))
             state, why = ended.state, ended.why

@@ -63,27 +63,27 @@ class FakeClient:
 
 def heart_of(client: FakeClient, stop: StopSignal, *, lease_s: float, beats: int) -> tuple[HeartbeatThread, EndAfter]:
     """Return a thread that ends after a number of heartbeats, without waiting between them."""
-    heart = HeartbeatThread(
+    heartbeat_client = HeartbeatThread(
         cast("Client", client), run="r", attempt=2, lease_s=lease_s, stop=stop, progress=lambda: {"s": {"rows": 1}}
     )
     ended = EndAfter(beats)
-    heart._ended = ended  # type: ignore[assignment]
-    return heart, ended
+    heartbeat_client._ended = ended  # type: ignore[assignment]
+    return heartbeat_client, ended
 
 
-def run_whole(heart: HeartbeatThread) -> None:
+def run_whole(heartbeat_client: HeartbeatThread) -> None:
     """Start the thread, and wait for its end."""
-    heart._thread.start()
-    heart._thread.join(timeout=30)
-    assert not heart._thread.is_alive()
+    heartbeat_client._thread.start()
+    heartbeat_client._thread.join(timeout=30)
+    assert not heartbeat_client._thread.is_alive()
 
 
 def test_heartbeat_interval_is_a_third_of_the_lease() -> None:
     """The thread waits a third of the lease before each heartbeat, so that two lost ones do not lose the run."""
     client = FakeClient(RUNNING)
-    heart, ended = heart_of(client, StopSignal(), lease_s=30, beats=3)
+    heartbeat_client, ended = heart_of(client, StopSignal(), lease_s=30, beats=3)
 
-    run_whole(heart)
+    run_whole(heartbeat_client)
 
     assert ended.waits == [10, 10, 10, 10]
     assert client.beats == [("r", 2, {"s": {"rows": 1}})] * 3
@@ -92,9 +92,9 @@ def test_heartbeat_interval_is_a_third_of_the_lease() -> None:
 def test_an_unreachable_server_does_not_stop_the_run() -> None:
     """After a failed heartbeat the thread sends the next one, and the run goes on."""
     client, stop = FakeClient(ClientError("away", code="unavailable")), StopSignal()
-    heart, _ = heart_of(client, stop, lease_s=30, beats=3)
+    heartbeat_client, _ = heart_of(client, stop, lease_s=30, beats=3)
 
-    run_whole(heart)
+    run_whole(heartbeat_client)
 
     assert len(client.beats) == 3
     assert stop.reason is None
@@ -113,9 +113,9 @@ def test_an_unreachable_server_does_not_stop_the_run() -> None:
 def test_run_stops_if_superseded_missing_or_cancelled(answer: RunStanding | ClientError, why: EndReason | None) -> None:
     """A run stops if another attempt owns it, if it does not exist, and if it was cancelled."""
     stop = StopSignal()
-    heart, _ = heart_of(FakeClient(answer), stop, lease_s=30, beats=1)
+    heartbeat_client, _ = heart_of(FakeClient(answer), stop, lease_s=30, beats=1)
 
-    heart.beat()
+    heartbeat_client.beat()
 
     assert (None if stop.reason is None else stop.reason.why) is why
 
@@ -123,9 +123,9 @@ def test_run_stops_if_superseded_missing_or_cancelled(answer: RunStanding | Clie
 def test_heartbeat_refused_after_publication_is_ignored() -> None:
     """A heartbeat that is refused because the run has been published meanwhile does not stop the run."""
     stop = StopSignal()
-    heart, _ = heart_of(FakeClient(ConflictError("is published", status=409)), stop, lease_s=30, beats=0)
-    heart._ended.wait(0)
+    heartbeat_client, _ = heart_of(FakeClient(ConflictError("is published", status=409)), stop, lease_s=30, beats=0)
+    heartbeat_client._ended.wait(0)
 
-    heart.beat()
+    heartbeat_client.beat()
 
     assert stop.reason is None

@@ -64,7 +64,7 @@ def place(
     spark.sql(f"CREATE TABLE main.{space}.source (id INT, x INT)")
     yield opened
     opened.client.close()
-    opened.heart.close()
+    opened.heartbeat_client.close()
 
 
 def insert(place: LancePlace, first: int, *, rows: int, x: str = "1") -> None:

@@ -72,7 +72,7 @@ def place(
     write_rows(opened, range(5))
     yield opened
     opened.client.close()
-    opened.heart.close()
+    opened.heartbeat_client.close()
 
 
 def write_rows(place: LancePlace, ids: range, *, mode: str = "append") -> None:

@@ -59,7 +59,7 @@ def place(
     opened.write(PIPELINE)
     yield opened
     opened.client.close()
-    opened.heart.close()
+    opened.heartbeat_client.close()
 
 
 def write_changes(place: LancePlace, rows: list[tuple[int, int, str]]) -> None:

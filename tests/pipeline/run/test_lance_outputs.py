@@ -63,7 +63,7 @@ def place(
     opened.write(PIPELINE)
     yield opened
     opened.client.close()
-    opened.heart.close()
+    opened.heartbeat_client.close()
 
 
 @contextmanager

@@ -55,7 +55,7 @@ def place(
     opened = LancePlace(spark, server, file=tmp_path / f"{space}.yaml", space=space)
     yield opened
     opened.client.close()
-    opened.heart.close()
+    opened.heartbeat_client.close()
 
 
 def write_rows(place: LancePlace, rows: list[tuple[object, ...]]) -> None:

@@ -73,7 +73,7 @@ def test_lineage_in_record_is_reported_only_by_runs_own_user(rig: PipelineRig, s
     admin.roles.allow(role, JOBS, on="lake", kind="metalake")
     admin.roles.grant_to_user(user, [role])
     with Client(server.uri, token=admin.tokens.create(user=user).token) as ana:
-        theirs = replace(rig, client=ana, heart=ana, engine=replace(rig.engine, client=ana))
+        theirs = replace(rig, client=ana, heartbeat_client=ana, engine=replace(rig.engine, client=ana))
         held_run = theirs.run(rig.pipeline(a="", b="a"), hold=True)
         published = publish_held(admin, held_run.run)
         after_admin = sources(rig, "b")

@@ -60,7 +60,7 @@ def place(
     insert(opened, "('DE', 1, 1), ('FR', 2, 1), ('IT', 3, 2)")
     yield opened
     opened.client.close()
-    opened.heart.close()
+    opened.heartbeat_client.close()
 
 
 def insert(place: LancePlace, values: str) -> None:

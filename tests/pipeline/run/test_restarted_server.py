@@ -67,8 +67,8 @@ def test_run_publishes_once_after_server_kill_and_restart(tmp_path: Path, moment
 
         engine = FakeEngine(client=client)
         setattr(engine, moment, killed)
-        with Client(first.uri, token=first.token) as heart:
-            rig = PipelineRig(client=client, heart=heart, space="s", engine=engine)
+        with Client(first.uri, token=first.token) as heartbeat_client:
+            rig = PipelineRig(client=client, heartbeat_client=heartbeat_client, space="s", engine=engine)
             try:
                 ended = rig.run(rig.pipeline(a="", b="a", c="b"), lease_s=30)
 

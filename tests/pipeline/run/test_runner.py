@@ -684,16 +684,16 @@ def test_superseded_process_stops_and_publishes_nothing(rig: PipelineRig) -> Non
     stops, and the other one publishes.
     """
     second: list[RunResult] = []
-    sound = rig.heart
+    sound = rig.heartbeat_client
 
     def overtaken(step: StepDeclaration, context: StepContext) -> None:
         while rig.client.runs.load(context.run).state != "lost":
             threading.Event().wait(0.1)
-        second.append(resumed(replace(rig.renewed(), heart=sound), run_of(context), a=""))
+        second.append(resumed(replace(rig.renewed(), heartbeat_client=sound), run_of(context), a=""))
 
     rig.engine.before = overtaken
     with Client("http://127.0.0.1:1") as silent:
-        rig.heart = silent  # its heartbeats never arrive
+        rig.heartbeat_client = silent  # its heartbeats never arrive
         ended = rig.run(rig.pipeline(a=""))
 
     assert second[0].state == "published", second[0].message

@@ -56,7 +56,7 @@ class Place:
         self.spark = spark
         self.name = name
         self.client = Client(server.uri, token=server.token)
-        self.heart = Client(server.uri, token=server.token)
+        self.heartbeat_client = Client(server.uri, token=server.token)
         self.engine = SparkEngine(spark)
         self.events: list[RunEvent] = []
         self.asked = lambda: count_requests(server.uri, server.token)
@@ -65,7 +65,11 @@ class Place:
     def means(self) -> RunMeans:
         """Return the engine and the session for runs."""
         return RunMeans(
-            client=self.client, heart=self.heart, engine=self.engine, stop=StopSignal(), listener=self.events.append
+            client=self.client,
+            heartbeat_client=self.heartbeat_client,
+            engine=self.engine,
+            stop=StopSignal(),
+            listener=self.events.append,
         )
 
     def step(self, table: str, sql: str, **further: object) -> StepDeclaration:
@@ -109,7 +113,7 @@ def place(spark: SparkSession, server: LiveServer, request: pytest.FixtureReques
     opened_place = Place(spark, server, name=request.node.name.partition("[")[0][-60:])
     yield opened_place
     opened_place.client.close()
-    opened_place.heart.close()
+    opened_place.heartbeat_client.close()
 
 
 def test_dependent_steps_are_published_together(place: Place) -> None:

@@ -186,7 +186,7 @@ def withdraw(request: str, /, *, common: CommonFlags = DEFAULTS) -> None:
         access_request = _one(client.access_requests.own(), request, lists="limnos list requests --own")
         client.access_requests.withdraw(access_request)
     show_done(
-        f"withdrew your request for {access_request.preset} on {_where(access_request)}",
+        f"withdrew your request for {access_request.preset} on {_object_text(access_request)}",
         {"withdrawn": access_request.id, "kind": access_request.kind, "path": display.render(access_request.path)},
         output_format=common.output_format,
     )
@@ -261,13 +261,13 @@ def decline(
             hint="'limnos list requests' lists the open ones",
         )
     show_done(
-        f"declined the request of user {asked_for.user} for {asked_for.preset} on {_where(asked_for)}",
+        f"declined the request of user {asked_for.user} for {asked_for.preset} on {_object_text(asked_for)}",
         {"declined": asked_for.id, "user": asked_for.user},
         output_format=common.output_format,
     )
 
 
-def _where(request: AccessRequest) -> str:
+def _object_text(request: AccessRequest) -> str:
     return f"{request.kind} {display.render(request.path)}"
 
 

@@ -419,10 +419,12 @@ def _change_role(
         return [], ""
     removed = {name for _, _, name, _ in _rules_of(former_role) - _rules_of(after)}
     missing = [word for word in privileges if (ALIASES[word].word if word in ALIASES else word) not in removed]
-    return missing, _elsewhere(client, after, command=command, missing=missing, target=target)
+    return missing, _grants_above_text(client, after, command=command, missing=missing, target=target)
 
 
-def _elsewhere(client: Client, role: Role, *, command: _GrantCommand, missing: Sequence[str], target: str) -> str:
+def _grants_above_text(
+    client: Client, role: Role, *, command: _GrantCommand, missing: Sequence[str], target: str
+) -> str:
     """Return the words for objects above the target on which a role has privileges that it did not have on the target,
     with the commands that revoke them there; empty without any.
     """

@@ -150,7 +150,7 @@ class Move:
         self.only = only
         self.counts: Counter[str] = Counter()
         self.locations = Locations()
-        self.twins: dict[tuple[str, ...], Name] = {}
+        self.paths_by_folded: dict[tuple[str, ...], Name] = {}
         self._renamed: dict[str, tuple[Name, TableState]] | None = None
 
     def run(self, *, plans: bool = False) -> None:
@@ -163,14 +163,14 @@ class Move:
                 self._views(namespace)
             else:
                 for name in self.source.views(namespace):
-                    self._say(Line((*namespace, name), "view"))
+                    self._print_line(Line((*namespace, name), "view"))
 
     def run_items(self, items: Iterable[Item], *, plans: bool) -> None:
         """Make further changes on the target, in order."""
         for some in _chunks(items, CHUNK):
             for each in some:
                 if not each.fields:
-                    self._say(Line(each.path, each.word, "belongs to another catalog"))
+                    self._print_line(Line(each.path, each.word, "belongs to another catalog"))
             self._send([each for each in some if each.fields], plans=plans)
 
     def objects(self) -> Iterator[tuple[Name, str]]:
@@ -186,7 +186,9 @@ class Move:
         for namespace in self.source.namespaces():
             if self._is_wanted(namespace):
                 for path, source, target in self._states(namespace):
-                    self._say(self._renamed_line(path, source, target=target) or _compared(path, source, target=target))
+                    self._print_line(
+                        self._renamed_line(path, source, target=target) or _compared(path, source, target=target)
+                    )
 
     def cut_over(self, *, to: str, renames: bool) -> None:
         """Make the target the only catalog of each table that both sides agree on: mark it in the source, bring the
@@ -195,12 +197,12 @@ class Move:
         for namespace in self.source.namespaces():
             if self._is_wanted(namespace):
                 for path, source, target in self._states(namespace):
-                    self._say(self._cut_over_table(path, source, target=target, to=to, renames=renames))
+                    self._print_line(self._cut_over_table(path, source, target=target, to=to, renames=renames))
 
     def _is_wanted(self, namespace: Name) -> bool:
         return namespace[: len(self.only)] == self.only
 
-    def _say(self, line: Line) -> None:
+    def _print_line(self, line: Line) -> None:
         self.counts[line.word] += 1
         self.says(line)
 
@@ -215,7 +217,7 @@ class Move:
             try:
                 properties = self.source.namespace_properties(namespace)
             except ObjectError as error:
-                self._say(Line(namespace, "unreadable", str(error)))
+                self._print_line(Line(namespace, "unreadable", str(error)))
                 continue
             items += self._namespace_item(namespace, properties)
         for some in _chunks(items, CHUNK):
@@ -248,16 +250,16 @@ class Move:
         ]
 
     def _fits(self, path: Name) -> bool:
-        """Return whether the server accepts the last part of a name. Says so if not, and for twins by case."""
+        """Return whether the server accepts the last part of a name. Says so if not, and for two that fold to one."""
         try:
             check_part(path[-1])
         except InvalidName as error:
-            self._say(Line(path, "illegal-name", str(error)))
+            self._print_line(Line(path, "illegal-name", str(error)))
             return False
         folded = tuple(part.casefold() for part in path)
-        other = self.twins.setdefault(folded, path)
+        other = self.paths_by_folded.setdefault(folded, path)
         if other != path:
-            self._say(Line(path, "case-twin", f"differs from {display.render(other)} by case alone"))
+            self._print_line(Line(path, "case-twin", f"differs from {display.render(other)} by case alone"))
         return True
 
     def _changes(self, namespace: Name) -> Iterator[list[Item]]:
@@ -267,17 +269,19 @@ class Move:
             if not self._fits(path):
                 continue
             if isinstance(source, ObjectError) or isinstance(target, ObjectError):
-                self._say(_compared(path, source, target=target))
+                self._print_line(_compared(path, source, target=target))
                 continue
             other = self.locations.add(path, source.location)
             if other is not None:
-                self._say(Line(path, "same-place", f"has the location of {display.render(other)}: {source.location}"))
+                self._print_line(
+                    Line(path, "same-place", f"has the location of {display.render(other)}: {source.location}")
+                )
                 continue
             if (line := self._renamed_line(path, source, target=target)) is not None:
-                self._say(line)
+                self._print_line(line)
                 continue
             if target is not None and relation(source, target) != "behind":
-                self._say(_compared(path, source, target=target))
+                self._print_line(_compared(path, source, target=target))
                 continue
             items.append(_registration(path, source, target=target))
             if len(items) >= CHUNK:
@@ -294,7 +298,7 @@ class Move:
             target_names = set(self.target.catalog.tables(namespace))
         except ObjectError as error:
             if error.status != 404:
-                self._say(Line(namespace, "unreadable", str(error)))
+                self._print_line(Line(namespace, "unreadable", str(error)))
                 return
             names, target_names = _or_none(lambda: list(self.source.tables(namespace))), set()
 
@@ -357,12 +361,12 @@ class Move:
     def _send(self, items: Sequence[Item], *, plans: bool) -> None:
         if plans:
             for each in items:
-                self._say(Line(each.path, each.word, each.plan_text))
+                self._print_line(Line(each.path, each.word, each.plan_text))
             return
         for item, outcome, message in self.target.send(items) if items else ():
             had = SAME_ACCESS if item.word == item.fields.get("do") else item.word
             word = {"made": item.word, "same": had}.get(outcome, outcome)
-            self._say(Line(item.path, word, message))
+            self._print_line(Line(item.path, word, message))
 
     def _views(self, namespace: Name) -> None:
         """Create the views that are missing, and say which differ."""
@@ -372,9 +376,9 @@ class Move:
                 continue
             try:
                 source = self.source.view(path)
-                self._say(self._view(path, source))
+                self._print_line(self._view(path, source))
             except ObjectError as error:
-                self._say(Line(path, "unreadable" if error.status == 0 else "refused", str(error)))
+                self._print_line(Line(path, "unreadable" if error.status == 0 else "refused", str(error)))
 
     def _view(self, path: Name, source: ViewState) -> Line:
         dialects = ", ".join(source.dialects)
@@ -411,13 +415,13 @@ class Move:
                 if source.moved_to == new_address
                 else self.source.mark(path, {MOVED_TO: new_address}, expected=source)
             )
-            target = self._bring(path, marked, target=target)
+            target = self._bring_table(path, marked, target=target)
             if not renames:
                 return Line(path, "marked", f"{MOVED_TO} is set in the source; writers there are not stopped")
             moved = self.source.retire(path, f"{path[-1]}{MOVED_SUFFIX}")
             # That ends commits by the old name: one that came before is in this state, and is brought.
             last = self.source.table((*path[:-1], moved))
-            self._bring(path, last, target=target)
+            self._bring_table(path, last, target=target)
         except ObjectError as error:
             return Line(path, "not-cut-over", str(error))
         is_closed = moved == path[-1]
@@ -425,7 +429,7 @@ class Move:
             path, "cut-over", "its entry in the source is closed" if is_closed else f"in the source it is {moved}"
         )
 
-    def _bring(self, path: Name, source: TableState, *, target: TableState) -> TableState:
+    def _bring_table(self, path: Name, source: TableState, *, target: TableState) -> TableState:
         """Point the target's table at the source's metadata file. Raises ObjectError if it does not succeed."""
         if source.metadata_location == target.metadata_location:
             return target

@@ -32,8 +32,10 @@ class Functions(Resource[S]):
     """Calls on the user-defined functions of the client's metalake."""
 
     def _url(self, namespace: Parts, *name: str) -> Flow[str]:
-        glue = (yield from separator(self.scope)) if len(namespace) > 2 else DEFAULT_SEPARATOR
-        return f"{schema_url(self.scope, namespace[0], glue.join(namespace[1:]))}{segments('functions', *name)}"
+        level_separator = (yield from separator(self.scope)) if len(namespace) > 2 else DEFAULT_SEPARATOR
+        return (
+            f"{schema_url(self.scope, namespace[0], level_separator.join(namespace[1:]))}{segments('functions', *name)}"
+        )
 
     @verb
     def list(self, namespace: str | Sequence[str]) -> Flow[tuple[Parts, ...]]:

@@ -75,8 +75,8 @@ def object_name(scope: ClientScope, path: str | Sequence[str], *, kind: str, col
         return catalog_name(path)
     parts = table_parts(path) if kind == "table" else parts_of(path, least=2 if kind == "namespace" else 3)
     levels = len(parts) - (2 if kind in LEAVES else 1)
-    glue = (yield from separator(scope)) if levels > 1 else DEFAULT_SEPARATOR
-    return full_name(parts, kind, separator=glue, column=column)
+    level_separator = (yield from separator(scope)) if levels > 1 else DEFAULT_SEPARATOR
+    return full_name(parts, kind, separator=level_separator, column=column)
 
 
 def attachments_url(
@@ -154,8 +154,8 @@ class Objects(Resource[S]):
         `main.raw:nyc.late`. A name with several readings is returned unchanged, as that of a role or tag is.
         """
         is_plain = name.replace(".", "").replace("_", "").isalnum()
-        glue = DEFAULT_SEPARATOR if is_plain else (yield from separator(self.scope))
-        parts = parts_of_full_name(name, kind, separator=glue)
+        level_separator = DEFAULT_SEPARATOR if is_plain else (yield from separator(self.scope))
+        parts = parts_of_full_name(name, kind, separator=level_separator)
         return name if parts is None else display.render(parts)
 
     @verb
@@ -204,8 +204,8 @@ class Objects(Resource[S]):
             return self.gravitino_url("catalogs", catalog_name(path))
         parts = parts_of(path)
         levels = parts[1:] if kind == "namespace" else parts[1:-1]
-        glue = (yield from separator(self.scope)) if len(levels) > 1 else DEFAULT_SEPARATOR
-        schema = LogicalCodec(glue, policy="unrestricted").join(levels)
+        level_separator = (yield from separator(self.scope)) if len(levels) > 1 else DEFAULT_SEPARATOR
+        schema = LogicalCodec(level_separator, policy="unrestricted").join(levels)
         below = () if kind == "namespace" else (f"{kind}s", parts[-1])
         return self.gravitino_url("catalogs", parts[0], "schemas", schema, *below)
 

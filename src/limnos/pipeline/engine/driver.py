@@ -277,7 +277,7 @@ class SparkEngine:
             self._idle.discard(step)
 
     def _listening(self, step: str) -> Any:  # noqa: ANN401 - Spark Connect's own protocol for a function
-        def hear(*, stages: Any, inflight_tasks: int, operation_id: str | None, done: bool) -> None:  # noqa: ANN401, ARG001
+        def report_progress(*, stages: Any, inflight_tasks: int, operation_id: str | None, done: bool) -> None:  # noqa: ANN401, ARG001
             listed = list(stages or ())
             self._reported[step] = TaskCounts(
                 done=sum(each.num_completed_tasks for each in listed),
@@ -286,7 +286,7 @@ class SparkEngine:
             is_idle = not done and not inflight_tasks and self._reported[step].done < self._reported[step].total
             (self._idle.add if is_idle else self._idle.discard)(step)
 
-        return hear
+        return report_progress
 
 
 @contextmanager

@@ -412,11 +412,11 @@ def call_function(
 def require_frame(result: object, *, step: StepDeclaration, body: PythonStep) -> DataFrame:
     """Return the DataFrame of a step's function. Raises BadRequest if it returned anything else."""
     if not isinstance(result, DataFrame):
-        raise BadRequest(f"Step {step.name}: {body.function} returned {_what_it_is(result)}")
+        raise BadRequest(f"Step {step.name}: {body.function} returned {_describe_value(result)}")
     return result
 
 
-def _what_it_is(value: object) -> str:
+def _describe_value(value: object) -> str:
     """Return what a function returned in place of a DataFrame of Spark, and what it must return."""
     if value is None:
         return "nothing, and a step must return a Spark DataFrame: is a `return` missing?"

@@ -146,11 +146,11 @@ def _start_machine() -> SparkGrammar:
 
     from limnos.spark.machine import drop_foreign_objects, loan  # noqa: PLC0415
 
-    lent = loan("parser")
-    address = _launch(jars) if lent is None else _borrow(lent, jars)
+    machine_loan = loan("parser")
+    address = _launch(jars) if machine_loan is None else _borrow(machine_loan, jars)
     parameters = GatewayParameters(port=address.port, auth_token=address.secret, auto_convert=True)
     gateway = JavaGateway(gateway_parameters=parameters)
-    if lent is not None:
+    if machine_loan is not None:
         drop_foreign_objects(gateway)
     jvm = gateway.jvm
     return SparkGrammar(jvm=jvm, sql_parser=jvm.org.apache.spark.sql.execution.SparkSqlParser())
@@ -173,17 +173,17 @@ def _launch(jars: Path) -> MachineAddress:
     return MachineAddress(port, secret)
 
 
-def _borrow(lent: MachineLoan, jars: Path) -> MachineAddress:
+def _borrow(machine_loan: MachineLoan, jars: Path) -> MachineAddress:
     """Return the address of the lent machine, which is started for its lender if it does not run."""
     from limnos.spark.machine import END_ON_EXHAUSTION  # noqa: PLC0415
 
-    lent.is_used = True
-    if lent.address is not None:
-        return lent.address
+    machine_loan.is_used = True
+    if machine_loan.address is not None:
+        return machine_loan.address
     class_path = f"{_archive_of_py4j(jars)}:{jars}/*"
     server = ["py4j.GatewayServer", "--die-on-broken-pipe", "--enable-auth", "0"]
     command = [_java(), "-classpath", class_path, *_OPTIONS, END_ON_EXHAUSTION, *server]
-    return lent.start(command, environment=os.environ, settings="")
+    return machine_loan.start(command, environment=os.environ, settings="")
 
 
 def _archive_of_py4j(jars: Path) -> str:

@@ -112,7 +112,7 @@ class SparkSessions:
         return self._given_up.is_set() or self._is_stopped()
 
     def _another(self) -> SparkSession:
-        session = self._beside() if self._classic else _clone_session(self._spark)
+        session = self._new_session() if self._classic else _clone_session(self._spark)
         if not self._classic:
             _limit_retries(session, lambda: not self._is_over())
         for name in _catalogs(session_settings(self._spark)):
@@ -122,7 +122,7 @@ class SparkSessions:
             self._made.append(session)
         return session
 
-    def _beside(self) -> SparkSession:
+    def _new_session(self) -> SparkSession:
         other = self._spark.newSession()
         other_settings = session_settings(other)
         for key, value in session_settings(self._spark).items():

@@ -184,7 +184,7 @@ def _inputs(
     inputs = {work.full_name(parts): parts for parts in _mentioned_names(spark, step)}
     given_rows = {work.full_name(parts): (parts, rows) for parts, rows in test.given.items()}
     tested = TestedStep(pipeline=work.pipeline, step=step, inputs=inputs, full_name=work.full_name)
-    if _travels(spark, step):
+    if _has_own_as_of(spark, step):
         raise _InvalidTest(
             "the query reads a table AS OF a version or time, which a test cannot give: read that state in a step of "
             "its own, and test the step that reads it"
@@ -220,7 +220,7 @@ def _mentioned_names(spark: SparkSession, step: StepDeclaration) -> list[Parts]:
     return [value if isinstance(value, tuple) else (value,) for value in body.inputs.values()]
 
 
-def _travels(spark: SparkSession, step: StepDeclaration) -> bool:
+def _has_own_as_of(spark: SparkSession, step: StepDeclaration) -> bool:
     """Return whether the step's query reads a state of a table of a version or time."""
     body = step.body
     return isinstance(body, Sql) and any(one.travels for one in query_names(spark, body.text).relations)

@@ -232,7 +232,7 @@ def _run_means(
     stop = StopSignal()
     with (
         connection.client() as client,
-        connection.client(timeout_s=10) as heart,
+        connection.client(timeout_s=10) as heartbeat_client,
         spark_for(
             connection, master=spark.master, connect=spark.connect, config=spark.config, away_s=away_s
         ) as session,
@@ -245,7 +245,7 @@ def _run_means(
     ):
         pipeline = project.bind_functions()
         engine.ship(pipeline, directory=project.directory)
-        means = RunMeans(client=client, heart=heart, engine=engine, stop=stop, listener=listener)
+        means = RunMeans(client=client, heartbeat_client=heartbeat_client, engine=engine, stop=stop, listener=listener)
         yield pipeline, means, session
 
 

@@ -26,31 +26,31 @@ _UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")
 def json_lines(write: LineWriter) -> Listener:
     """Return a listener that writes each event as a line of JSON, without the fields that are None."""
 
-    def hear(event: RunEvent) -> None:
+    def print_event(event: RunEvent) -> None:
         fields = {name: getattr(event, name) for name in event.__slots__}
         further = fields.pop("further")
         entry = {name: value for name, value in fields.items() if value not in (None, ())}
         write(msgspec.json.encode({**entry, **further}).decode())
 
-    return hear
+    return print_event
 
 
 def plain_lines(write: LineWriter) -> Listener:
     """Return a listener that writes each change as a line of text, without task counts."""
 
-    def hear(event: RunEvent) -> None:
+    def print_event(event: RunEvent) -> None:
         if event.state == "running" and event.tasks is not None:
             return
         write(line_of(event))
 
-    return hear
+    return print_event
 
 
 def terminal(console: Console) -> Listener:
     """Return a listener that writes colored lines to a terminal, and task counts of running steps."""
     colors = {"done": "green", "published": "green", "failed": "red", "moved": "yellow", "held": "yellow"}
 
-    def hear(event: RunEvent) -> None:
+    def print_event(event: RunEvent) -> None:
         if event.state == "running" and event.tasks is not None:
             if event.tasks:
                 console.print(
@@ -59,7 +59,7 @@ def terminal(console: Console) -> Listener:
             return
         console.print(line_of(event), style=colors.get(event.state, ""), highlight=False, markup=False, soft_wrap=True)
 
-    return hear
+    return print_event
 
 
 def line_of(event: RunEvent) -> str:

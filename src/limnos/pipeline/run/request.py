@@ -50,7 +50,7 @@ class RunMeans:
     """The resources of a run: two clients of the same server and caller, an engine, a stop signal, and a listener."""
 
     client: Client
-    heart: Client
+    heartbeat_client: Client
     engine: StepEngine
     stop: StopSignal
     listener: Listener = ignore_event

@@ -58,7 +58,7 @@ class _AttemptTimes:
 class AttemptRunner:
     """Runs one attempt; use it once.
 
-    `heart` is a separate client for heartbeats, because `client` may be waiting for an answer.
+    `heartbeat_client` is a separate client for heartbeats, because `client` may be waiting for an answer.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class AttemptRunner:
         engine: StepEngine,
         *,
         client: Client,
-        heart: Client,
+        heartbeat_client: Client,
         stop: StopSignal,
         listener: Listener = ignore_event,
     ) -> None:
@@ -78,8 +78,13 @@ class AttemptRunner:
         self.board = ProgressBoard(work.run, listener=listener)
         self.patience = RetryPolicy(work.options.away_s, stop=stop)
         self.times = _AttemptTimes()
-        self._heart = HeartbeatThread(
-            heart, run=work.run, attempt=work.attempt, lease_s=work.options.lease_s, stop=stop, progress=self._progress
+        self._heartbeat = HeartbeatThread(
+            heartbeat_client,
+            run=work.run,
+            attempt=work.attempt,
+            lease_s=work.options.lease_s,
+            stop=stop,
+            progress=self._progress,
         )
         self._steps = {step.name: step for step in work.steps}
         self._states = step_states(work.pipeline)
@@ -91,7 +96,7 @@ class AttemptRunner:
 
     def perform(self) -> RunResult:
         """Run the attempt to its end. Errors are in the returned result."""
-        with self._heart:
+        with self._heartbeat:
             try:
                 ended = self._through()
             except (RunStopped, KeyboardInterrupt) as error:

@@ -200,7 +200,12 @@ def perform(work: AttemptWork, means: RunMeans, *, state: str) -> RunResult:
         )
     )
     runner = AttemptRunner(
-        work, means.engine, client=means.client, heart=means.heart, stop=means.stop, listener=means.listener
+        work,
+        means.engine,
+        client=means.client,
+        heartbeat_client=means.heartbeat_client,
+        stop=means.stop,
+        listener=means.listener,
     )
     return runner.perform()
 

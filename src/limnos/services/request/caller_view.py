@@ -29,8 +29,8 @@ class CallerView:
 
     __slots__ = (
         "_memo",
-        "_people",
         "_subject",
+        "_subjects",
         "_token_root",
         "active",
         "operation_token",
@@ -41,7 +41,7 @@ class CallerView:
         "view",
     )
     _memo: DerivedValues | None
-    _people: DerivedValues
+    _subjects: DerivedValues
     """The cache of values derived from the access facts of the metalake; unset without a metalake."""
     _subject: Subject | None
     _token_root: int
@@ -78,19 +78,19 @@ class CallerView:
 
     def _narrow_subject(self, subject: Subject, active: frozenset[str]) -> Subject:
         key = ("narrowed", self.user)  # one entry per user, because each subject may be large
-        result: tuple[frozenset[str], Subject] | None = self._people.get(key)
+        result: tuple[frozenset[str], Subject] | None = self._subjects.get(key)
         if result is None or result[0] != active:
-            result = self._people[key] = (active, subject.narrow_to_roles(active))
+            result = self._subjects[key] = (active, subject.narrow_to_roles(active))
         return result[1]
 
     def subject_of(self, user: str) -> Subject:
         """Return a user's groups and roles in this metalake. Cached until the access revision changes."""
         if self.settled.metalake is None:
             return Subject.of(None, user, service_admin=user in self.rules.service_admins, member=False)
-        subject: Subject | None = self._people.get(user)
+        subject: Subject | None = self._subjects.get(user)
         if subject is None:
             admin = user in self.rules.service_admins
-            subject = self._people[user] = subject_of(self.view, self.settled.zones[1], user, service_admin=admin)
+            subject = self._subjects[user] = subject_of(self.view, self.settled.zones[1], user, service_admin=admin)
         if self.settled.catalog is None:
             return subject
         memo = self.memo if self._memo is None else self._memo  # each change of restrictions clears it
@@ -134,7 +134,7 @@ class CallerView:
         """
         if self.settled.metalake is None:
             return
-        self._people = memo = self.view.memo(self.settled.zones[1])
+        self._subjects = memo = self.view.memo(self.settled.zones[1])
         key = ("user-status", self.user)
         user_status: tuple[bool, int] | None = memo.get(key)
         if user_status is None:

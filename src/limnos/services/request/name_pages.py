@@ -93,14 +93,14 @@ class VisibleNamesCache:
     """Recently used visible names, by block and caller. When the cache is full, its older half is evicted."""
 
     def __init__(self) -> None:
-        self._young: dict[object, VisibleNames] = {}
-        self._old: dict[object, VisibleNames] = {}
-        self._young_names = 0
+        self._recent_names: dict[object, VisibleNames] = {}
+        self._older_names: dict[object, VisibleNames] = {}
+        self._recent_count = 0
 
     def get(self, key: object) -> VisibleNames | None:
         """Return the cached visible names; the caller checks that they belong to the current block."""
-        names = self._young.get(key)
-        if names is None and (names := self._old.get(key)) is not None:
+        names = self._recent_names.get(key)
+        if names is None and (names := self._older_names.get(key)) is not None:
             self.put(key, names)
         return names
 
@@ -109,10 +109,10 @@ class VisibleNamesCache:
 
         When new entries exceed half of VISIBLE_NAMES_MAX names, the older half of the cache is evicted.
         """
-        self._young[key] = seen
-        self._young_names += VISIBLE_NAMES_OVERHEAD + len(seen.encoded)
-        if self._young_names > VISIBLE_NAMES_MAX // 2:
-            self._old, self._young, self._young_names = self._young, {}, 0
+        self._recent_names[key] = seen
+        self._recent_count += VISIBLE_NAMES_OVERHEAD + len(seen.encoded)
+        if self._recent_count > VISIBLE_NAMES_MAX // 2:
+            self._older_names, self._recent_names, self._recent_count = self._recent_names, {}, 0
 
 
 def visible_names_all(block: Listing) -> VisibleNames:
@@ -226,7 +226,7 @@ class _VisibleListing:
         """Raise CacheMiss for the next missing block of the listing, without processing the cached blocks first."""
         gap = self.request_view.view.block_index.gap(self.space, after)
         if gap is not None:
-            self._want(gap, READ_MAX if gap[0] != after else listings.BLOCK)
+            self._raise_miss(gap, READ_MAX if gap[0] != after else listings.BLOCK)
 
     def page(self, request: PageRequest) -> NamePage:
         """Return a page, block by block until it is full.
@@ -285,10 +285,10 @@ class _VisibleListing:
         limit = listings.BLOCK if after == began_at else READ_MAX
         if page_size is not None and self.filter.everything:
             limit = min(READ_MAX, max(listings.BLOCK, page_size + 1))
-        self._want(gap, limit)
+        self._raise_miss(gap, limit)
         raise AssertionError("a gap always needs a block")
 
-    def _want(self, gap: tuple[str, str], limit: int) -> None:
+    def _raise_miss(self, gap: tuple[str, str], limit: int) -> None:
         raise CacheMiss({span_key(self.space, gap, limit): self.zone}, goes_on=limit > listings.BLOCK)
 
     def _visible_names(self, key: Key[Listing], block: Listing) -> VisibleNames:

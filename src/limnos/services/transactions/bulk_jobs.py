@@ -136,7 +136,7 @@ async def bulk_run(
     caller = await job_caller(ctx, metalake)
     fingerprints = await _known_fingerprints(ctx, caller, job=job, items=items)
     run = _PartRun(ctx, metalake, job=job, caller=caller, known=fingerprints, new_requester=new_requester)
-    for wave in _waves(items):
+    for wave in _group_in_waves(items):
         yield await run.run_wave(wave)
 
 
@@ -151,7 +151,7 @@ async def _known_fingerprints(
     return {str(key): bytes(fingerprint) for key, fingerprint in rows}
 
 
-def _waves(items: Sequence[PlacedItem]) -> list[list[PlacedItem]]:
+def _group_in_waves(items: Sequence[PlacedItem]) -> list[list[PlacedItem]]:
     """Group consecutive items that may run at the same time."""
     waves: list[list[PlacedItem]] = []
     wave_key, touched = "", set[str]()

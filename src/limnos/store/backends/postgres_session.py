@@ -62,7 +62,7 @@ class PostgresSession:
         self.connection = connection
         self.written_zones = written_zones
         self._jobs = jobs
-        self._saves = saves and jobs > 1
+        self._uses_savepoints = saves and jobs > 1
         self._has_written = False
         self._ids: list[int] = []
         self._saved = False
@@ -119,7 +119,7 @@ class PostgresSession:
         with its transaction.
         """
         self._has_written = False
-        if self._saves:
+        if self._uses_savepoints:
             self.connection.execute("RELEASE mutation; SAVEPOINT mutation" if self._saved else "SAVEPOINT mutation")
             self._saved = True
 
@@ -130,7 +130,7 @@ class PostgresSession:
         if self._jobs == 1:
             self._places.clear()
             self.connection.rollback()
-        elif self._saves:
+        elif self._uses_savepoints:
             self._places.clear()
             self.connection.execute("ROLLBACK TO mutation")
 
@@ -139,7 +139,7 @@ class PostgresSession:
 
         The batch then runs again, with savepoints. The caller of the batch handles a lost connection.
         """
-        if self._jobs == 1 or self._saves:
+        if self._jobs == 1 or self._uses_savepoints:
             return False
         return self._has_written or self.connection.info.transaction_status != TransactionStatus.INTRANS
 

@@ -141,7 +141,7 @@ class FormerNameWrites(Writes):
         """
         if node.kind not in INHERITING:
             return None
-        closings, expires = self._closings(node.id), self.tx.now_ms + max(keep_ms, REMEMBERED_MS)
+        closings, expires = self._closing_restrictions(node.id), self.tx.now_ms + max(keep_ms, REMEMBERED_MS)
         record, is_remembered = self.tx.rows(CATALOG, {"zone": node.zone, "id": node.id})[0]
         self.has_successors = has_successors(record)
         if not closings and not is_remembered and not self.has_successors:
@@ -162,7 +162,7 @@ class FormerNameWrites(Writes):
             return None
         self.tx.count(FORGET_EXPIRED, {"zone": node.zone, "now": self.tx.now_ms})
         self.has_successors = has_successors(self.tx.rows(CATALOG, {"zone": node.zone, "id": node.id})[0][0])
-        closings = self._closings(node.id)
+        closings = self._closing_restrictions(node.id)
         names = self.names_of(node)
         if self.has_successors:
             SuccessorWrites(self.tx).remember(node, path=_path(names))
@@ -230,7 +230,7 @@ class FormerNameWrites(Writes):
     def _names(self, node_id: int, zone: int) -> list[str]:
         return [row[1] for row in self.tx.rows(PATH, {"id": node_id, "zone": zone})]
 
-    def _closings(self, object_id: int) -> list[NameRestriction]:
+    def _closing_restrictions(self, object_id: int) -> list[NameRestriction]:
         """Return the restrictions and denials of an object. Former columns are those of other tables, or of those that
         leave the object, which is a namespace then.
         """
@@ -279,7 +279,7 @@ class FormerNameWrites(Writes):
             path = self.tx.rows(PATH, {"id": object_id, "zone": zone})
             if any(row[0] == namespace.id for row in path[:-1]):
                 names, node = [row[1] for row in path], PlacedObject(object_id, KINDS[kind], space, zone)
-                self._remember(node, names, closings=self._closings(object_id))
+                self._remember(node, names, closings=self._closing_restrictions(object_id))
 
     def _keep_ancestors(self, node: Node, *, parent_id: int) -> None:
         """Give a node what restricts it by its ancestors of which it will not be a descendant any more."""
@@ -287,7 +287,7 @@ class FormerNameWrites(Writes):
         placed_node = _placed_object(node)
         for row in self.tx.rows(PATH, {"id": node.parent_id, "zone": node.zone}):
             if row[0] not in stays and row[0] != node.zone:
-                for each in self._closings(row[0]):
+                for each in self._closing_restrictions(row[0]):
                     if each.terms.denies or placed_node.kind in RESTRICTED:
                         self._add(placed_node, each, is_exact=True)
 

@@ -143,7 +143,7 @@ def test_explanation_lists_versions_with_reasons() -> None:
         7,
         10_000,
     )
-    assert [(each.snapshot_id, each.kept_because is None) for each in explanation.fates] == [
+    assert [(each.snapshot_id, each.kept_because is None) for each in explanation.retentions] == [
         (3, False),
         (2, False),
         (1, True),

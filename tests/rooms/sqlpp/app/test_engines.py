@@ -601,7 +601,7 @@ def test_idle_engine_is_ended(run: Callable[[Story], object]) -> None:
     async def story(engine: SparkEngine) -> None:
         await lines(engine.run(job("rows 1")))
         pid = pid_of(engine)
-        engine._tire()
+        engine._end_if_idle()
 
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)

@@ -95,7 +95,7 @@ def test_change_of_another_zone_does_not_wake_a_caller(lab: StoreLab) -> None:
         await namespace_create(node.ctx(), MAIN, levels=("a",), properties={})
         while watch.looks < looks + 2:
             await asyncio.sleep(0.01)
-            watch._anew = True
+            watch._must_read_again = True
         woken = waiting.done()
         watch.close()
         await waiting

@@ -61,8 +61,8 @@ async def password_set(request: Request, ctx: Context) -> Response:
     (user,) = names_of(request)
     body = Request.decode(await request.body(), PasswordSet)
     address = address_of(request.peer)
-    had = await logins.password_set(ctx, user=user, password=body.password, old=body.old, address=address)
-    return json_response({"user": user, "replaced": had})
+    is_replaced = await logins.password_set(ctx, user=user, password=body.password, old=body.old, address=address)
+    return json_response({"user": user, "replaced": is_replaced})
 
 
 async def password_forget(request: Request, ctx: Context) -> Response:
@@ -70,8 +70,10 @@ async def password_forget(request: Request, ctx: Context) -> Response:
     (user,) = names_of(request)
     text = await request.body()
     body = Request.decode(text, PasswordForget) if text else PasswordForget()
-    had = await logins.password_set(ctx, user=user, password=None, old=body.old, address=address_of(request.peer))
-    return json_response({"removed": had})
+    is_removed = await logins.password_set(
+        ctx, user=user, password=None, old=body.old, address=address_of(request.peer)
+    )
+    return json_response({"removed": is_removed})
 
 
 ROUTES: tuple[Route[Handler], ...] = (

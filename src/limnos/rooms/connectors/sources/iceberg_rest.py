@@ -67,13 +67,13 @@ def names_of(call: RestCall, body: bytes) -> SourceNames:
             paths = [(*each.namespace, each.name) for each in identifiers.identifiers]
             token = identifiers.next_page_token
     except (msgspec.DecodeError, RecursionError) as error:
-        raise _strange(str(error)) from error
+        raise _unexpected_answer(str(error)) from error
     if any(path[:-1] != call.namespace for path in paths):
-        raise _strange("a list contains objects of another place")
+        raise _unexpected_answer("a list contains objects of another place")
     return SourceNames([path[-1] for path in paths], token or None)
 
 
-def _strange(detail: str) -> SourceFailed:
+def _unexpected_answer(detail: str) -> SourceFailed:
     return SourceFailed("The source returned another object than requested: have it checked", detail=detail)
 
 
@@ -120,12 +120,12 @@ class RestSource:
         seen_tokens: set[str] = set()
         while token is not None:
             if token in seen_tokens or len(seen_tokens) > _PAGES_FREE + len(entries) // _NAMES_PER_PAGE:
-                raise _strange("a list has endless pages")
+                raise _unexpected_answer("a list has endless pages")
             seen_tokens.add(token)
             names, token = names_of(call, self.exchange(call._replace(query=(("pageToken", token), *call.query))).body)
             entries += names
             if len(entries) > _NAMES_MAX:
-                raise _strange(f"more than {_NAMES_MAX} names")
+                raise _unexpected_answer(f"more than {_NAMES_MAX} names")
         return SourceNames(sorted(entries), None)
 
     def _is_there(self, call: RestCall) -> bool:
@@ -151,7 +151,7 @@ class RestSource:
         try:
             properties = msgspec.json.decode(reply.body, type=_Namespace).properties or {}
         except (msgspec.DecodeError, RecursionError) as error:
-            raise _strange(str(error)) from error
+            raise _unexpected_answer(str(error)) from error
         return SourceSchemaInfo(properties.pop(tables.COMMENT, None), properties)
 
     def schema_create(self, schema: Levels, *, comment: str | None, properties: dict[str, str]) -> None:
@@ -201,7 +201,7 @@ class RestSource:
                 self._metadata(RestCall(endpoint=f"GET {VIEW}", namespace=schema, name=view, missing="view"))
             )
         except _UNREADABLE as error:
-            raise _strange(repr(error)) from error
+            raise _unexpected_answer(repr(error)) from error
 
     def view_create(self, schema: Levels, view: str, *, definition: IcebergViewCreate) -> None:
         """Create a view at the source by its REST call. Raises AlreadyExists."""
@@ -262,7 +262,7 @@ class RestSource:
         try:
             return bytes(msgspec.json.decode(reply.body, type=_LoadResult).metadata)
         except (msgspec.DecodeError, RecursionError) as error:
-            raise _strange(str(error)) from error
+            raise _unexpected_answer(str(error)) from error
 
     def _load_metadata(self, schema: Levels, table: str) -> bytes:
         return self._metadata(RestCall(endpoint=f"GET {TABLE}", namespace=schema, name=table, missing="table"))
@@ -275,7 +275,7 @@ class RestSource:
             fields = tables.table_json(tables.iceberg_metadata_of(self._load_metadata(schema, table)))
             gravitino_table = msgspec.convert(fields, type=_GravitinoTable)
         except _UNREADABLE as error:
-            raise _strange(repr(error)) from error
+            raise _unexpected_answer(repr(error)) from error
         layout = {name: fields[name] for name in ("distribution", "sortOrders", "partitioning")}
         return SourceTableInfo(
             comment=gravitino_table.comment,

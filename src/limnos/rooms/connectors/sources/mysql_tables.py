@@ -185,7 +185,7 @@ class MysqlTableDraft:
     keys: Sequence[str]
     """Names of primary and unique keys."""
     _others: list[str] = field(default_factory=list)
-    _gone: list[str] = field(default_factory=list)
+    _renamed_columns: list[str] = field(default_factory=list)
     _moved: dict[str, str] = field(default_factory=dict)
     """The clause (` FIRST`, ` AFTER x`) of each moved column, by its new name."""
 
@@ -205,7 +205,7 @@ class MysqlTableDraft:
         return f"ALTER TABLE {quote(schema)}.{quote(table)} {', '.join(clauses)}" if clauses else None
 
     def _of_columns(self) -> Iterator[str]:
-        for name in self._gone:
+        for name in self._renamed_columns:
             yield f"DROP COLUMN {quote(name)}"
         moved_columns = [self._find_column(name) for name in self._moved]
         for column in (*(each for each in self.columns if each.name not in self._moved), *moved_columns):
@@ -319,7 +319,7 @@ class MysqlTableDraft:
                 f"Column {preview_value(name)} is changed and deleted in one request: leave the change out"
             )
         self.columns.remove(column)
-        self._gone.append(column.was)
+        self._renamed_columns.append(column.was)
 
     def _delete_key(self, name: str, *, if_exists: bool) -> None:
         if name in self.keys:

@@ -101,7 +101,7 @@ def _mysql(properties: Mapping[str, str], limits: SourceLimits) -> BaseCatalog:
     try:
         from limnos.rooms.connectors.sources.mysql import MysqlSource  # noqa: PLC0415 - its library comes with the extra
     except ImportError:
-        raise _lacks(MYSQL_PROVIDER, extra="mysql") from None
+        raise _missing_library(MYSQL_PROVIDER, extra="mysql") from None
     late_s, host = limits.timeout_s * 0.8, result.address.host.strip("[]")
     url = sa.URL.create("mysql+pymysql", properties[USER], properties[PASSWORD], host, result.address.port)
     connect: dict[str, object] = {
@@ -135,7 +135,7 @@ def _kafka(properties: Mapping[str, str], limits: SourceLimits) -> BaseCatalog:
     try:
         from limnos.rooms.connectors.sources.kafka import KafkaSource  # noqa: PLC0415 - its library comes with the extra
     except ImportError:
-        raise _lacks(KAFKA_PROVIDER) from None
+        raise _missing_library(KAFKA_PROVIDER) from None
     return KafkaSource(settings, allowed=limits.addresses, timeout_s=limits.timeout_s)
 
 
@@ -143,7 +143,7 @@ def _check_kafka(properties: Mapping[str, str], limits: SourceLimits) -> KafkaSe
     return kafka_settings(properties, allowed=limits.addresses)
 
 
-def _lacks(provider: str, *, extra: str = "") -> UnsupportedOperation:
+def _missing_library(provider: str, *, extra: str = "") -> UnsupportedOperation:
     return UnsupportedOperation(missing_part(f"Catalogs of provider {provider} need", (extra or provider,)))
 
 
@@ -152,7 +152,7 @@ def _hive(properties: Mapping[str, str], limits: SourceLimits) -> BaseCatalog:
     try:  # the library of the module comes with the extra
         from limnos.rooms.connectors.sources.metastore import MetastoreSource  # noqa: PLC0415
     except ImportError:
-        raise _lacks(HIVE_PROVIDER) from None
+        raise _missing_library(HIVE_PROVIDER) from None
     return MetastoreSource(addresses, timeout_s=limits.timeout_s)
 
 

@@ -102,7 +102,7 @@ async def fileset_page(page_request: PageRequest, address: ObjectAddress) -> Res
         )
         if len(record.locations) > 1
         else (),
-        trail=_trail(page_request, address, location=location, path=path),
+        trail=_directory_links(page_request, address, location=location, path=path),
         file=file,
     )
     if tab == "files":
@@ -151,7 +151,9 @@ async def _with_lines(
     return msgspec.structs.replace(page, lines=(*directories, *files), following=following)
 
 
-def _trail(page_request: PageRequest, address: ObjectAddress, *, location: str, path: str) -> tuple[Link, ...]:
+def _directory_links(
+    page_request: PageRequest, address: ObjectAddress, *, location: str, path: str
+) -> tuple[Link, ...]:
     """Return breadcrumb links to the top directory and to each directory on a path, the displayed one last."""
     names = [name for name in path.split("/") if name]
     links = [Link("Top", _href(page_request, address, location=location), not names)]

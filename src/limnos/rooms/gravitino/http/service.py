@@ -40,7 +40,7 @@ async def version(_request: Request, ctx: Context) -> Response:
     return ok(**_VERSION)
 
 
-async def me(_request: Request, ctx: Context) -> Response:
+async def principal_get(_request: Request, ctx: Context) -> Response:
     """Return the caller's user name."""
     return ok(principal=await ctx.read(RequestScope(), lambda request_view: request_view.user))
 
@@ -55,7 +55,7 @@ ROUTES: tuple[Route[Handler], ...] = (
     Route(
         method="GET",
         path="/authn/me",
-        handler=wrap_handler("Failed to get the principal", me),
+        handler=wrap_handler("Failed to get the principal", principal_get),
         operation="get-principal",
     ),
     Route(method="GET", path="/health", handler=health.health, operation="health"),

@@ -88,13 +88,13 @@ class JobExecutor(WorkPoller):
         """Builds the commands of scheduled pipelines; None if this node runs none."""
         self.holder = new_holder()
         self._permit = upkeep_permit("limnos")
-        self._bells: set[asyncio.Event] = set()
+        self._wake_events: set[asyncio.Event] = set()
 
     def wake(self) -> None:
         """Poll the store, and the states of running jobs, now: a job was requested or cancelled."""
         super().wake()
-        for bell in self._bells:
-            bell.set()
+        for event in self._wake_events:
+            event.set()
 
     async def _take(self) -> None:
         """Record jobs whose lease has expired as failed, and start waiting jobs up to the limit."""
@@ -143,18 +143,18 @@ class JobExecutor(WorkPoller):
         """
         scratch = await asyncio.to_thread(tempfile.mkdtemp, prefix="limnos-job-")
         worker: WorkerProcess | None = None
-        bell = asyncio.Event()
-        self._bells.add(bell)
+        event = asyncio.Event()
+        self._wake_events.add(event)
         try:
             async with self._command(job, work_parse(text), scratch=scratch) as command:
                 worker = WorkerProcess(KEEPER)
                 await worker.send([msgspec.msgpack.encode(command)])
-                job_exit = await self._wait(job, worker, bell=bell)
+                job_exit = await self._wait(job, worker, event=event)
             return None if job_exit is None else end_of(job_exit, timeout_s=self.plan.timeout_s)
         except ConnectionError:
             return JobEnd(FAILED, "The process that kept it has ended")
         finally:
-            self._bells.discard(bell)
+            self._wake_events.discard(event)
             if worker is not None:
                 await worker.close(LEAVES_WITHIN_S)
             await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)
@@ -172,7 +172,7 @@ class JobExecutor(WorkPoller):
             async with self.pipelines.command(self.plan, job, scratch=scratch) as command:
                 yield command
 
-    async def _wait(self, job: TemplateJob, worker: WorkerProcess, *, bell: asyncio.Event) -> JobExit | None:
+    async def _wait(self, job: TemplateJob, worker: WorkerProcess, *, event: asyncio.Event) -> JobExit | None:
         """Renew the lease until the job has ended. Returns its exit, or None if another node has the job.
 
         After a cancellation, sends the job's keeper process a request to terminate the job.
@@ -187,8 +187,8 @@ class JobExecutor(WorkPoller):
                 if state == CANCELLING and not is_requested:
                     is_requested = True
                     await worker.send([b"end"])
-                bell.clear()
-                ringing = asyncio.ensure_future(bell.wait())
+                event.clear()
+                ringing = asyncio.ensure_future(event.wait())
                 await asyncio.wait((answer, ringing), timeout=BEAT_S, return_when=asyncio.FIRST_COMPLETED)
                 ringing.cancel()
             return msgspec.msgpack.decode((await answer)[0], type=JobExit)

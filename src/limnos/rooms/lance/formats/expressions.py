@@ -32,31 +32,31 @@ class _ExpressionDepth:
     def __init__(self) -> None:
         self.depth = 0
         self._lengths = [0]
-        self._betweens = [0]
+        self._open_betweens = [0]
         """The open BETWEENs: the next AND belongs to one of them and joins no conditions."""
 
     def opens(self) -> None:
         self._lengths.append(0)
-        self._betweens.append(0)
+        self._open_betweens.append(0)
 
     def closes(self) -> None:
         if len(self._lengths) > 1:
             self.depth -= self._lengths.pop()
-            self._betweens.pop()
+            self._open_betweens.pop()
 
     def ends(self) -> None:
         self.depth -= self._lengths[-1]
-        self._lengths[-1] = self._betweens[-1] = 0
+        self._lengths[-1] = self._open_betweens[-1] = 0
 
     def joins(self) -> None:
-        if self._betweens[-1]:
-            self._betweens[-1] -= 1
+        if self._open_betweens[-1]:
+            self._open_betweens[-1] -= 1
             self.goes_on()
         else:
             self.ends()
 
     def goes_on(self, *, between: bool = False) -> None:
-        self._betweens[-1] += between
+        self._open_betweens[-1] += between
         self._lengths[-1] += 1
         self.depth += 1
 

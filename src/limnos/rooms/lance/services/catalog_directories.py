@@ -133,8 +133,8 @@ async def table_read_confirmed(
     async def read(decided: CatalogDirectory | LanceTable) -> T:
         if not isinstance(decided, CatalogDirectory):
             return await work(decided)
-        table, lain = await table_in(ctx, decided, levels=levels)
-        if not lain.declared and not await has_data(ctx, table.location, place=table.place):
+        table, entry = await table_in(ctx, decided, levels=levels)
+        if not entry.declared and not await has_data(ctx, table.location, place=table.place):
             raise not_a_table_error(table)
         return await work(table)
 

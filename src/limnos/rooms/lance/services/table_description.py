@@ -173,11 +173,11 @@ async def _describe_in_directory(
     ctx: Context, visible_object: CatalogDirectory, *, levels: Levels, at: VersionReference, detailed: bool
 ) -> TableDescription:
     """Describe a table of a directory. Raises NotFound, InvalidTable (if `detailed`)."""
-    table, lain = await table_in(ctx, visible_object, levels=levels)
-    if not detailed or lain.declared:
+    table, entry = await table_in(ctx, visible_object, levels=levels)
+    if not detailed or entry.declared:
         if detailed:
             _refuse_reference(at)
-        return TableDescription(table, lain.declared, None)
+        return TableDescription(table, entry.declared, None)
     description = await _read(ctx, table, at=at)
     if description is None:
         raise not_a_table_error(table)

@@ -274,13 +274,15 @@ class LanceDirectory:
         tables = {row.levels: DirectoryTable(row.levels, row.location or "", row.properties) for row in rows}
         if not levels:
             used_names = {row.location for row in state.rows if row.kind is ManifestRowKind.TABLE}
-            lying = [each for each in rules.tables_of(state.folders, state.layout) if each.location not in used_names]
+            located_tables = [
+                each for each in rules.tables_of(state.folders, state.layout) if each.location not in used_names
+            ]
             names = (
                 set()
                 if state.layout is DirectoryLayout.V0
-                else self.storage.folders_with([each.location for each in lying], rules.DEREGISTERED)
+                else self.storage.folders_with([each.location for each in located_tables], rules.DEREGISTERED)
             )
-            for each in lying:
+            for each in located_tables:
                 if each.location not in names:
                     tables.setdefault((each.name,), DirectoryTable((each.name,), each.location, {}))
         return [tables[key] for key in sorted(tables)]

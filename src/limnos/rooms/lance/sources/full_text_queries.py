@@ -56,7 +56,7 @@ def _structure(query: Json, columns: Callable[[], list[str]], *, depth: int) -> 
         if sort == "phrase":
             return _phrase(entries, columns)
         if sort == "multi_match":
-            return _multi(entries)
+            return _multi_match_query(entries)
         if sort == "boost":
             negative = entries.get("negative_boost")
             return BoostQuery(
@@ -109,7 +109,7 @@ def _default_columns(columns: Callable[[], list[str]]) -> list[str]:
     return fields
 
 
-def _multi(entries: Json) -> MultiMatchQuery:
+def _multi_match_query(entries: Json) -> MultiMatchQuery:
     """Build a query for the same words in several columns. LanceDB's clients state the words once, and the columns.
     Raises BadRequest for a malformed query.
     """

@@ -196,18 +196,18 @@ def _policy_type(name: str) -> str:
 
 def _snapshots_sheet(report: TableReport, words: _FormatWords) -> Sheet:
     columns = (SheetColumn(text=words.state, is_code=True), SheetColumn(text="When"), SheetColumn(text="Kept because"))
-    fates = report.explanation.fates
+    retentions = report.explanation.retentions
     rows = tuple(
         (
             SheetCell(text=str(each.snapshot_id), is_name=True),
             SheetCell(at_ms=each.timestamp_ms),
             SheetCell(text=each.kept_because or "", chips=() if each.kept_because else (Chip("removable", "info"),)),
         )
-        for each in fates[:_SNAPSHOTS_SHOWN]
+        for each in retentions[:_SNAPSHOTS_SHOWN]
     )
     more = (
         f"The newest {_SNAPSHOTS_SHOWN} of {report.explanation.snapshots} are shown."
-        if len(fates) > _SNAPSHOTS_SHOWN
+        if len(retentions) > _SNAPSHOTS_SHOWN
         else ""
     )
     return Sheet(

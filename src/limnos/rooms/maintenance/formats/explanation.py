@@ -47,7 +47,7 @@ class TableExplanation(msgspec.Struct, frozen=True, kw_only=True):
     snapshots: int
     removable: int
     refs_removable: tuple[str, ...]
-    fates: tuple[SnapshotRetention, ...]
+    retentions: tuple[SnapshotRetention, ...]
     """The newest snapshots, at most `SHOWN_MAX`."""
     writer: str
     """The kind of writer: `appends` if the last snapshots only appended or rewrote files, else `row-level`; `none`
@@ -84,7 +84,7 @@ def explain_table(body: bytes, terms: ExplanationTerms) -> TableExplanation:
         snapshots=len(metadata.snapshots or ()),
         removable=len(plan.removed),
         refs_removable=plan.refs,
-        fates=tuple(retentions),
+        retentions=tuple(retentions),
         writer=_writer(metadata),
         data_files=files,
         delete_files=deletes,

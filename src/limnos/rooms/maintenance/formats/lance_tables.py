@@ -156,7 +156,7 @@ def explain_lance_table(state: LanceTableState, plan: CleanUpPlan) -> TableExpla
         snapshots=len(state.versions),
         removable=len(plan.removed),
         refs_removable=(),
-        fates=retentions,
+        retentions=retentions,
         writer="lance",
         data_files=state.fragments,
         delete_files=None,

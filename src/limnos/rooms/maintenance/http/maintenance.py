@@ -163,14 +163,14 @@ def _policy(report: PolicyReport) -> dict[str, object]:
 
 def _report(report: TableReport) -> dict[str, object]:
     explanation = msgspec.structs.asdict(report.explanation)
-    fates = [
+    retentions = [
         {"snapshot_id": each.snapshot_id, "at": instant(each.timestamp_ms), "kept_because": each.kept_because}
-        for each in report.explanation.fates
+        for each in report.explanation.retentions
     ]
-    del explanation["blocked"], explanation["fates"]
+    del explanation["blocked"], explanation["retentions"]
     return {
         **explanation,
-        "history": fates,
+        "history": retentions,
         "findings": [_finding(each) for each in report.findings],
         "policies": [_policy(each) for each in report.policies],
         "blocked": report.blocked,

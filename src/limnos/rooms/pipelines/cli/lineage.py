@@ -133,7 +133,7 @@ def _name(node: LineageNode) -> str:
 
 def _edge_origin(edge: LineageEdge) -> str:
     """Describe how columns derive from the source, and by which job."""
-    kinds = sorted({kind.lower() for saying in edge.said for kind in saying.kinds})
+    kinds = sorted({kind.lower() for statement in edge.said for kind in statement.kinds})
     words = [*kinds, *([] if edge.direct else ["indirect"])]
     job = f" by {edge.said[0].job.name}" if edge.said else ""
     return f"{'  (' + ', '.join(words) + ')' if words else ''}{job}"

@@ -268,8 +268,8 @@ def _line(
             else display.render(vertex.path) + (f".{vertex.column}" if vertex.column else "")
         )
         texts += [path if vertex.kind != "hidden" else "an object that you may not see", href]
-    saying = arc.sayings[0] if arc.sayings else None
-    words = "" if saying is None else f"{saying.job[1]}, run by {saying.said_by}"
+    statement = arc.statements[0] if arc.statements else None
+    words = "" if statement is None else f"{statement.job[1]}, run by {statement.said_by}"
     if not arc.is_direct:
         words = f"indirect; {words}"
     return LineageLine(
@@ -278,7 +278,7 @@ def _line(
         target=texts[2],
         target_href=texts[3],
         words=words,
-        at_ms=None if saying is None else saying.at,
+        at_ms=None if statement is None else statement.at,
         depth=arc.depth,
     )
 

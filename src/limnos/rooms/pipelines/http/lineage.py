@@ -133,7 +133,7 @@ def _vertex(vertex: LineageVertex) -> dict[str, object]:
 
 def _arc(arc: LineageArc) -> dict[str, object]:
     body: dict[str, object] = {"source": arc.source, "target": arc.target, "depth": arc.depth}
-    if arc.sayings:
+    if arc.statements:
         body["direct"] = arc.is_direct
         body["said"] = [
             {
@@ -143,7 +143,7 @@ def _arc(arc: LineageArc) -> dict[str, object]:
                 "by": each.said_by,
                 "kinds": each.kinds,
             }
-            for each in arc.sayings
+            for each in arc.statements
         ]
     return body
 

@@ -111,11 +111,11 @@ async def datasets_find(
         if earlier_dataset is None or len(each.aliases) > len(earlier_dataset.aliases):
             merged_datasets[each.key] = each
     for _ in range(ATTEMPTS_MAX):
-        clues = await _dataset_candidates(
+        candidates = await _dataset_candidates(
             ctx, metalake, home=home, datasets=tuple(merged_datasets.values()), authority=authority
         )
         try:
-            return await _resolve_candidates(ctx, metalake, home=home, clues=clues, linked=linked)
+            return await _resolve_candidates(ctx, metalake, home=home, candidates=candidates, linked=linked)
         except (NotFound, PermissionDenied, ChangesOutdated):
             home = await ctx.read(
                 RequestScope(metalake), usable_catalogs_of
@@ -132,14 +132,14 @@ async def _dataset_candidates(
     )
     node_positions = await ctx.look_up(partial(zones_read, set(holders.values())))
     homes = catalogs_of(holders.values(), node_positions, metalake_id=home.metalake_id)
-    clues = []
+    candidates = []
     for each in datasets:
         holder = next((holders[place] for place in locations_by_key[each.key] if place in holders), None)
         is_own = holder is not None and _is_of(holder, node_positions, metalake_id=home.metalake_id)
         at = (holder, homes.get(holder, 0)) if holder is not None and is_own else None
         is_ours, paths = _paths(each, metalake, authority=authority, properties=home.properties)
-        clues.append(_DatasetCandidate(each, paths, is_ours or at is not None, at))
-    return clues
+        candidates.append(_DatasetCandidate(each, paths, is_ours or at is not None, at))
+    return candidates
 
 
 def _is_of(node_id: int, node_positions: Mapping[int, NodePosition], *, metalake_id: int) -> bool:
@@ -234,14 +234,16 @@ async def _resolve_candidates(
     metalake: str,
     *,
     home: UsableCatalogs,
-    clues: Sequence[_DatasetCandidate],
+    candidates: Sequence[_DatasetCandidate],
     linked: Collection[DatasetKey],
 ) -> dict[DatasetKey, ResolvedDataset]:
     """Resolve candidates on one consistent state of the store. Raises ChangesOutdated, NotFound, PermissionDenied."""
     ids = {name: catalog_id for catalog_id, name in home.catalogs.items()}
-    requested_names = {path[0] for clue in clues for path in clue.paths if path[0] in ids}
+    requested_names = {path[0] for candidate in candidates for path in candidate.paths if path[0] in ids}
     requested_names |= {
-        home.catalogs[clue.at[1]] for clue in clues if clue.at is not None and clue.at[1] in home.catalogs
+        home.catalogs[candidate.at[1]]
+        for candidate in candidates
+        if candidate.at is not None and candidate.at[1] in home.catalogs
     }
     catalogs = tuple(sorted(requested_names))
 
@@ -252,10 +254,17 @@ async def _resolve_candidates(
                 raise ChangesOutdated
             require_nodes_cached(
                 request_view,
-                [clue.at[0] for clue in clues if clue.at is not None and clue.at[1] == request_view.catalog.id],
+                [
+                    candidate.at[0]
+                    for candidate in candidates
+                    if candidate.at is not None and candidate.at[1] == request_view.catalog.id
+                ],
             )
         return for_each(
-            clues, lambda clue: _resolve_candidate(by_name, home, clue=clue, with_document=clue.dataset.key in linked)
+            candidates,
+            lambda candidate: _resolve_candidate(
+                by_name, home, candidate=candidate, with_document=candidate.dataset.key in linked
+            ),
         )
 
     datasets = await read_many_scopes(ctx, tuple(RequestScope(metalake, name) for name in catalogs), read)
@@ -263,23 +272,23 @@ async def _resolve_candidates(
 
 
 def _resolve_candidate(
-    request_views: dict[str, RequestView], home: UsableCatalogs, *, clue: _DatasetCandidate, with_document: bool
+    request_views: dict[str, RequestView], home: UsableCatalogs, *, candidate: _DatasetCandidate, with_document: bool
 ) -> ResolvedDataset:
-    if clue.at is not None:
-        node_id, catalog_id = clue.at
+    if candidate.at is not None:
+        node_id, catalog_id = candidate.at
         name = home.catalogs.get(catalog_id)
         chain = None if name is None else chain_of(request_views[name], node_id)
         if name is None or chain is None:
-            return ResolvedDataset(dataset=clue.dataset, is_lost=True)
-        return _resolve_dataset(request_views[name], clue.dataset, chain=chain, with_document=with_document)
-    for path in clue.paths:
+            return ResolvedDataset(dataset=candidate.dataset, is_lost=True)
+        return _resolve_dataset(request_views[name], candidate.dataset, chain=chain, with_document=with_document)
+    for path in candidate.paths:
         request_view = request_views.get(path[0])
         node, chain = (None, ()) if request_view is None else request_view.find(path[1:], Kind.TABLE)
         if request_view is not None and node is not None:
             own_chain = chain_of(request_view, node.id)
             if own_chain is not None:
-                return _resolve_dataset(request_view, clue.dataset, chain=own_chain, with_document=with_document)
-    return ResolvedDataset(dataset=clue.dataset, is_lost=clue.is_ours)
+                return _resolve_dataset(request_view, candidate.dataset, chain=own_chain, with_document=with_document)
+    return ResolvedDataset(dataset=candidate.dataset, is_lost=candidate.is_ours)
 
 
 def _resolve_dataset(

@@ -72,7 +72,7 @@ class LineageArc(NamedTuple):
     target: str
     depth: int
     is_direct: bool = True
-    sayings: tuple[LineageStatement, ...] = ()
+    statements: tuple[LineageStatement, ...] = ()
 
 
 class LineageGraphPart(NamedTuple):
@@ -255,19 +255,19 @@ class _GraphWalk:
         """Add edges to the graph. Returns the positions from which the traversal continues: visible positions that were
         reached directly and for the first time.
         """
-        onward: set[GraphPlace] = set()
+        next_places: set[GraphPlace] = set()
         for step in steps:
             self.steps.setdefault(step.here, []).append(step)
             is_visible = step.neighbour[0] in self.outside or visible_objects.get(step.neighbour[0]) is not None
             is_column = not self.by_column or step.neighbour[1] != lineage.EVERY_FIELD
             if is_visible and step.is_direct and is_column and step.neighbour not in self.steps:
-                onward.add(step.neighbour)
-        for place in onward:
+                next_places.add(step.neighbour)
+        for place in next_places:
             self.steps.setdefault(place, [])
         if sum(len(steps) for steps in self.steps.values()) > ROWS_MAX:
             self.is_whole = False
             return set()
-        return onward
+        return next_places
 
 
 def _table_step(edge: lineage.LineageEdgeRow, *, up: bool) -> _GraphStep:
@@ -315,7 +315,7 @@ class _GraphBuilder:
         arcs: dict[tuple[str, str, bool], LineageArc] = {}
         at, removed = [root], {root}
         for depth in range(1, walk.question.depth + 1):
-            onward: list[GraphPlace] = []
+            next_places: list[GraphPlace] = []
             for step in [step for place in at for step in walk.steps.get(place, ())]:
                 vertex = self._vertex(step.neighbour)
                 if vertex is None:
@@ -325,8 +325,8 @@ class _GraphBuilder:
                 self._arc(arcs, step, neighbour=vertex, depth=depth)
                 if vertex.kind != "hidden" and step.is_direct and step.neighbour not in removed:
                     removed.add(step.neighbour)
-                    onward.append(step.neighbour)
-            at = onward
+                    next_places.append(step.neighbour)
+            at = next_places
         return LineageGraphPart(tuple(self.vertices.values()), tuple(arcs.values()), is_whole)
 
     def _arc(
@@ -343,17 +343,17 @@ class _GraphBuilder:
             return
         edge = step.edge
         kinds = ((step.subtype,) if step.subtype else ()) if self.walk.by_column else edge.kinds
-        saying = LineageStatement(
+        statement = LineageStatement(
             job=(edge.job.namespace, edge.job.name), run=edge.job.run, at=edge.job.at, said_by=edge.said_by, kinds=kinds
         )
-        same = next((each for each in existing_arc.sayings if each[:4] == saying[:4]), None)
+        same = next((each for each in existing_arc.statements if each[:4] == statement[:4]), None)
         if same is not None:
             merged_arc = same._replace(kinds=tuple(dict.fromkeys((*same.kinds, *kinds))))
             arcs[key] = existing_arc._replace(
-                sayings=tuple([merged_arc if each is same else each for each in existing_arc.sayings])
+                statements=tuple([merged_arc if each is same else each for each in existing_arc.statements])
             )
         else:
-            arcs[key] = existing_arc._replace(sayings=(*existing_arc.sayings, saying)[:SAYINGS_MAX])
+            arcs[key] = existing_arc._replace(statements=(*existing_arc.statements, statement)[:SAYINGS_MAX])
 
     def _vertex_key(self, place: GraphPlace) -> GraphPlace:
         """Return the key of a vertex; all columns of a hidden object share one, and so do all columns of a restricted

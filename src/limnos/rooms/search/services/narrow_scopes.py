@@ -72,7 +72,7 @@ class NarrowObjects:
         The caller checks the other words, which may match names of ancestors.
         """
         await self._read_texts(ctx)
-        searched_texts = self._names if names_only else self._wholes
+        searched_texts = self._names if names_only else self._whole_texts
         return [
             self.candidates[place] for place in sorted({each for word in words for each in searched_texts.having(word)})
         ]
@@ -94,12 +94,12 @@ class NarrowObjects:
         return JoinedTexts(["" if each is None else each.name for each in self._texts or ()])
 
     @cached_property
-    def _wholes(self) -> JoinedTexts:
+    def _whole_texts(self) -> JoinedTexts:
         return JoinedTexts(["" if each is None else whole_text(each) for each in self._texts or ()])
 
     @cached_property
     def _whole_words(self) -> set[str]:
-        return self._wholes.words()
+        return self._whole_texts.words()
 
 
 class RightRoots(NamedTuple):

@@ -391,9 +391,9 @@ class SparkEngine:
     def _start_idle_timer(self) -> None:
         """Start the timer that kills the engine if no job is running: an idle engine uses a gigabyte of memory."""
         if not self._jobs and self._process is not None:
-            self._timer = asyncio.get_running_loop().call_later(self._idle_s, self._tire)
+            self._timer = asyncio.get_running_loop().call_later(self._idle_s, self._end_if_idle)
 
-    def _tire(self) -> None:
+    def _end_if_idle(self) -> None:
         if not self._jobs and self._engines.current is not None:
             self._engines.end(self._engines.current)
 

@@ -172,7 +172,7 @@ class _JobConnection:
         self._job: EngineJob | None = None
         self._ends_at = float("inf")
         self._left = threading.Event()
-        self._over = threading.Event()
+        self._ended = threading.Event()
         self._wait = ExecutorWait(self._lacks_executor, max_s=executor_wait_s)
 
     def run(self) -> None:
@@ -190,7 +190,7 @@ class _JobConnection:
                 with contextlib.suppress(OSError):
                     self._send_error(error)
             finally:
-                self._over.set()
+                self._ended.set()
                 with contextlib.suppress(OSError):
                     self._socket.shutdown(socket.SHUT_RDWR)  # ends the thread that listens on it
 
@@ -287,14 +287,14 @@ class _JobConnection:
         self._wait_for_end(event)
         if event.is_set():
             self._left.set()
-        while not self._over.is_set():
+        while not self._ended.is_set():
             if self._job is not None and self._begun.done() and self._begun.exception() is None:
                 self._begun.result().end(self._job.id)
-            self._over.wait(END_AGAIN_S)
+            self._ended.wait(END_AGAIN_S)
 
     def _wait_for_end(self, event: threading.Event) -> None:
         """Wait until the event is set, the deadline passes, or the job has waited for an executor for too long."""
-        while not event.is_set() and not self._over.is_set() and (left_s := self._ends_at - time.monotonic()) > 0:
+        while not event.is_set() and not self._ended.is_set() and (left_s := self._ends_at - time.monotonic()) > 0:
             event.wait(min(left_s, EXECUTOR_CHECK_S))
             if self._wait.look():
                 return

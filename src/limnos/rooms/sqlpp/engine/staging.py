@@ -149,7 +149,7 @@ class _KeyOrder:
             return
         columns = [_column(table, path) for path in self._paths]
         first, last = (tuple(column[at].as_py() for column in columns) for at in (0, table.num_rows - 1))
-        self.is_ascending = (self._last is None or self._last < first) and _ascends(columns)
+        self.is_ascending = (self._last is None or self._last < first) and _is_ascending(columns)
         self._last = last
 
 
@@ -160,7 +160,7 @@ def _column(table: pa.Table, path: tuple[str, ...]) -> pa.ChunkedArray:
     return column.combine_chunks()
 
 
-def _ascends(columns: list[pa.Array]) -> bool:
+def _is_ascending(columns: list[pa.Array]) -> bool:
     """Return whether the keys of the rows are strictly ascending."""
     greater = None
     for column in reversed(columns):

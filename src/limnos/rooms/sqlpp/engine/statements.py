@@ -246,15 +246,19 @@ class _JobRun:
             logger.info("Spark cannot plan job %s: the evaluator executes it", self._job.id)
             return None
 
-    def _read(self, want: ScanRequirement, slots: int) -> Iterable[Value]:
+    def _read(self, requirement: ScanRequirement, slots: int) -> Iterable[Value]:
         self._stop()
-        if want.carried is not None and want.query is not None:
-            by_spark = self._execute_by_spark(want.carried)
-            return self._evaluate_in_parts(*prepare_scans(want.query), slots=slots) if by_spark is None else by_spark
-        ref = self._ref(want.dataverse, want.name)
+        if requirement.carried is not None and requirement.query is not None:
+            by_spark = self._execute_by_spark(requirement.carried)
+            return (
+                self._evaluate_in_parts(*prepare_scans(requirement.query), slots=slots)
+                if by_spark is None
+                else by_spark
+            )
+        ref = self._ref(requirement.dataverse, requirement.name)
         if ref.files is not None:
             return map(object_shaper(form_of(ref), lenient=True), loading.read_files(ref.files, form_of(ref)))
-        return objects(self._spark, self._table(ref), requirement=want, parts=self._parts)
+        return objects(self._spark, self._table(ref), requirement=requirement, parts=self._parts)
 
     def _type(self, dataverse: tuple[str, ...], name: str) -> RecordType | None:
         """Return the record type of a dataset's columns; None for an external dataset, which has files."""

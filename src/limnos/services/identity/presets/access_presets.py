@@ -133,7 +133,7 @@ def preset_decide(request_view: RequestView, request: PresetRequest) -> tuple[Pr
     target = grants.target
     decision = request_view.require(Action.PRIVILEGE_GRANT, target.chain)
     holder = _role_holder(request_view, request)
-    way = _way(request_view, grants, rules=holder.rules, request=request)
+    way = _container_grants(request_view, grants, rules=holder.rules, request=request)
     changed_grants = (*grants.grants, *way.grants)
     nodes = [target.node, target.parent, request_view.catalog if request_view.settled.catalog is not None else None]
     by_id = {node.id: node for node in nodes if node is not None}
@@ -220,7 +220,7 @@ class _Way(NamedTuple):
     decisions: tuple[Decision, ...]
 
 
-def _way(
+def _container_grants(
     request_view: RequestView, grants: ResolvedGrants, *, rules: RoleWithRules | None, request: PresetRequest
 ) -> _Way:
     """Return the grants on containers that an object needs beside its own.

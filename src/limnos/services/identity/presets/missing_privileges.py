@@ -129,7 +129,7 @@ def _missing(case: DecisionCase, privileges: tuple[Privilege, ...]) -> Iterator[
     for privilege, kind, rule in _WAY_RULES:
         levels = [at for at, link in enumerate(chain) if link.kind is kind]
         if privilege not in owned_privileges and levels and not rule.is_met(case):
-            yield _lack(case, privilege, at=levels[0])
+            yield _missing_privilege(case, privilege, at=levels[0])
     is_at_root = [link.kind for link in chain[:2]] == [Kind.TABLE, Kind.CATALOG]
     needs_own = is_at_root and not UseSchemaRule().is_met(case)
     denied = NotDeniedRule(Privilege.USE_SCHEMA).wants(case) if needs_own else ()
@@ -141,7 +141,7 @@ def _missing(case: DecisionCase, privileges: tuple[Privilege, ...]) -> Iterator[
         ):
             continue
         if needs_own or not PrivilegeRule(privilege).is_met(case):
-            yield _lack(case, privilege, at=0)
+            yield _missing_privilege(case, privilege, at=0)
 
 
 _WAY_KINDS: Final = {privilege: (kind,) for privilege, kind, _ in _WAY_RULES}
@@ -156,7 +156,7 @@ def _owned_privileges(case: DecisionCase) -> frozenset[Privilege]:
     return frozenset()
 
 
-def _lack(case: DecisionCase, privilege: Privilege, *, at: int) -> MissingPrivilege:
+def _missing_privilege(case: DecisionCase, privilege: Privilege, *, at: int) -> MissingPrivilege:
     return MissingPrivilege(
         privilege, case.chain[at].kind, case.names[at], _factors(NotDeniedRule(privilege).wants(case) or ())
     )

@@ -34,7 +34,7 @@ class CommitWatcher:
         self._waiting: dict[asyncio.Future[None], Mapping[int, int]] = {}
         self._looking_task: asyncio.Task[None] | None = None
         self._moment: bytes | None = None
-        self._anew = False
+        self._must_read_again = False
 
     @property
     def waiting(self) -> int:
@@ -61,7 +61,7 @@ class CommitWatcher:
             )
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting[future] = known
-        self._anew = True  # something may have been committed since this caller's last read
+        self._must_read_again = True  # something may have been committed since this caller's last read
         if self._looking_task is None:
             self._looking_task = asyncio.create_task(self._look_on())
         # No `asyncio.timeout`: a read may run outside a task.
@@ -92,8 +92,8 @@ class CommitWatcher:
         them gets the error.
         """
         moment = self.store.moment() if self.store.inline else None  # type: ignore[union-attr]
-        anew, self._anew = self._anew, False
-        if moment is not None and moment == self._moment and not anew:
+        must_read_again, self._must_read_again = self._must_read_again, False
+        if moment is not None and moment == self._moment and not must_read_again:
             return
         self._moment = moment
         waiting = tuple(self._waiting.items())

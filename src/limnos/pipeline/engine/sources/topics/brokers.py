@@ -79,15 +79,16 @@ class BrokerSettings:
             "UnknownTopicOrPartitionException": f"{brokers} have no topic {self.topic}: create it, or correct `kafka`.",
             "InvalidTopicException": f"{self.topic!r} is not a topic's name: correct `kafka`.",
             "TopicAuthorizationException": (
-                f"{self._who()} may not read the topic {self.topic}: grant the rights to describe and to read it."
+                f"{self._user_text()} may not read the topic {self.topic}: grant the rights to describe and to read it."
             ),
             "GroupAuthorizationException": (
-                f"{self._who()} may not use the consumer group: grant the right to read it, or set the option"
+                f"{self._user_text()} may not use the consumer group: grant the right to read it, or set the option"
                 " `groupIdPrefix` to a prefix that is allowed."
             ),
-            "ClusterAuthorizationException": f"{self._who()} may not use {brokers}: grant the right.",
+            "ClusterAuthorizationException": f"{self._user_text()} may not use {brokers}: grant the right.",
             "SaslAuthenticationException": (
-                f"{brokers} refuse {self._who()}: check `user`, `mechanism` and the variable {access.password_env}."
+                f"{brokers} refuse {self._user_text()}: check `user`, `mechanism` and the variable"
+                f" {access.password_env}."
             ),
             "UnsupportedSaslMechanismException": (
                 f"{brokers} have no mechanism {access.mechanism}: correct `mechanism`."
@@ -103,7 +104,7 @@ class BrokerSettings:
         }
         return self.failed(self.mask(reasons.get(name, f"{brokers} cannot be read: {name}: {text}")))
 
-    def _who(self) -> str:
+    def _user_text(self) -> str:
         return "a client without a user" if self.access.user is None else f"the user {self.access.user}"
 
 

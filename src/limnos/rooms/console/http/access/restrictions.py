@@ -98,7 +98,7 @@ async def restrictions_page(page_request: PageRequest) -> Response:
             " the object are exempt. It takes effect at the next request. The rows to keep are a condition, such as"
             " region = 'EU'."
         ),
-        crumbs=(*crumbs_of(page_request, address), _crumb(page_request, address)),
+        crumbs=(*crumbs_of(page_request, address), _page_crumb(page_request, address)),
         sheets=(Sheet(title="", columns=columns, rows=rows, note="No restriction applies to this object."),),
         forms=(
             _form(page_request, address, columns=columns_named, values=values),
@@ -129,7 +129,7 @@ def _target(page_request: PageRequest, address: ObjectAddress) -> RestrictionTar
     return RestrictionTarget(address.metalake, address.kind, name)
 
 
-def _crumb(page_request: PageRequest, address: ObjectAddress) -> Link:
+def _page_crumb(page_request: PageRequest, address: ObjectAddress) -> Link:
     return Link(address.name, page_request.base + address.path)
 
 

@@ -59,7 +59,7 @@ async def secrets_page(page_request: PageRequest) -> Response:
             "A user with a secret is a service account: a program that signs in with its name and secret instead of a"
             " password. Two secrets may be valid at once, so that one can replace the other."
         ),
-        crumbs=(_person(page_request, metalake, user=user),) if is_user else (),
+        crumbs=(_user_link(page_request, metalake, user=user),) if is_user else (),
         sheets=(sheet,),
         forms=(form, joining) if may_add else (form,),
         warning="" if is_user else f"{user} is not a user of the metalake {metalake}, and has no role there.",
@@ -83,7 +83,7 @@ def _address(page_request: PageRequest, metalake: str, *, user: str) -> str:
     return f"{page_request.base}/secrets/{segment_of(metalake)}/{segment_of(user)}"
 
 
-def _person(page_request: PageRequest, metalake: str, *, user: str) -> Link:
+def _user_link(page_request: PageRequest, metalake: str, *, user: str) -> Link:
     return Link(user, f"{page_request.base}/people/user/{segment_of(metalake)}/{segment_of(user)}")
 
 
@@ -99,7 +99,7 @@ async def create(page_request: PageRequest) -> Response:
         icon="key",
         intro="Copy it now: it is shown only once.",
         crumbs=(
-            _person(page_request, metalake, user=user),
+            _user_link(page_request, metalake, user=user),
             Link("Secrets", _address(page_request, metalake, user=user)),
         ),
         facts=(Fact(label="Client", text=user), Fact(label="Secret", text=str(secret.id))),

@@ -76,7 +76,7 @@ def run_request(
     try:
         _die_with(helper, signal.SIGTERM if request.is_live else signal.SIGKILL)
         _take_over(request, files)
-        machine.lend(**{name: _loan(name, files, address=addresses.get(name)) for name in ("parser", "spark")})
+        machine.lend(**{name: _machine_loan(name, files, address=addresses.get(name)) for name in ("parser", "spark")})
         exit_code = _exit_code(decode_words(request.tokens), execute)
         sys.stdout.flush()
         sys.stderr.flush()
@@ -109,7 +109,7 @@ def _report(descriptor: int, report: Report) -> None:
     os.write(descriptor, msgspec.json.encode(report) + b"\n")
 
 
-def _loan(name: str, files: ChildFiles, *, address: MachineAddress | None) -> MachineLoan:
+def _machine_loan(name: str, files: ChildFiles, *, address: MachineAddress | None) -> MachineLoan:
     from limnos.spark.machine import MachineLoan
 
     def on_start(started: MachineAddress) -> None:

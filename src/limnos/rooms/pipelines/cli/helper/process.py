@@ -179,7 +179,7 @@ class HelperProcess:
             self._finish(task, Kind.FAILED)
         else:
             self._queue.append(task)
-            self._selector.register(task.peer, selectors.EVENT_READ, lambda: self._hear(task))
+            self._selector.register(task.peer, selectors.EVENT_READ, lambda: self._read_task(task))
             self._tell(task, Kind.ACCEPTED)
             if self._active is not None:
                 self._tell(task, Kind.WAITING)
@@ -229,9 +229,9 @@ class HelperProcess:
         task.report = report
         task.machine_pipes = {name: pipe[1] for name, pipe in pipes.items()}
         task.pidfd = os.pidfd_open(task.pid)
-        self._selector.register(task.pidfd, selectors.EVENT_READ, lambda: self._reap(task))
+        self._selector.register(task.pidfd, selectors.EVENT_READ, lambda: self._end_task(task))
 
-    def _hear(self, task: _Task) -> None:
+    def _read_task(self, task: _Task) -> None:
         """Pass the asking process's signal on; if it has gone, end the command."""
         try:
             kind, _, descriptors = receive(task.peer)
@@ -277,7 +277,7 @@ class HelperProcess:
             with suppress(OSError):
                 task.peer.shutdown(socket.SHUT_RDWR)
 
-    def _reap(self, task: _Task) -> None:
+    def _end_task(self, task: _Task) -> None:
         """Take the result of a fork that has ended, answer, and begin with the next request."""
         from limnos.spark.machine import MachineAddress
 

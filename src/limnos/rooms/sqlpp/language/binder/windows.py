@@ -131,9 +131,9 @@ def _check_modifiers(function: str, window: tree.Window) -> None:
     """Check that a window function allows the modifiers before OVER (FROM LAST, IGNORE NULLS). Raises SqlppError
     (ASX1104).
     """
-    for modifier, takers, words in (
+    for modifier, allowed_functions, words in (
         (window.from_end, _FROM_END, "FROM FIRST/LAST"),
         (window.nulls, _NULLS, "RESPECT/IGNORE NULLS"),
     ):
-        if modifier is not None and function not in takers:
+        if modifier is not None and function not in allowed_functions:
             raise SqlppError(WRONG_MODIFIER, f"Invalid modifier {words} for function {function}", window.at)

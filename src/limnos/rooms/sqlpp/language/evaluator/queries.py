@@ -331,12 +331,12 @@ def _source_of(
             met = False
             for at, item in partners.of(row):
                 working.budget.step()
-                elements = _with(row, node, item=item, at=at)
+                elements = _with_item(row, node, item=item, at=at)
                 if condition is None or condition(elements) is True:
                     met = True
                     yield elements
             if keeps and not met:
-                yield _with(row, node, item=MISSING, at=None)
+                yield _with_item(row, node, item=MISSING, at=None)
 
     return run
 
@@ -351,12 +351,12 @@ def _partners(
     return JoinPartners(
         source_items(value, node, working=working),
         find_keys,
-        put=lambda row, item, at: _with(row, node, item=item, at=at),
+        put=lambda row, item, at: _with_item(row, node, item=item, at=at),
         working=working,
     )
 
 
-def _with(row: Row, node: plan.ForEach, *, item: Value, at: int | None) -> Row:
+def _with_item(row: Row, node: plan.ForEach, *, item: Value, at: int | None) -> Row:
     new_row = row.copy()
     new_row[node.slot] = item
     if node.position is not None:
@@ -385,14 +385,14 @@ def _right(
         for row in left:
             for at, item in partners.of(row):
                 working.budget.step()
-                results = _with(row, node, item=item, at=at)
+                results = _with_item(row, node, item=item, at=at)
                 if condition is None or condition(results) is True:
                     met[at] = True
                     yield results
         for at, item in enumerate(elements):
             working.budget.step()
             if not met[at]:
-                results = _with(left[0], node, item=item, at=at)
+                results = _with_item(left[0], node, item=item, at=at)
                 for slot in node.others:
                     results[slot] = MISSING
                 yield results

@@ -233,7 +233,7 @@ def _frame_values(
         elements: list[Value] = []
         for at, (begin, end) in enumerate(frames(part)):
             working.budget.work(end - begin)
-            elements.append(value(_without(part, call.frame, at=at, begin=begin, end=end), part.rows[at]))
+            elements.append(value(_rows_without_excluded(part, call.frame, at=at, begin=begin, end=end), part.rows[at]))
         return elements
 
     return values
@@ -271,7 +271,7 @@ def _frames_of(
     return frames
 
 
-def _without(part: WindowPartition, frame: Frame | None, *, at: int, begin: int, end: int) -> list[Row]:
+def _rows_without_excluded(part: WindowPartition, frame: Frame | None, *, at: int, begin: int, end: int) -> list[Row]:
     """Return the rows of a frame from `begin` to `end` without the rows that EXCLUDE removes."""
     if frame is None or frame.exclude == "no others":
         return part.rows[begin:end]

@@ -120,7 +120,7 @@ def _is(node: tree.IsExpression) -> Iterator[Piece]:
 
 
 @prints(tree.CaseBranch)
-def _when(node: tree.CaseBranch) -> Iterator[Piece]:
+def _case_branch(node: tree.CaseBranch) -> Iterator[Piece]:
     yield " WHEN "
     yield from operand(node.condition)
     yield " THEN "

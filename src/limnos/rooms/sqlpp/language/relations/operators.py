@@ -258,7 +258,7 @@ def distinct(left: Shape, right: Shape) -> CellShape:
         objects: TruthTerm = not_of(_both_alike(one, other))
     else:
         differ = call("coalesce", _compare_cells(one, other, by="!="), FALSE)
-        objects = any_of(differ, not_of(_alike(one, other)))
+        objects = any_of(differ, not_of(_are_alike(one, other)))
     return CellShape(term_of(objects), "boolean", missing=False, known=True)
 
 
@@ -267,7 +267,7 @@ def _both_alike(one: CellShape, other: CellShape) -> TruthTerm:
     return any_of(all_of(missing_of(one), missing_of(other)), all_of(null_of(one), null_of(other)))
 
 
-def _alike(one: CellShape, other: CellShape) -> TruthTerm:
+def _are_alike(one: CellShape, other: CellShape) -> TruthTerm:
     """Return the flag for whether both cells are known values, both MISSING, or both NULL."""
     return any_of(all_of(not_of(unknown_of(one)), not_of(unknown_of(other))), _both_alike(one, other))
 

@@ -156,7 +156,7 @@ class StatementLocks:
         self.looks = 0
         self._permit = upkeep_permit("limnos")
         self._claims: set[_LockRequest] = set()
-        self._untidy = False
+        self._has_stray_requests = False
         """Whether the store may have rows of locks that no statement here holds."""
         self._moment: bytes | None = None
         self._looked_at = 0.0
@@ -203,7 +203,7 @@ class StatementLocks:
         try:
             await self._acquire(claim, request, timeout_s=timeout_s)
         except BaseException:
-            self._untidy = True  # the request may be in the store in spite of the error
+            self._has_stray_requests = True  # the request may be in the store in spite of the error
             if claim in self._claims:
                 await self.release(claim)
             raise
@@ -271,7 +271,7 @@ class StatementLocks:
         try:
             await self.pass_on(mutation)
         except Exception as error:  # noqa: BLE001 - the loop that renews the lease tries again
-            self._untidy = True
+            self._has_stray_requests = True
             log.warning("locks could not be released yet", error=str(error))
 
     async def _run_shielded(self, work: Coroutine[None, None, None]) -> None:
@@ -361,7 +361,7 @@ class StatementLocks:
         try:
             while True:
                 await asyncio.sleep(loop.pause_s)
-                if not (self._claims or self._untidy):
+                if not (self._claims or self._has_stray_requests):
                     return
                 await loop.attempt(self._beat)
         finally:
@@ -373,11 +373,11 @@ class StatementLocks:
             known = {claim.token for claim in tuple(self._claims)}  # read here: later requests must not count as known
             return known, *locks_beat(tx, self.holder, known=known, lease_ms=self.lease_ms)
 
-        self._untidy = False
+        self._has_stray_requests = False
         try:
             tokens, lock_tokens, passed = await self._submit(mutation)
         except BaseException:
-            self._untidy = True
+            self._has_stray_requests = True
             raise
         for claim in self._claims:
             if claim.token in tokens - lock_tokens - {0}:
