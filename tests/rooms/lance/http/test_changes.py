@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from tests.arrow_rows import ROWS, arrow
-from tests.http.driver import DriverAnswer, DriverNode
+from tests.http.driver import OWN, DriverAnswer, DriverNode
 from tests.http.iceberg.wire import node_over
 from tests.rooms.lance.http.wire import ROOT, declare, failure_of, fill, make_space, rows_of, table
 
@@ -296,3 +296,30 @@ def test_changes_of_a_table_without_data_return_404(home: DriverNode, action: st
 
     assert failure_of(answer) == (404, 4)
     assert "declared" in answer.json()["detail"]
+
+
+def test_each_change_of_rows_has_an_audit_record(home: DriverNode, t: str) -> None:
+    """Inserted, merged, updated and deleted rows, columns and indexes have records, with counts and versions."""
+    on_id = "on=id&when_matched_update_all=true&when_not_matched_insert_all=true"
+    home.done("POST", f"{t}/insert", arrow(ROWS))
+    home.done("POST", f"{t}/merge_insert?{on_id}", arrow(NEWER))
+    home.done("POST", f"{t}/update", {"predicate": "id = 1", "updates": [["text", "'x'"]]})
+    home.done("POST", f"{t}/delete", {"predicate": "id = 2"})
+    home.done("POST", f"{t}/add_columns", {"new_columns": [{"name": "twice", "expression": "id * 2"}]})
+    home.done("POST", f"{t}/create_scalar_index", {"column": "id", "index_type": "BTREE"})
+    home.done("POST", f"{t}/count_rows", {})
+
+    home.runner.run(home.built.services.audit.flush())
+    name = t.rsplit("%24", 1)[-1]
+    lines = home.done("GET", f"{OWN}/metalakes/lake/audit?path=lance.s.{name}")["lines"]
+    assert {line["user"] for line in lines} == {"admin"}
+    assert {line["operation"]: (line["outcome"], line["detail"]) for line in lines} == {
+        "lance-create-table": ("done", None),
+        "lance-insert-into-table": ("done", "3 rows inserted, version 2"),
+        "lance-merge-insert-into-table": ("done", "2 rows updated, version 3"),
+        "lance-update-table": ("done", "2 rows updated, version 4"),
+        "lance-delete-from-table": ("done", "2 rows deleted, version 5"),
+        "lance-alter-table-add-columns": ("done", "version 6"),
+        "lance-create-table-scalar-index": ("done", "version 7"),
+    }
+    assert len(lines) == 7

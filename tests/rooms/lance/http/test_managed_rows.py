@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tests.arrow_rows import arrow
-from tests.http.driver import DriverNode
+from tests.http.driver import OWN, DriverNode
 from tests.rooms.lance.http.wire import Json, declare, failure_of, rows_of, table
 
 pytestmark = pytest.mark.slow
@@ -105,4 +105,18 @@ def test_refused_write_commits_no_version(node: DriverNode, managed_table: Json)
         each
         for each in Path(str(managed_table["location"]).removeprefix("file://")).glob("_versions/*.manifest")
         if "1844" not in each.name
+    ]
+
+
+def test_change_of_a_managed_table_has_one_audit_record(node: DriverNode, managed_table: Json) -> None:
+    """The record is written with the version, and no second one beside it."""
+    node.done("POST", f"{AT}/insert", arrow(FIRST))
+    node.done("POST", f"{AT}/delete", {"predicate": "id = 2"})
+
+    node.runner.run(node.built.services.audit.flush())
+    lines = node.done("GET", f"{OWN}/metalakes/lake/audit?path=lance.t")["lines"]
+    assert [line["operation"] for line in reversed(lines)] == [
+        "lance-declare-table",
+        "lance-insert-into-table",
+        "lance-delete-from-table",
     ]

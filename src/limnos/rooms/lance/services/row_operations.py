@@ -17,6 +17,7 @@ import msgspec
 from limnos.access.actions import Action
 from limnos.files import is_local, leads_within
 from limnos.model.errors import BadRequest, CommitConflict, NotFound, OutsideRoots
+from limnos.model.kinds import Kind
 from limnos.names.path import Levels
 from limnos.rooms.lance.services.catalog_directories import table_read_confirmed
 from limnos.rooms.lance.services.table_data import has_table_data
@@ -197,7 +198,33 @@ async def change_files(
     worker_task = await _change(
         ctx, scope, table=table, levels=levels, question=bind_question(table, question, at=at), decide=decide
     )
-    return await answer_question(ctx, worker_task, shape=shape)
+    result = await answer_question(ctx, worker_task, shape=shape)
+    _audit_change(ctx, scope, table=table, levels=levels, task=worker_task, result=result)
+    return result
+
+
+def _audit_change(
+    ctx: Context, scope: RequestScope, *, table: LanceTable, levels: Levels, task: WorkerTask, result: object
+) -> None:
+    """Write the audit record of a change whose version only the files have. That of a managed version is written with
+    it, in the store's transaction; work without a request of its own has the record of its operation.
+    """
+    if ctx.audited_request is None or ctx.audited_request.has_changed:
+        return
+    counts = [
+        f"{number} rows {word}"
+        for word in ("inserted", "updated", "deleted")
+        if (number := getattr(result, word, 0)) and isinstance(number, int)
+    ]
+    version = getattr(result, "version", None)
+    ctx.audit_rows(
+        table.node.id,
+        (scope.catalog or "", *levels),
+        kind=Kind.TABLE.word,
+        action=Action.TABLE_COMMIT,
+        user=task.caller,
+        detail=", ".join([*counts, *([] if version is None else [f"version {version}"])]),
+    )
 
 
 async def _change(
@@ -335,4 +362,6 @@ async def write_body(
 ) -> LanceWriteResult:
     """Change a table by the rows in a body, in a worker process. Raises as `rows_write`."""
     worker_task = await _change(ctx, scope, table=table, levels=levels, question=question, decide=decide)
-    return msgspec.json.decode(await WORKERS.of(ctx.services).feed(worker_task, body), type=LanceWriteResult)
+    result = msgspec.json.decode(await WORKERS.of(ctx.services).feed(worker_task, body), type=LanceWriteResult)
+    _audit_change(ctx, scope, table=table, levels=levels, task=worker_task, result=result)
+    return result
