@@ -110,3 +110,26 @@ def test_table_of_many_snapshots_fits_the_terminal(
     assert "the newest 50 of 5000 snapshots" in done.err
     assert done.out.count("6000000000000004") == 50
     assert max(map(len, done.out.splitlines())) <= width
+
+
+def test_versions_of_a_lance_table_are_listed_with_their_tags(fake: FakeServer, limnos: Run) -> None:
+    """A table that is no Iceberg table has versions, the newest first; tags of branches are left out."""
+    table, where = "/lance/v1/table/lance%24s%24t", "delimiter=%24&metalake=lake"
+    fake.on("POST", f"{table}/describe?{where}", {"location": "/w/t", "version": 2})
+    versions = [
+        {"version": 2, "manifest_path": "b", "timestamp_millis": 1_790_000_060_000},
+        {"version": 1, "manifest_path": "a"},
+    ]
+    fake.on("POST", f"{table}/version/list?{where}&descending=true&limit=50", {"versions": versions})
+    fake.on(
+        "POST",
+        f"{table}/tags/list?{where}&limit=1000",
+        {"tags": {"first": {"version": 1}, "dev": {"version": 2, "branch": "b"}}},
+    )
+
+    rows = limnos("list", "snapshots", "lance.s.t").result
+
+    assert rows == [
+        {"id": 2, "at": "2026-09-21T14:14:20Z", "refs": ""},
+        {"id": 1, "at": None, "refs": "first"},
+    ]

@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`snapshots`: the states of an Iceberg table that can still be read."""
+"""`snapshots`: the states of a table that can still be read: snapshots of Iceberg, versions of Lance."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from limnos.cli.catalog.metadata_values import structs_of, utc_time, whole_number
 from limnos.cli.common import DEFAULTS, CommonFlags
 from limnos.cli.output import Row, show_rows
-from limnos.client.values import Json
+from limnos.client import ArgumentError, Client, ClientError, NotFoundError
+from limnos.client.values import Json, LanceVersionInfo
 
 
 def snapshots(path: str, /, *, limit: int = 50, common: CommonFlags = DEFAULTS) -> None:
-    """List the snapshots of an Iceberg table, the newest first, with the branches and tags that refer to each.
+    """List the snapshots of an Iceberg table, or the versions of a Lance table, the newest first, with the branches and
+    tags that refer to each.
 
     `current_at` is the time at which a snapshot became the table's state. One without it was never read without being
     asked for: a run that failed wrote it, or it was made on a branch.
@@ -28,7 +31,10 @@ def snapshots(path: str, /, *, limit: int = 50, common: CommonFlags = DEFAULTS) 
         The maximum number of snapshots.
     """
     with common.client() as client:
-        metadata = client.tables.load(path).metadata
+        metadata = _iceberg_metadata(client, path)
+        if metadata is None:
+            _show_versions(client.lance.versions(path, limit=limit), common=common)
+            return
     every = structs_of(metadata, "snapshots")
     log = structs_of(metadata, "snapshot-log")
     current_at = {str(each.get("snapshot-id")): each.get("timestamp-ms") for each in log}
@@ -37,6 +43,29 @@ def snapshots(path: str, /, *, limit: int = 50, common: CommonFlags = DEFAULTS) 
         print(f"note: the newest {limit} of {len(rows)} snapshots; --limit NUMBER shows others", file=sys.stderr)
     columns = ["id", "at", "current_at", "operation", "refs", "rows", "added", "deleted"]
     show_rows(rows[:limit], columns, output_format=common.output_format, empty="no snapshots: no rows were written yet")
+
+
+def _iceberg_metadata(client: Client, path: str) -> Json | None:
+    """Return the metadata of an Iceberg table; None if there is none at the path, which may be that of a Lance table.
+
+    Raises the error of the load if there is no Lance table either.
+    """
+    try:
+        return client.tables.load(path).metadata
+    except (NotFoundError, ArgumentError):
+        with suppress(ClientError):
+            client.lance.load(path)
+            return None
+        raise
+
+
+def _show_versions(versions: Sequence[LanceVersionInfo], *, common: CommonFlags) -> None:
+    rows: list[Row] = [
+        {"id": each.version, "at": utc_time(each.at_ms), "refs": ", ".join(each.tags)} for each in versions
+    ]
+    show_rows(
+        rows, ["id", "at", "refs"], output_format=common.output_format, empty="no versions: the table has no data"
+    )
 
 
 def _row(snapshot: Json, metadata: Json, *, current_at: Mapping[str, object]) -> Row:

@@ -141,7 +141,7 @@ def _of_one_command(typed: str, command: CalledCommand, *, message: str, has_yes
     """Return the error for a flag that one command, or one group of commands, answers in its own way; None for other
     flags.
     """
-    if command.words == ["find"] and typed in {"--table", "--dataset", "--index"}:
+    if command.words == ["find"] and typed in {"--table", "--dataset", "--index", "--vector"}:
         text = " ".join(take_words(command.rest)[0][:1])
         return UsageError(
             f"{message}: it searches names and words of objects, and LanceDB's clients search rows",
@@ -151,6 +151,12 @@ def _of_one_command(typed: str, command: CalledCommand, *, message: str, has_yes
         return _filtered_head(message, typed, command=command)
     if command.words == ["find"] and typed.startswith("--"):
         return UsageError(f"{message}: filters are words", hint=f"'{command.again(typed, f'{typed[2:]}:{{}}')}'")
+    if command.words == ["access", "who"] and typed == "--column":
+        path = next((token for token in take_words(command.rest)[0] if "." in token), "PATH")
+        return UsageError(
+            f"{message}: rights are for the whole table, and masks for columns",
+            hint=answers.propose(["show", "restriction", path]),
+        )
     if command.words == ["list"] and typed in FIND_FILTERS:
         value = _typed_value(command.rest, typed)
         return UsageError(f"{message}: find has filters", hint=f"'limnos find {FIND_FILTERS[typed]}:{value}'")

@@ -378,6 +378,9 @@ def _privilege(text: str, command: _GrantCommand) -> str:
         raise UsageError(f"'{text}' is no privilege: an object stands after --on", hint=f"'{correction}'")
     if command.on is None and len(command.names) <= 2 and "." not in text:
         role, holder = command.names[0], command.holder or (command.names[1:] or ("USER",))[0]
+        if "." in holder and not command.deny:
+            correction = command.to_text("--preset", "reader", holder, flag, role)
+            raise UsageError(f"'{text}' is not a privilege", hint=f"'{correction}', if it is a user")
         correction = command.to_text("role", role, flag, holder)
         raise UsageError(f"'{text}' is not a privilege", hint=f"'{correction}', if it is a role")
     near = difflib.get_close_matches(word, privilege_words, n=3, cutoff=0.5)

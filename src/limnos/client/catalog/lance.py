@@ -13,7 +13,7 @@ import msgspec
 from limnos.client.catalog.namespaces import PAGE_SIZE
 from limnos.client.flow import Flow, Request, Resource, S, decode, request, segments, verb
 from limnos.client.paths import parts_of
-from limnos.client.values import Json, LanceTable, Parts
+from limnos.client.values import Json, LanceTable, LanceVersionInfo, Parts
 from limnos.names import lance
 
 ROOT = "/lance/v1"
@@ -26,6 +26,24 @@ class _LanceListResponse(msgspec.Struct):
     tables: tuple[str, ...] = ()
     namespaces: tuple[str, ...] = ()
     page_token: str | None = None
+
+
+class _LanceVersion(msgspec.Struct, kw_only=True):
+    version: int
+    timestamp_millis: int | None = None
+
+
+class _LanceVersionsResponse(msgspec.Struct, kw_only=True):
+    versions: list[_LanceVersion]
+
+
+class _LanceTag(msgspec.Struct, kw_only=True):
+    version: int
+    branch: str | None = None
+
+
+class _LanceTagsResponse(msgspec.Struct, kw_only=True):
+    tags: dict[str, _LanceTag]
 
 
 class _LanceDescribeResponse(msgspec.Struct, kw_only=True):
@@ -111,6 +129,24 @@ class LanceTables(Resource[S]):
             stats=answer.stats,
             storage_options=answer.storage_options or {},
             managed=bool(answer.managed_versioning),
+        )
+
+    @verb
+    def versions(self, path: str | Sequence[str], *, limit: int = 50) -> Flow[tuple[LanceVersionInfo, ...]]:
+        """List the newest versions of a table's main branch, at most `limit`, the newest first, with their tags."""
+        parts = parts_of(path, least=2)
+        query = {"descending": "true", "limit": str(limit)}
+        reply = yield lance_request(self.scope.metalake, parts, action="version/list", query=query)
+        versions = decode(reply, _LanceVersionsResponse).versions
+        reply = yield lance_request(self.scope.metalake, parts, action="tags/list", query={"limit": PAGE_SIZE})
+        tags = {name: tag.version for name, tag in decode(reply, _LanceTagsResponse).tags.items() if not tag.branch}
+        return tuple(
+            LanceVersionInfo(
+                version=each.version,
+                at_ms=each.timestamp_millis,
+                tags=tuple(sorted(name for name, version in tags.items() if version == each.version)),
+            )
+            for each in versions[:limit]
         )
 
     @verb

@@ -36,6 +36,7 @@ from limnos.client.values.catalog import (
     IcebergViewInfo,
     JointTransactionReceipt,
     LanceTable,
+    LanceVersionInfo,
     Metalake,
     MoveResult,
     NameChange,

@@ -147,6 +147,14 @@ class LanceTable(msgspec.Struct, frozen=True, kw_only=True):
     managed: bool = False
 
 
+class LanceVersionInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A version of a Lance table's main branch: its number, the time of its commit in milliseconds, and its tags."""
+
+    version: int
+    at_ms: int | None
+    tags: tuple[str, ...] = ()
+
+
 class IcebergViewInfo(msgspec.Struct, frozen=True):
     """An Iceberg view: its metadata's location and content. `path` starts with the catalog."""
 

@@ -232,7 +232,8 @@ class Context:
         """Write an audit record about table rows in this request's response, even if reads are not audited."""
         origin = RequestOrigin() if self.audited_request is None else self.audited_request.origin()
         decisions = [] if self.audited_request is None else self.audited_request.decided or []
-        own_rows = [AuditedDecision.of(each) for each in decisions if each.target_id == target_id][-1:]
+        own_rows = [AuditedDecision.of(each) for each in decisions if each.target_id == target_id]
+        own_rows = ([each for each in own_rows if each.action == action.value] or own_rows)[-1:]
         metalake_id = next((each.revision[1][0] for each in decisions if len(each.revision) > 1), ROOT_ID)
         record = audit_record(
             AuditedDecision(action=action.value, object_id=target_id, kind=kind, name=display.render(path)),

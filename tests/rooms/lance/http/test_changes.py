@@ -323,3 +323,4 @@ def test_each_change_of_rows_has_an_audit_record(home: DriverNode, t: str) -> No
         "lance-create-table-scalar-index": ("done", "version 7"),
     }
     assert len(lines) == 7
+    assert {line["action"] for line in lines} == {"table_create", "table_commit"}
