@@ -6,12 +6,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from limnos.cli.catalog.metadata_values import structs_of, utc_time, whole_number
 from limnos.cli.common import DEFAULTS, CommonFlags
 from limnos.cli.output import Row, show_rows
-from limnos.client import ArgumentError, Client, ClientError, NotFoundError
-from limnos.client.values import Json, LanceVersionInfo
+from limnos.client.errors import ArgumentError, ClientError, NotFoundError
+
+if TYPE_CHECKING:
+    from limnos.client import Client
+    from limnos.client.values import Json, LanceVersionInfo
 
 
 def snapshots(path: str, /, *, limit: int = 50, common: CommonFlags = DEFAULTS) -> None:
