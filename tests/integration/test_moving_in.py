@@ -249,7 +249,9 @@ def test_cut_over_beside_writers_loses_no_commit(lab: MoveLab) -> None:
     """Two writers commit while tables are cut over: each acknowledged commit of the source is in the server."""
     names = [f"w{number}" for number in range(4)]
     for name in names:
-        lab.old.client.create_table(f"shop.{name}", schema=ROWS.schema)
+        # The log of a hundred files, which is the default, is full before a run has compared the tables.
+        properties = {"write.metadata.previous-versions-max": "10000"}
+        lab.old.client.create_table(f"shop.{name}", schema=ROWS.schema, properties=properties)
     lab.allow()
     lab.run()
     acknowledged: dict[str, set[str]] = {name: set() for name in names}

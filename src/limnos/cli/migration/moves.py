@@ -450,7 +450,7 @@ def _registration(path: Name, source: TableState, *, target: TableState | None) 
 
 
 def _compared(path: Name, source: TableState | ObjectError, *, target: TableState | ObjectError | None) -> Line:
-    """Return what is said of a table that is not brought."""
+    """Return the line that compares a table of the source with its copy."""
     if isinstance(source, ObjectError):
         if source.word:
             return Line(path, source.word, str(source))
