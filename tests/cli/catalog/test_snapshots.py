@@ -120,7 +120,7 @@ def test_versions_of_a_lance_table_are_listed_with_their_tags(fake: FakeServer, 
         {"version": 2, "manifest_path": "b", "timestamp_millis": 1_790_000_060_000},
         {"version": 1, "manifest_path": "a"},
     ]
-    fake.on("POST", f"{table}/version/list?{where}&descending=true&limit=50", {"versions": versions})
+    fake.on("POST", f"{table}/version/list?{where}&descending=true&limit=51", {"versions": versions})
     fake.on(
         "POST",
         f"{table}/tags/list?{where}&limit=1000",
@@ -133,3 +133,19 @@ def test_versions_of_a_lance_table_are_listed_with_their_tags(fake: FakeServer, 
         {"id": 2, "at": "2026-09-21T14:14:20Z", "refs": ""},
         {"id": 1, "at": None, "refs": "first"},
     ]
+
+
+def test_versions_are_read_page_by_page_up_to_the_limit(fake: FakeServer, limnos: Run) -> None:
+    """A page's token leads to the next one, and a note says that there are more versions than the limit."""
+    table, where = "/lance/v1/table/lance%24s%24t", "delimiter=%24&metalake=lake"
+    fake.on("POST", f"{table}/describe?{where}", {"location": "/w/t", "version": 3})
+    first = {"versions": [{"version": 3}, {"version": 2}], "page_token": "2"}
+    fake.on("POST", f"{table}/version/list?{where}&descending=true&limit=3", first)
+    listed = f"{table}/version/list?{where}&descending=true&limit=3&page_token=2"
+    fake.on("POST", listed, {"versions": [{"version": 1}]})
+    fake.on("POST", f"{table}/tags/list?{where}&limit=1000", {"tags": {}})
+
+    cut = limnos("list", "snapshots", "lance.s.t", "--limit", "2")
+
+    assert [row["id"] for row in cut.result] == [3, 2]
+    assert "the newest 2 versions" in cut.err

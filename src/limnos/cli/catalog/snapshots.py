@@ -37,7 +37,7 @@ def snapshots(path: str, /, *, limit: int = 50, common: CommonFlags = DEFAULTS) 
     with common.client() as client:
         metadata = _iceberg_metadata(client, path)
         if metadata is None:
-            _show_versions(client.lance.versions(path, limit=limit), common=common)
+            _show_versions(client.lance.versions(path, limit=limit + 1), limit=limit, common=common)
             return
     every = structs_of(metadata, "snapshots")
     log = structs_of(metadata, "snapshot-log")
@@ -63,9 +63,11 @@ def _iceberg_metadata(client: Client, path: str) -> Json | None:
         raise
 
 
-def _show_versions(versions: Sequence[LanceVersionInfo], *, common: CommonFlags) -> None:
+def _show_versions(versions: Sequence[LanceVersionInfo], *, limit: int, common: CommonFlags) -> None:
+    if len(versions) > limit:
+        print(f"note: the newest {limit} versions; --limit NUMBER shows others", file=sys.stderr)
     rows: list[Row] = [
-        {"id": each.version, "at": utc_time(each.at_ms), "refs": ", ".join(each.tags)} for each in versions
+        {"id": each.version, "at": utc_time(each.at_ms), "refs": ", ".join(each.tags)} for each in versions[:limit]
     ]
     show_rows(
         rows, ["id", "at", "refs"], output_format=common.output_format, empty="no versions: the table has no data"

@@ -35,6 +35,7 @@ class _LanceVersion(msgspec.Struct, kw_only=True):
 
 class _LanceVersionsResponse(msgspec.Struct, kw_only=True):
     versions: list[_LanceVersion]
+    page_token: str | None = None
 
 
 class _LanceTag(msgspec.Struct, kw_only=True):
@@ -133,11 +134,20 @@ class LanceTables(Resource[S]):
 
     @verb
     def versions(self, path: str | Sequence[str], *, limit: int = 50) -> Flow[tuple[LanceVersionInfo, ...]]:
-        """List the newest versions of a table's main branch, at most `limit`, the newest first, with their tags."""
+        """List the newest versions of a table's main branch, at most `limit`, the newest first.
+
+        Each has its tags, of the first thousand tags of the table.
+        """
         parts = parts_of(path, least=2)
-        query = {"descending": "true", "limit": str(limit)}
-        reply = yield lance_request(self.scope.metalake, parts, action="version/list", query=query)
-        versions = decode(reply, _LanceVersionsResponse).versions
+        versions: list[_LanceVersion] = []
+        more = {"descending": "true", "limit": str(min(limit, int(PAGE_SIZE)))}
+        while len(versions) < limit:
+            reply = yield lance_request(self.scope.metalake, parts, action="version/list", query=more)
+            page = decode(reply, _LanceVersionsResponse)
+            versions += page.versions
+            if not page.page_token:
+                break
+            more["page_token"] = page.page_token
         reply = yield lance_request(self.scope.metalake, parts, action="tags/list", query={"limit": PAGE_SIZE})
         tags = {name: tag.version for name, tag in decode(reply, _LanceTagsResponse).tags.items() if not tag.branch}
         return tuple(

@@ -191,21 +191,21 @@ class FolderRows:
         """Read information from the table's files in a worker process. Returns the result, decoded as type `shape`."""
         work = FolderRequest()
         async with self._folders.within(work):
-            worker_task, _ = await self._offload(question, at=at, work=work)
+            worker_task, _ = await self._worker_task(question, at=at, work=work)
             return msgspec.json.decode(await self._folders.workers.ask(worker_task), type=shape)
 
     async def change(self, question: LanceQuestion, *, at: VersionReference, shape: type[T]) -> T:
         """Change the table in a worker process. Returns the result, decoded as type `shape`."""
         work = FolderRequest()
         async with self._folders.within(work):
-            worker_task, _ = await self._offload(question, at=at, work=work, writes=True)
+            worker_task, _ = await self._worker_task(question, at=at, work=work, writes=True)
             return msgspec.json.decode(await self._folders.workers.ask(worker_task), type=shape)
 
     async def query(self, query: Query, *, at: VersionReference) -> AsyncGenerator[bytes, None]:
         """Query rows: yields an Arrow file in chunks, of which the first exists when this returns."""
         work = FolderRequest()
         async with self._folders.within(work):
-            worker_task, _ = await self._offload(query, at=at, work=work)
+            worker_task, _ = await self._worker_task(query, at=at, work=work)
             pieces = self._folders.workers.stream(worker_task)
             first = await anext(pieces)
         return self._remaining_chunks(first, pieces)
@@ -233,10 +233,12 @@ class FolderRows:
         check_keys(question)
         work = FolderRequest()
         async with self._folders.within(work):
-            worker_task, _ = await self._offload(question, at=VersionReference(branch=branch), work=work, writes=True)
+            worker_task, _ = await self._worker_task(
+                question, at=VersionReference(branch=branch), work=work, writes=True
+            )
             return msgspec.json.decode(await self._folders.workers.feed(worker_task, body), type=LanceWriteResult)
 
-    async def _offload(
+    async def _worker_task(
         self, question: LanceQuestion, *, at: VersionReference, work: FolderRequest, writes: bool = False
     ) -> tuple[WorkerTask, FolderTable]:
         """Return the worker task for a request, and the table. Raises NotFound if the table or its data is missing."""
