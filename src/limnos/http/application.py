@@ -150,8 +150,6 @@ class Application:
         """Return whether a cached response is still valid, after a freshness check for this request."""
         if self.response_cache.inline:
             return self.response_cache.is_valid_now(response)
-        if response.validity.ground is None:
-            return False
         await self.response_cache.gate.refresh(response.validity.ground.zones, "arrival")
         return self.response_cache.is_valid_after_gate(response)
 

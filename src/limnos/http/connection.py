@@ -315,14 +315,12 @@ class FastPathProtocol(AdmissionProtocol):
         if answers.inline:
             if answers.is_valid_now(response):
                 self.send_cached(exchange, response, key, started)
-                return
-        elif answers.start_check(
-            response,
-            waiting := FreshnessCallback(lane=self, exchange=exchange, response=response, key=key, started=started),
-        ):
-            self.application.deadlines.watch(waiting)
+            else:
+                self.run_handler(exchange, key[0], key[1], answers.begin(key))
             return
-        self.run_handler(exchange, key[0], key[1], answers.begin(key))
+        waiting = FreshnessCallback(lane=self, exchange=exchange, response=response, key=key, started=started)
+        answers.start_check(response, waiting)
+        self.application.deadlines.watch(waiting)
 
     def run_handler(
         self, exchange: FastPathExchange, method: str, url: bytes, cacheable: CacheableRequest | None

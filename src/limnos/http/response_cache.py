@@ -52,10 +52,12 @@ class CacheableRequest(NamedTuple):
 class CachedResponse:
     """A response, and its dependencies.
 
-    `head` is a cache of the connection: the encoded head before and after the request id.
+    `head` is a cache of the connection: the encoded head before and after the request id. `advances` is the view's
+    count of changes when the dependencies were compared last; -1 before that.
     """
 
     __slots__ = (
+        "advances",
         "body",
         "bytes",
         "generation",
@@ -84,7 +86,7 @@ class CachedResponse:
         self.proven = proven
         method, url, _ = self.key = cacheable.key
         self.moment, self.generation = cacheable.moment, cacheable.generation
-        self.validity = validity
+        self.validity, self.advances = validity, -1
         self.status, self.headers = response.status, response.headers
         self.body = b"" if method == "HEAD" else response.body
         self.size = len(response.body)
@@ -142,11 +144,9 @@ class ResponseCache:
         observed: tuple[str, str],
         proven: CachedAnswerProof = NOBODY,
     ) -> None:
-        """Cache a response, unless it is streamed, too large, or cannot be validated later."""
+        """Cache a response, unless it has no validity, is streamed, or too large."""
         validity = response.validity
         if validity is None or response.stream is not None or len(response.body) > self.bytes_max // 16:
-            return
-        if validity.ground is None and cacheable.moment is None:
             return
         self._put(cacheable.key, CachedResponse(cacheable, response, validity, observed=observed, proven=proven))
 
@@ -162,11 +162,8 @@ class ResponseCache:
             GATE_QUIET[()] += 1
             SENT_AGAIN[_QUIET] += 1
             return True
-        ground = answer.validity.ground
-        if ground is None:
-            return self._drop(answer)
         try:
-            self.gate.refresh_now(ground.zones, "arrival")
+            self.gate.refresh_now(answer.validity.ground.zones, "arrival")
         except Exception:  # noqa: BLE001 - the handler meets the same error and answers it
             return False
         if not self.is_valid_after_gate(answer):
@@ -174,23 +171,21 @@ class ResponseCache:
         answer.moment, answer.generation = moment, view.generation
         return True
 
-    def start_check(self, answer: CachedResponse, waiter: GateWaiter) -> bool:
-        """Start a freshness check for a response, which notifies the waiter when it is complete.
-
-        Returns False without a check if the response depends on no zone.
-        """
-        ground = answer.validity.ground
-        if ground is not None:
-            self.gate.refresh_and_notify(ground.zones, "arrival", waiter)
-        return ground is not None
+    def start_check(self, answer: CachedResponse, waiter: GateWaiter) -> None:
+        """Start a freshness check for a response, which notifies the waiter when it is complete."""
+        self.gate.refresh_and_notify(answer.validity.ground.zones, "arrival", waiter)
 
     def is_valid_after_gate(self, answer: CachedResponse) -> bool:
         """Return whether a response is still valid after a freshness check.
 
         The caller must not await between the freshness check of the response's zones and this call.
         """
-        validity = answer.validity
-        if validity.ground is None or not validity.ground.stands(self._view) or not self._lasts(validity):
+        validity, view = answer.validity, self._view
+        if answer.advances != view.advances:
+            if not validity.ground.stands(view):
+                return self._drop(answer)
+            answer.advances = view.advances
+        if not self._lasts(validity):
             return self._drop(answer)
         SENT_AGAIN[_STANDS] += 1
         return True
@@ -244,8 +239,7 @@ def dependencies_of(headers: Mapping[bytes, bytes]) -> tuple[bytes | None, ...]:
 
 
 def _size(key: ResponseCacheKey, answer: CachedResponse) -> int:
-    ground = answer.validity.ground
-    facts = 0 if ground is None else sum([size_of(*fact) for fact in ground.facts])
+    facts = sum([size_of(*fact) for fact in answer.validity.ground.facts])
     sent = sum([len(each) for each in key[2] if each is not None])
     return ENTRY_BYTES + len(answer.body) + facts + 2 * len(key[1]) + sent
 

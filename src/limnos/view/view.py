@@ -8,6 +8,7 @@ ring buffer has every change since its revision and none of them affects it (rul
 from __future__ import annotations
 
 from collections import deque
+from itertools import islice
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -73,6 +74,8 @@ class StoreView:
         self.scopes: DerivedValues = {}
         """Values derived only from metalakes and catalogs, valid until one of them changes."""
         self.generation = 0
+        self.advances = 0
+        """The number of changes of any known revision, those by `reset` included."""
         self._young: dict[Key, Any] = {}
         self._old: dict[Key, Any] = {}
         self._young_bytes = 0
@@ -181,6 +184,7 @@ class StoreView:
             zone = self.zones[clock.zone] = ZoneState()
         if clock.revision <= zone.revision:
             return  # a late response with older changes is ignored (rule 1)
+        self.advances += 1
         if zone.revision == UNKNOWN:
             zone.revision, zone.access_revision = clock.revision, clock.access_revision
             return
@@ -302,6 +306,7 @@ class StoreView:
         """Remove all facts and known revisions: the store has another epoch, or the feed was pruned."""
         self.epoch = epoch
         self.generation += 1
+        self.advances += 1
         self.zones = {}
         self.scopes = {}
         self._young, self._old, self._young_bytes = {}, {}, 0
@@ -361,7 +366,7 @@ class StoreView:
             return True
         if zone.revision < revision:
             return False
-        later = [entry for entry in zone.ring if entry[0] > revision]
+        later = list(islice(reversed(zone.ring), zone.revision - revision))  # the ring has no gaps, and may be long
         if len(later) != zone.revision - revision:
             return False
         return not any(

@@ -3,7 +3,8 @@
 
 Must not know any wire format. A response about a table is a pure function of a few values in the view. The view
 replaces values and never alters them. So a cached response is valid if, after the freshness gate of the new request,
-all of these values are still the identical Python objects.
+all of these values are still the identical Python objects. A list depends on too many values to compare them: it is
+valid as long as the revisions of its zones are unchanged.
 """
 
 from __future__ import annotations
@@ -58,16 +59,36 @@ class CacheDependencies(NamedTuple):
         return False not in [view.get(key) is value for key, value in self.facts]
 
 
-class CacheValidity(NamedTuple):
-    """The conditions under which a cached response is valid.
+class ZoneDependencies(NamedTuple):
+    """The dependencies of a response that may contain any fact of its zones: the revisions of these zones, within an
+    epoch of the store.
 
-    Without `ground`, nothing may have been committed since; with `ground`, its dependencies must be unchanged.
+    Each change of a fact advances the revision of the fact's zone, also if the view has dropped the fact meanwhile.
+    """
+
+    zones: tuple[int, ...]
+    revisions: tuple[tuple[int, int], ...]
+    epoch: int
+    facts: tuple[tuple[Key, object], ...] = ()
+
+    def stands(self, view: StoreView) -> bool:
+        """Return whether nothing in the zones has changed. Call it as `CacheDependencies.stands`."""
+        return (
+            view.epoch == self.epoch
+            and view.is_paired(self.zones)
+            and view.known_revisions(self.zones) == self.revisions
+        )
+
+
+class CacheValidity(NamedTuple):
+    """The conditions under which a cached response is valid: the dependencies `ground` are unchanged, the token has not
+    expired, the file exists.
     """
 
     user: str
     expires_ms: int | None
     """The expiry of the request's token, in milliseconds since 1970 by the store's clock; None if it has none."""
-    ground: CacheDependencies | None = None
+    ground: CacheDependencies | ZoneDependencies
     file: str | None = None
     """A local file that must still exist."""
 
@@ -82,17 +103,22 @@ def cache_validity_of(
     """Return the conditions under which a response stays valid; call it within the reader that produced the response.
 
     `about` is the object of the catalog and the action that was decided on it. `document` is true if the response
-    contains the object's document. The result has no `ground` if `about` is None, if the request names its active
-    roles, or if the view does not cache a dependency.
+    contains the object's document. The response depends on its whole zones if `about` is None, if the request names its
+    active roles, or if the view does not cache a dependency.
     """
-    token = _token(request_view.view, credential)
+    view, zones = request_view.view, request_view.settled.zones
+    token = _token(view, credential)
     expires_ms = credential.expires_ms if token is None else token.expires_at
-    ground = (
+    exact_dependencies = (
         None
         if about is None or request_view.active is not None
         else _dependencies_of(request_view, credential, token, about, document=document)
     )
-    return CacheValidity(request_view.user, expires_ms, ground)
+    return CacheValidity(
+        request_view.user,
+        expires_ms,
+        exact_dependencies or ZoneDependencies(zones, view.known_revisions(zones), view.epoch),
+    )
 
 
 def _token(view: StoreView, credential: Credential) -> Token | None:
