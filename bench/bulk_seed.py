@@ -16,7 +16,7 @@ from bench.seed import Forest, SqliteFiller
 from limnos.model.entities import MetadataDocument
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
-from limnos.store.objects.document_digests import digest_of
+from limnos.store.objects.documents import digest_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -22,7 +22,7 @@ import google_crc32c
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
 from limnos.model.records import RoleRecord, encode
-from limnos.names.folding import fold
+from limnos.names.parts import fold
 from limnos.store import schema
 
 if TYPE_CHECKING:

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests make few calls. The tests count calls of the server's own functions, which do not depend on the machine's
-load.
+"""Requests make few calls in few files. The tests count calls of the server's own functions, which do not depend on
+the machine's load.
 """
 
 from __future__ import annotations
 
 import pytest
 
-from bench.ways import WAYS, trace_all
+from bench.ways import WAYS, Trace, trace_all
 from tests.installed import ALL_ROOMS
 
 CALLS_MAX = {
@@ -37,29 +37,31 @@ A metadata query decides again after it has read nodes that are not in the view:
 list of objects and their documents it gives its turn to others: 10 to 12 calls, 2 of them to a higher layer.
 """
 pytestmark = pytest.mark.room(*ALL_ROOMS)
+FILES_MAX = {"load-kept": 9, "load-changed": 33, "commit": 60, "rename": 46, "create": 62}
+"""Maximum number of files that a request's calls are in: who follows a request reads these."""
 UP_MAX = 32
 """Maximum number of calls of a request from a layer to one above it."""
 
 
 @pytest.fixture(scope="module")
-def traced(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, int]]:
-    """The calls of each kind of request, and how many of them go to a higher layer.
+def traced(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Trace]:
+    """The calls of each kind of request.
 
     Periodic work of the server adds calls to requests that take long on a busy machine. So the kinds with too many are
     traced again in more rounds, of which the one with the fewest calls counts.
     """
-    counts: dict[str, tuple[int, int]] = {}
+    traces: dict[str, Trace] = {}
     for rounds in (3, 30):
-        above = [key for key, most in CALLS_MAX.items() if key not in counts or exceeds(counts[key], most)]
+        above = [key for key in CALLS_MAX if key not in traces or exceeds(traces[key], key)]
         if above:
-            traces = trace_all(tmp_path_factory.mktemp("ways"), chosen=above, rounds=rounds)
-            counts |= {way.key: (trace.count, trace.up) for way, trace in traces}
-    return counts
+            traced_ways = trace_all(tmp_path_factory.mktemp("ways"), chosen=above, rounds=rounds)
+            traces |= {way.key: trace for way, trace in traced_ways}
+    return traces
 
 
-def exceeds(counts: tuple[int, int], most: int) -> bool:
-    """Return whether the calls of a request, or those to a higher layer, are too many."""
-    return counts[0] > most or counts[1] > UP_MAX
+def exceeds(trace: Trace, key: str) -> bool:
+    """Return whether the calls of a request, their files, or the calls to a higher layer are too many."""
+    return trace.count > CALLS_MAX[key] or trace.up > UP_MAX or trace.files > FILES_MAX.get(key, trace.files)
 
 
 def test_every_traced_request_kind_has_a_call_limit() -> None:
@@ -68,11 +70,17 @@ def test_every_traced_request_kind_has_a_call_limit() -> None:
 
 
 @pytest.mark.parametrize("key", CALLS_MAX)
-def test_warm_request_stays_within_its_call_limit(traced: dict[str, tuple[int, int]], key: str) -> None:
+def test_warm_request_stays_within_its_call_limit(traced: dict[str, Trace], key: str) -> None:
     """A warm request makes no more than the maximum number of calls of the server's functions, and at least half of
     it.
     """
-    calls, up = traced[key]
+    trace = traced[key]
 
-    assert CALLS_MAX[key] // 2 < calls <= CALLS_MAX[key]
-    assert up <= UP_MAX
+    assert CALLS_MAX[key] // 2 < trace.count <= CALLS_MAX[key]
+    assert trace.up <= UP_MAX
+
+
+@pytest.mark.parametrize("key", FILES_MAX)
+def test_warm_request_stays_within_its_files(traced: dict[str, Trace], key: str) -> None:
+    """The functions that a warm request calls lie in no more than the maximum number of files."""
+    assert traced[key].files <= FILES_MAX[key]

@@ -33,8 +33,7 @@ from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.store.activity.upkeep import feed_prune
-from limnos.store.backends.blocking_thread import BlockingThread
-from limnos.store.backends.mutation_queue import ignore_begin
+from limnos.store.backends.mutation_queue import BlockingThread, ignore_begin
 from limnos.store.backends.sqlite import SqliteStore
 from limnos.store.changes import GateResult
 from limnos.store.interface import KnownRevisions

@@ -19,9 +19,9 @@ import uvloop
 
 from limnos.http.client_timeouts import client_timeouts_of
 from limnos.http.connection import FastPathProtocol
-from limnos.http.deadlines import Deadlines
-from limnos.http.fast_path_exchange import resume_coroutine
 from limnos.http.head_admission import HeadAdmission
+from limnos.http.request_turns import resume_coroutine
+from limnos.services.request.concurrency.loop_turns import Deadlines
 
 if TYPE_CHECKING:
     from limnos.http.response import Answer

@@ -13,6 +13,7 @@ from limnos.names.parts import (
     check_metalake_name,
     check_part,
     check_some_levels,
+    fold,
     quote_for_message,
 )
 from tests.names.strategies import levels, parts, refusal
@@ -168,3 +169,18 @@ def test_text_in_messages_is_escaped_and_truncated() -> None:
     assert quote_for_message("a\nb\x1f") == r"'a\nb\x1f'"
     assert quote_for_message("\ud800") == r"'\ud800'"
     assert quote_for_message("a" * 100) == "'" + "a" * 77 + "...'"
+
+
+@pytest.mark.parametrize(
+    "one, other",
+    [("Flights", "fLIGHTS"), ("Straße", "STRASSE"), ("Zürich", "Zu\u0308RICH"), ("ΣΊΣΥΦΟΣ", "σίσυφος"), ("été", "ÉTÉ")],
+)
+def test_names_differing_in_case_fold_alike(one: str, other: str) -> None:
+    """Names that differ only in case and composition fold to the same text, and folding twice changes nothing."""
+    assert fold(one) == fold(other)
+    assert fold(fold(one)) == fold(one)
+
+
+def test_accents_digits_and_punctuation_are_not_folded() -> None:
+    """Names that differ in accents, digits or punctuation fold to different texts."""
+    assert len({fold(text) for text in ("a", "á", "a_", "a1", "b")}) == 5

@@ -16,8 +16,8 @@ import structlog
 from botocore.parsers import create_parser
 from botocore.session import Session
 
+from limnos.telemetry.current_request import current_request
 from limnos.telemetry.logs import configure, get_logger
-from limnos.telemetry.request_ids import current_request
 
 
 @pytest.fixture(autouse=True)

@@ -20,15 +20,15 @@ from limnos.http.active_roles import ACTIVE_ROLES, active_roles_of, refuse_activ
 from limnos.http.body_budget import BodyBudget, BodyShare
 from limnos.http.client_timeouts import ClientTimeouts, client_timeouts_of
 from limnos.http.cors import VARY, allow_origin, is_preflight, preflight_fields
-from limnos.http.deadlines import Deadlines
 from limnos.http.head_admission import HeadAdmission
 from limnos.http.parameters import check_parameters
-from limnos.http.request import IS_GONE, Body, Receive, Request
+from limnos.http.request import IS_GONE, Body, Receive, Request, next_request_id
 from limnos.http.request_audit import NOBODY, audit_proof_of
 from limnos.http.request_outcomes import RequestOutcomes
 from limnos.http.request_turns import RequestTurns
 from limnos.http.response import Answer, Response
 from limnos.http.response_cache import (
+    METHODS,
     CacheableRequest,
     CachedResponse,
     ResponseCache,
@@ -48,9 +48,10 @@ from limnos.http.routing import Route
 from limnos.http.streamed_body import StreamedBody, StreamTruncated
 from limnos.services.identity.issuer_sign_in import sign_in
 from limnos.services.request.admission import require_possible_access
+from limnos.services.request.concurrency.loop_turns import Deadlines
 from limnos.services.request.context import Context
 from limnos.services.request.node_services import ROUTE_OPERATIONS, NodeServices
-from limnos.telemetry.request_ids import current_request, next_request_id
+from limnos.telemetry.current_request import current_request
 from limnos.telemetry.request_log import RequestLog
 
 AsgiScope = MutableMapping[str, object]
@@ -129,6 +130,7 @@ class Application:
         cacheable = response = None
         if (
             self.response_cache.is_on
+            and method in METHODS
             and (key := key_of(method, b"?".join((raw, query)), dependencies_of(headers))) is not None
         ):
             response, cacheable = self.response_cache.find(key), self.response_cache.begin(key)

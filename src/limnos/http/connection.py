@@ -19,8 +19,8 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from limnos.http.admission_protocol import AdmissionProtocol
 from limnos.http.client_timeouts import ConnectionPhase
-from limnos.http.fast_path_exchange import FastPathExchange, return_answer
 from limnos.http.head_admission import HEAD_BYTES_MAX
+from limnos.http.request import next_request_id
 from limnos.http.response import Answer
 from limnos.http.response_cache import (
     METHODS,
@@ -32,8 +32,42 @@ from limnos.http.response_cache import (
 )
 from limnos.http.streamed_body import StreamTruncated
 from limnos.model.errors import ServiceUnavailable
+from limnos.telemetry.current_request import current_request
 from limnos.telemetry.logs import get_logger
-from limnos.telemetry.request_ids import current_request, next_request_id
+
+
+class _NullWaiter:
+    """A no-op in place of the event by which uvicorn wakes an ASGI application: the fast path has none."""
+
+    @staticmethod
+    def set() -> None:
+        """No-op: no application waits."""
+
+
+class FastPathExchange:
+    """A request on the fast path and the state of its response, with the attributes that uvicorn's protocol expects."""
+
+    __slots__ = ("body", "disconnected", "headers", "keep_alive", "more_body", "response_complete")
+
+    message_event = _NullWaiter
+
+    def __init__(self, headers: dict[bytes, bytes]) -> None:
+        self.headers = headers
+        self.body: bytes | bytearray = b""
+        self.more_body = True
+        self.disconnected = False
+        self.keep_alive = True
+        self.response_complete = False
+
+    def is_gone(self) -> bool:
+        """Return whether the client has disconnected."""
+        return self.disconnected
+
+
+async def return_answer(answer: Answer) -> Answer:
+    """Wrap an existing response in a coroutine, for callers that expect a coroutine."""
+    return answer
+
 
 BODY_BYTES_MAX: Final = 1 << 16
 """The maximum length of a body on the fast path, in bytes; longer ones are received through ASGI, which can apply
@@ -297,7 +331,7 @@ class FastPathProtocol(AdmissionProtocol):
             self.url,
             None,
         )
-        if answers.is_on and (key := key_of(method, url, self._usual_depends)) is not None:
+        if answers.is_on and method in METHODS and (key := key_of(method, url, self._usual_depends)) is not None:
             started, response = time.perf_counter(), answers.find(key)
             if response is not None:
                 self._answer_cached(exchange, response, key=key, started=started)

@@ -7,6 +7,9 @@ Must not know protocols. Names stay raw bytes until a protocol's codec reads the
 
 from __future__ import annotations
 
+import itertools
+import os
+import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Mapping, MutableMapping
 from functools import lru_cache
 from typing import Any, Final, TypeVar, cast
@@ -21,6 +24,30 @@ from limnos.model.decisions import Decision
 from limnos.model.errors import BadRequest, TooLarge, WrongMediaType
 from limnos.names.percent import unquote_form
 from limnos.services.request.concurrency.loop_turns import LoopUse
+
+PREFIX_LENGTH: Final = 12
+_prefix = ""
+_count = itertools.count(1)
+
+
+def next_request_id() -> str:
+    """Return a new request id, unique across nodes and restarts, for logs, responses and change rows.
+
+    It has 12 random hex digits of this process, then a counter in hex. Takes less than a microsecond.
+    """
+    return f"{_prefix}{next(_count):06x}"
+
+
+def _begin() -> None:
+    """Choose the random prefix of this process's request ids. Called again in a forked child."""
+    global _prefix, _count  # noqa: PLW0603 - one prefix per process is the point
+    _prefix = secrets.token_hex(PREFIX_LENGTH // 2)
+    _count = itertools.count(1)
+
+
+_begin()
+os.register_at_fork(after_in_child=_begin)
+
 
 Receive = Callable[[], Awaitable[MutableMapping[str, object]]]
 Body = bytes | Receive

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from typing import cast
 
 from limnos.access.authentication import known_user
-from limnos.http.deadlines import Deadlines
 from limnos.http.request import Request
 from limnos.http.request_audit import TOO_MANY, audit_repeat, audit_response
 from limnos.http.response import Response
@@ -27,6 +26,7 @@ from limnos.model.errors import (
     ServiceUnavailable,
     StateUnknown,
 )
+from limnos.services.request.concurrency.loop_turns import Deadlines
 from limnos.services.request.context import Context
 from limnos.services.request.node_services import NodeServices
 from limnos.telemetry.logs import get_logger

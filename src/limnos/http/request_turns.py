@@ -7,19 +7,19 @@ Must not know protocols, or what a handler does.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Coroutine
+import types
+from collections.abc import Awaitable, Coroutine, Generator
 from functools import partial
 from typing import Any, cast
 
 from limnos.access.authentication import ANONYMOUS, known_user
-from limnos.http.fast_path_exchange import resume_coroutine
 from limnos.http.request import Request
 from limnos.http.response import Answer, Response
 from limnos.http.route_targets import Handler, RouteTarget
 from limnos.http.throttle import address_of
 from limnos.services.request.concurrency.loop_turns import SHORT_S, Caller, LoopTurns, LoopUse
 from limnos.services.request.context import Context
-from limnos.telemetry.request_ids import current_request
+from limnos.telemetry.current_request import current_request
 from limnos.view.view import StoreView
 
 
@@ -79,3 +79,19 @@ class RequestTurns:
         """Return who takes turns on the event loop for a request: its user, or its address if no user is known."""
         user = known_user(self._view, request.credential)
         return ("address", address_of(request.peer)) if user is None or user == ANONYMOUS else ("user", user)
+
+
+@types.coroutine
+def resume_coroutine(work: Coroutine[Any, Any, Answer], waits_for: object) -> Generator[object, Any, Answer]:
+    """Continue, in the current task, a coroutine that was started outside a task and waits for `waits_for`."""
+    try:
+        while True:
+            try:
+                sent = yield waits_for
+            except BaseException as error:  # noqa: BLE001 - a cancellation, too, is passed to the coroutine
+                waits_for = work.throw(error)
+            else:
+                waits_for = work.send(sent)
+    except StopIteration as ended:
+        answer: Answer = ended.value
+        return answer

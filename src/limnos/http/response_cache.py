@@ -22,6 +22,7 @@ from limnos.view.facts import size_of
 from limnos.view.freshness_gate import GATE_QUIET, GateWaiter
 
 METHODS: Final = frozenset({"GET", "HEAD"})
+"""The methods of requests whose responses can be cached."""
 HEADERS: Final = (b"authorization", b"if-none-match", b"accept", b"x-iceberg-access-delegation", ACTIVE_ROLES)
 """Request headers that a cached response may depend on, besides method and URL."""
 ENTRY_BYTES: Final = 2_000
@@ -226,11 +227,10 @@ class ResponseCache:
 
 
 def key_of(method: str, url: bytes, depends: tuple[bytes | None, ...]) -> ResponseCacheKey | None:
-    """Return the cache key of a request, or None if its response cannot be cached.
-
-    `method` is GET or HEAD. The meaning of a plus in a URL depends on the client's name (docs/decisions/0022).
+    """Return the cache key of a GET or HEAD request, or None if its response cannot be cached: the meaning of a plus in
+    a URL depends on the client's name (docs/decisions/0022).
     """
-    return (method, url, depends) if method in METHODS and b"+" not in url else None
+    return None if b"+" in url else (method, url, depends)
 
 
 def dependencies_of(headers: Mapping[bytes, bytes]) -> tuple[bytes | None, ...]:

@@ -11,8 +11,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 from typing import cast
 
-from limnos.http.deadlines import Deadlines
-from limnos.services.request.concurrency.loop_turns import LoopUse
+from limnos.services.request.concurrency.loop_turns import Deadlines, LoopUse
 from limnos.telemetry.logs import get_logger
 
 log = get_logger("limnos.http")

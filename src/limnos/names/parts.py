@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules for one part of a name, and for a list of parts, that apply in every encoding.
+"""Rules for one part of a name, and for a list of parts, that apply in every encoding; the folded form of a name.
 
 Must not know any encoding: codecs check parts after decoding and before encoding.
 """
@@ -7,6 +7,7 @@ Must not know any encoding: codecs check parts after decoding and before encodin
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable
 
 from limnos.names.errors import InvalidName
@@ -140,3 +141,13 @@ def _check_reserved(name: str, *, kind: str) -> None:
 
 def _pattern_error(name: str, *, kind: str, rule: str) -> InvalidName:
     return InvalidName("name-pattern", f"The {kind} name {quote_for_message(name)} is illegal: use {rule}.")
+
+
+def fold(text: str) -> str:
+    """Return the string with Unicode's full case folding applied, in normal form C (NFC), for searches.
+
+    Names keep their case: nothing else uses the folded form.
+    """
+    if text.isascii():
+        return text.lower()
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())

@@ -22,7 +22,7 @@ from structlog.typing import EventDict, ExcInfo, Processor, WrappedLogger
 
 from limnos.model.secrets import MASK, hide_secrets
 from limnos.telemetry import worker
-from limnos.telemetry.request_ids import current_request
+from limnos.telemetry.current_request import current_request
 from limnos.telemetry.request_log import LoggedRequests, RequestLog
 
 LEVELS: Final = ("debug", "info", "warning", "error")

@@ -14,8 +14,7 @@ from limnos.model.entities import MetadataDocument
 from limnos.store.backends.damage import Damage, find_damage, first_damage
 from tests.backends import PostgresServer, StoreLab, sqlite_copy
 from tests.store.backends.test_sqlite_errors import zero_root_page
-from tests.store.objects.test_document_digests import FLIPS
-from tests.store.objects.test_documents import document
+from tests.store.objects.test_documents import FLIPS, document
 from tests.store.world import make_world
 
 DIGEST_DIFFERS = Damage("the metadata of object 7", "it is not what was written: its digest differs")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Added files: before a commit, checks the files that it adds.
+"""Added files: before a commit, checks the files that it adds, and the directories that it sets for files.
 
 Must not know any wire format. Paths in the document itself (manifest lists, statistics) must always lie below the
 table's locations; they are compared as strings (decision record 0158). If `iceberg.check_added_files` enables it, the
@@ -12,12 +12,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from functools import partial
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias, cast
 
 import msgspec
 
 from limnos.files import place_key
+from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.formats.iceberg.file_lists import AddedSnapshots, ListedFile, SnapshotFiles, added_snapshots
+from limnos.formats.iceberg.json_types import Json
 from limnos.formats.iceberg.named_paths import NAMING, NamedPath, added_paths
 from limnos.model.entities import MetadataDocument
 from limnos.model.errors import BadRequest, InvalidTable, LimnosError, MissingFile, OutsideRoots, TooLarge
@@ -28,6 +30,7 @@ from limnos.services.request.catalog_storage import CatalogStorage
 from limnos.services.request.concurrency.parallel import map_concurrently
 from limnos.services.request.context import Context
 from limnos.services.request.files import AT_ONCE
+from limnos.services.request.location_rules import relation_of
 from limnos.services.request.node_services import ComponentKey
 from limnos.services.storage.table_files import (
     STATEMENT_FILES,
@@ -288,3 +291,45 @@ def _file_refusal(error: LimnosError, snapshot: SnapshotFiles, *, what: str, loc
 
 
 CHECK_SLOTS: ComponentKey[asyncio.Semaphore] = ComponentKey("turns", lambda _: asyncio.Semaphore(4))
+
+
+_DIRECTORY_PROPERTIES: Final = (iceberg_metadata.METADATA_PATH, *iceberg_metadata.DATA_PATHS)
+"""The properties that set directories of a table."""
+
+
+def check_directories(metadata: Json, *, before: Json | None) -> None:
+    """Check that no directory of data files of a table is at, above or below its directory of metadata files.
+
+    Clean-ups and policies of object stores tell metadata from rows by the directory (decision record 0156). A table
+    that has such directories keeps them until a commit changes one of them. Raises BadRequest.
+
+    Args:
+        metadata: The new metadata, or an outline of it.
+        before: The metadata that the commit was built on; None for a new table.
+    """
+    properties = metadata.get("properties")
+    if isinstance(properties, dict) and properties.keys().isdisjoint(_DIRECTORY_PROPERTIES):
+        return  # most tables set no directory
+    stated_directories = _stated_directories(metadata)
+    if len(stated_directories) == 1 or (before is not None and stated_directories == _stated_directories(before)):
+        return
+    directory = place_key(iceberg_metadata.metadata_directory(metadata))
+    default = f"{iceberg_metadata.strip_slash(stated_directories['location'])}/data"
+    if iceberg_metadata.METADATA_PATH in stated_directories and relation_of(place_key(default), directory) is not None:
+        raise _mixed_error(iceberg_metadata.METADATA_PATH, stated_directories[iceberg_metadata.METADATA_PATH])
+    for key in iceberg_metadata.DATA_PATHS:
+        if key in stated_directories and relation_of(place_key(stated_directories[key]), directory) is not None:
+            raise _mixed_error(key, stated_directories[key])
+
+
+def _mixed_error(key: str, path: str) -> BadRequest:
+    return BadRequest(
+        f"Property '{key}' is {path}: files of data and metadata would lie in one directory, or in one below the other."
+        " Choose another directory, or remove the property"
+    )
+
+
+def _stated_directories(metadata: Json) -> dict[str, str]:
+    """Return the table's location, and its properties that set directories, by name."""
+    paths = {key: iceberg_metadata.property_of(metadata, key) for key in _DIRECTORY_PROPERTIES}
+    return {"location": cast("str", metadata["location"]), **{key: path for key, path in paths.items() if path}}

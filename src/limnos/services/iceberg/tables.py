@@ -36,7 +36,7 @@ from limnos.services.catalog.tables import (
     table_insert,
     table_stage_claim,
 )
-from limnos.services.iceberg.file_directories import check_directories
+from limnos.services.iceberg.added_files import check_directories
 from limnos.services.request.catalog_storage import CatalogStorage
 from limnos.services.request.context import Context
 from limnos.services.request.offloaded_work import WorkOffloader, is_heavy

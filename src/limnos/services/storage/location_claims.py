@@ -19,10 +19,9 @@ from limnos.model.storage_locations import OF_CATALOGS, ROOTS, LocationClaim, Lo
 from limnos.services.request.location_rules import ClaimVerdict, LocationRelation, judge_claim, relation_of
 from limnos.services.storage.namespace_locations import check_namespace_directory
 from limnos.sources.vending import keys_life_ms
-from limnos.store.location_params import location_locks
 from limnos.store.objects.catalogs import catalog_read
 from limnos.store.objects.documents import document_locks
-from limnos.store.objects.storage_locations import RIVALS_MAX, RegisteredLocation
+from limnos.store.objects.storage_locations import RIVALS_MAX, RegisteredLocation, location_locks
 from limnos.store.tx import Tx
 
 _WORDS: Final = {

@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from limnos.model.errors import ServiceUnavailable
-from limnos.store.backends.blocking_thread import BlockingThread
+from limnos.store.backends.mutation_queue import BlockingThread
 from limnos.store.backends.sqlite_errors import FAILURES, raise_read_error
 from limnos.store.sql import Load, Params, Row, Sql, drive_load
 

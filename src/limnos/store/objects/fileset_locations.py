@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from limnos.store.location_params import overlap_params
 from limnos.store.objects.documents import CLAIMS_MAX
+from limnos.store.objects.storage_locations import overlap_params
 from limnos.store.objects.trash import KEPT
 from limnos.store.sql import Params, Sql
 from limnos.store.transaction import Writes

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from limnos.model.kind_table import name_space_of
 from limnos.model.kinds import CONTAINERS, SHARED_SPACE, Kind
-from limnos.names.folding import fold
+from limnos.names.parts import fold
 from limnos.store.sql import Load, Sql, Value
 from limnos.store.transaction import StoreTransaction
 

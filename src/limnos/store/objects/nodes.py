@@ -11,7 +11,7 @@ from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, BadRequest, NotEmpty, StalePermit
 from limnos.model.kinds import KINDS, Kind
 from limnos.model.records import NodeRecord, encode
-from limnos.names.folding import fold
+from limnos.names.parts import fold
 from limnos.store.changes import ChangeDraft
 from limnos.store.objects.former_names import REMEMBERED, FormerNameWrites, PlacedObject
 from limnos.store.objects.node_reads import BY_ID, columns_of, node_of

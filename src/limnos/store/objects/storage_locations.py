@@ -13,16 +13,59 @@ number of locations.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 import msgspec
 
 from limnos.model.storage_locations import OF_CATALOGS, ROOTS, LocationClaim, LocationKind, LocationState
-from limnos.store.location_params import location_locks, lower_params, overlap_params, parent_locations
 from limnos.store.objects.trash import TrashWrites
 from limnos.store.sql import Load, Query, Row, Sql, Value
 from limnos.store.transaction import Writes
+
+_SLASH = re.compile("(?<=[^/:])/")
+
+
+def parent_locations(location: str) -> tuple[str, ...]:
+    """Return the parent locations of a location in normal form, outermost first."""
+    return _down_to(location[: location.rfind("/")])[0]
+
+
+@lru_cache(maxsize=1024)
+def _down_to(parent: str) -> tuple[tuple[str, ...], str]:
+    """Return a location and its parent locations, as a tuple and as a JSON array.
+
+    Cached, since most tables of a catalog share a parent.
+    """
+    parent_paths = tuple(f"{parent}/"[: slash.start()] for slash in _SLASH.finditer(f"{parent}/"))
+    return parent_paths, msgspec.json.encode(parent_paths).decode()
+
+
+def location_locks(locations: Iterable[str]) -> dict[str, bool]:
+    """Return the locks to take for new locations: exclusive (True) for each new location, shared (False) for its parent
+    locations.
+    """
+    lock_modes = dict.fromkeys(locations, True)
+    return dict.fromkeys((above for each in lock_modes for above in parent_locations(each)), False) | lock_modes
+
+
+def overlap_params(location: str) -> dict[str, Value]:
+    """Return the query parameters that find the parent locations of a location and the locations inside it.
+
+    Locations below it sort between `<location>/` and `<location>0`, the next character.
+    """
+    return {"above": _down_to(location[: location.rfind("/")])[1], "low": f"{location}/", "high": f"{location}0"}
+
+
+def lower_params(location: str, *, but: int, limit: int, after: tuple[str, int, int] | None = None) -> dict[str, Value]:
+    """Return the query parameters that find a page of the locations inside a location, without those of owner `but`,
+    after a row (location, owner, kind).
+    """
+    low, owner_id, kind = (f"{location}/", -1, -1) if after is None else after
+    return {"low": low, "after_id": owner_id, "after_kind": kind, "high": f"{location}0", "id": but, "limit": limit}
+
 
 RIVALS_MAX: Final = 500
 """The maximum number of locations below a location that one statement reads."""

@@ -75,7 +75,7 @@ document = table(
     "document",
     "node_id bigint*, version bigint, uuid text, location name, metadata_location name, body binary, digest bigint?",
 )
-"""`digest` tells whether the row is what was written (`document_digests`); NULL in rows of an older release."""
+"""`digest` tells whether the row is what was written (`documents.digest_of`); NULL in rows of an older release."""
 Index("document_location", document.c.location, unique=True)
 document_uuid = Index("document_uuid", document.c.uuid)
 document_undigested = partial_index(
@@ -84,7 +84,7 @@ document_undigested = partial_index(
     "node_id",
     where="digest IS NULL OR digest >> 32 <> version % 2147483648 - 2147483648",
 )
-"""Documents without a digest of their version, with the condition of `document_digests`."""
+"""Documents without a digest of their version, with the condition of `documents.WITHOUT_DIGEST`."""
 
 setting_name = table("setting_name", "metalake_id bigint*, name name")
 Index("setting_name_name", setting_name.c.name)

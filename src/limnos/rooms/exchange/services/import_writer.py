@@ -19,7 +19,7 @@ from limnos.model.proto.limnos.v1.export_pb2 import ExportRecord
 from limnos.model.proto.limnos.v1.schema_pb2 import AuditInfo
 from limnos.model.records import CatalogRecord, FilesetRecord, NodeRecord, encode
 from limnos.model.storage_locations import LocationKind
-from limnos.names.folding import fold
+from limnos.names.parts import fold
 from limnos.names.path import PARTS_MAX
 from limnos.rooms.exchange.formats.messages import millis
 from limnos.rooms.exchange.services.import_checks import CheckedRecord, with_record_number

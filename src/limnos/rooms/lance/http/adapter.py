@@ -18,7 +18,7 @@ import msgspec
 
 from limnos.http.head_admission import HeadAdmission
 from limnos.http.parameters import check_parameters
-from limnos.http.request import Receive, Request
+from limnos.http.request import Receive, Request, next_request_id
 from limnos.http.response import JSON, Response, json_response
 from limnos.http.routing import Route
 from limnos.model.errors import BadRequest, LimnosError, NotFound, UnsupportedOperation
@@ -32,7 +32,6 @@ from limnos.rooms.lance.http.operations import FLAGS, MAPS, NUMBERS, OPERATIONS,
 from limnos.rooms.lance.http.protocol import ROOT, SERVER_VERSION, LanceRouter
 from limnos.rooms.lance.services.directory_tables import FolderTables
 from limnos.telemetry.logs import get_logger
-from limnos.telemetry.request_ids import next_request_id
 
 Call = Callable[..., object]
 Scope = MutableMapping[str, object]

@@ -39,7 +39,7 @@ from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.store.activity.feed import NodePosition, zones_read
 from limnos.store.activity.lineage import tables_at_read
-from limnos.store.location_params import parent_locations
+from limnos.store.objects.storage_locations import parent_locations
 from limnos.view.cache_miss import for_each
 
 OWN_SCHEME: Final = "limnos"

@@ -16,7 +16,7 @@ from limnos.model.kinds import KINDS, Kind
 from limnos.model.privileges import escape_percent
 from limnos.names import display
 from limnos.names.errors import InvalidName
-from limnos.names.folding import fold
+from limnos.names.parts import fold
 
 TEXT_MAX: Final = 500
 """The maximum length of a query, in characters."""

@@ -18,7 +18,7 @@ from limnos.access.actions import Action
 from limnos.access.subjects import principal_of
 from limnos.model.errors import NotFound, PermissionDenied, ServiceUnavailable
 from limnos.model.kinds import KINDS, Kind
-from limnos.names.folding import fold
+from limnos.names.parts import fold
 from limnos.rooms.search.services.facets import FACETS_OF, facets_of
 from limnos.rooms.search.services.hits import (
     TIER_COLUMNS,

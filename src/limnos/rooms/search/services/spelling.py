@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Final, NamedTuple
 
-from limnos.names.folding import fold
+from limnos.names.parts import fold
 from limnos.rooms.search.services.words import CONTAINER_MARK, words_of
 
 SPELLED_MIN: Final = 4

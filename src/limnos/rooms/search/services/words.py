@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import repeat
 from typing import Final, NamedTuple
 
-from limnos.names.folding import fold
+from limnos.names.parts import fold
 
 WORD_MIN: Final = 2
 """The length of the shortest search term, in characters."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from limnos.model.errors import BadRequest
-from limnos.services.iceberg.file_directories import check_directories
+from limnos.services.iceberg.added_files import check_directories
 
 LOCATION = "s3://lake/w/t"
 
