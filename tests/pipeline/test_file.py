@@ -76,6 +76,18 @@ def test_harvest_and_its_registration_are_sources() -> None:
         assert _problems(HEAD + f"sources: {{h: {source}}}\nsteps: {{a.t: {{load: h}}}}\n")
 
 
+def test_harvest_of_a_metastore_has_iceberg_tables_alone() -> None:
+    """A metastore is harvested for Iceberg tables, and other formats are refused."""
+    steps = "steps: {a.t: {load: h}}\n"
+    pipeline = _read(HEAD + "sources: {h: {harvest: 'thrift://hms:9083'}}\n" + steps)
+
+    assert [source.kind for source in pipeline.sources] == [
+        HarvestSource(root="thrift://hms:9083", formats=("iceberg",))
+    ]
+    (problem,) = _problems(HEAD + "sources: {h: {harvest: 'thrift://hms:9083', formats: [iceberg, delta]}}\n" + steps)
+    assert "leave out 'formats'" in str(problem)
+
+
 def test_file_needs_only_name_catalog_and_query() -> None:
     """A file needs only a name, a catalog and a query; everything else has a default."""
     pipeline = _read(_steps("a.t: {sql: SELECT 1}"))

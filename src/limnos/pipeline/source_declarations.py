@@ -229,14 +229,22 @@ class StorageSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HarvestSource:
-    """The tables in a directory, at any depth: one row for each, with what its metadata states, or its problem.
+    """The tables in a directory, at any depth, or in a Hive metastore: one row for each, with what its metadata states,
+    or its problem.
 
-    A step that loads it carries over the rows of its published table whose directories have not changed.
+    A step that loads it carries over the rows of its published table whose metadata files have not changed.
     """
 
     root: str
-    """A directory of the machines that run the pipeline, relative to its file, or `s3://BUCKET/DIRECTORY`."""
+    """A directory of the machines that run the pipeline, relative to its file, `s3://BUCKET/DIRECTORY`, or
+    `thrift://HOST:PORT`.
+    """
     formats: tuple[str, ...] = HARVEST_FORMATS
+
+    @property
+    def is_metastore(self) -> bool:
+        """Whether the root is a metastore, whose tables are all Iceberg's."""
+        return self.root.startswith("thrift:")
 
     @property
     def columns(self) -> tuple[str, ...]:

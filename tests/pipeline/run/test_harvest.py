@@ -19,12 +19,15 @@ import lance
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from pyiceberg.catalog import MetastoreCatalog
+from pyiceberg.catalog.hive import HiveCatalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyspark.sql import Row, SparkSession
 
 from limnos.client import Client, NotFoundError
 from limnos.pipeline.project import load
 from tests.integration.live import LiveServer
+from tests.metastores import HiveServer, hive_server
 from tests.pipeline.run.test_kills import Driver
 
 pytestmark = [
@@ -56,7 +59,9 @@ class Lake:
         self.spark, self.client, self.root, self.space = spark, client, place / "wh", space
         self.into = f"{space}_in"
         self.root.mkdir()
-        self.source = SqlCatalog("source", uri=f"sqlite:///{place}/catalog.db", warehouse=f"file://{self.root}")
+        self.source: MetastoreCatalog = SqlCatalog(
+            "source", uri=f"sqlite:///{place}/catalog.db", warehouse=f"file://{self.root}"
+        )
         client.catalogs.create(self.into, properties={"allowed-locations": f"file://{self.root}"})
         self.file = place / f"{space}.yaml"
         text = PIPELINE.replace("SPACE", space).replace("ROOT", str(self.root)).replace("INTO", self.into)
@@ -268,3 +273,35 @@ def place_of(directory: Path) -> None:
         document |= {"location": f"file://{directory}", "table-uuid": str(uuid.uuid4()), "metadata-log": []}
         document |= {"current-snapshot-id": -1, "snapshots": [], "refs": {}, "snapshot-log": []}
         file.write_text(json.dumps(document))
+
+
+@pytest.fixture
+def metastore() -> Iterator[HiveServer]:
+    """A Hive metastore of the test's own."""
+    with hive_server(has_locks=True) as running:
+        yield running
+
+
+def test_metastore_is_harvested_like_a_directory(lake: Lake, metastore: HiveServer) -> None:
+    """Tables of a metastore are registered by the files it names; a second run reads what has changed, brings it
+    forward, and says what is gone.
+    """
+    uri = f"thrift://127.0.0.1:{metastore.bridge.port}"
+    waits = {"lock-check-min-wait-time": "0.05", "lock-check-max-wait-time": "0.2"}
+    lake.source = HiveCatalog("hms", uri=uri, warehouse=f"file://{lake.root}", **waits)
+    lake.file.write_text(lake.file.read_text().replace(f"harvest: {lake.root}", f"harvest: '{uri}'"))
+    for name in ("one", "two", "three"):
+        lake.add("shop", name)
+
+    lake.run()
+    assert set(lake.states().values()) == {"new"}
+    assert lake.outcomes() == {f"shop.{name}": "registered" for name in ("one", "two", "three")}
+
+    lake.commit("shop", "two")
+    lake.source.drop_table(("shop", "three"))
+    lake.run()
+
+    states = {path.rpartition("/")[2]: state for path, state in lake.states().items()}
+    assert states == {"one": "unchanged", "two": "changed", "three": "vanished"}
+    assert lake.outcomes() == {"shop.one": "unchanged", "shop.two": "brought-forward", "shop.three": "vanished"}
+    assert lake.spark.sql(f"SELECT count(*) FROM {lake.into}.shop.two").head()[0] == 2 * ROWS.num_rows

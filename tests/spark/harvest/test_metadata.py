@@ -156,7 +156,7 @@ def test_task_yields_a_row_for_each_table(tmp_path: Path) -> None:
         "metadata_location": [f"{location}/{name}" for name in names],
         "version": [1, 2],
     }
-    (batch,) = MetadataTask(location)([pa.RecordBatch.from_pydict(tables)])
+    (batch,) = MetadataTask()([pa.RecordBatch.from_pydict(tables)])
 
     assert batch.column("row_count").to_pylist() == [7, None]
     assert batch.column("read_problem").to_pylist() == [None, "its metadata cannot be read: it does not exist"]

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from limnos.formats.system_tables import OCCURRED_AT, SYSTEM_TABLES
-from limnos.model.harvest_formats import HARVEST_FORMATS, REGISTRABLE_FORMATS
+from limnos.model.harvest_formats import HARVEST_FORMATS, ICEBERG, REGISTRABLE_FORMATS
 from limnos.pipeline.compound_schemas import Cases, ListOf, Record, RecordKey
 from limnos.pipeline.keys.shared import COLUMNS, ENVIRONMENT, FUNCTION, OPTIONS, SQL, TEXT, pairs, require_function
 from limnos.pipeline.keys.topics import topic_record
@@ -128,7 +129,12 @@ def _storage(values: Values, site: NodeSite) -> StorageSource:
 
 
 def _harvest(values: Values, site: NodeSite) -> HarvestSource:
-    return HarvestSource(root=values["harvest"], formats=values.get("formats", HARVEST_FORMATS))
+    source = HarvestSource(root=values["harvest"], formats=values.get("formats", HARVEST_FORMATS))
+    if not source.is_metastore:
+        return source
+    if set(values.get("formats", (ICEBERG,))) != {ICEBERG}:
+        raise site.bad("a harvest of a metastore has Iceberg tables alone: leave out 'formats'")
+    return replace(source, formats=(ICEBERG,))
 
 
 def _registration(values: Values, site: NodeSite) -> RegistrationSource:
@@ -285,7 +291,10 @@ SOURCE_CASES: Mapping[str, Record] = {
         keys={
             "harvest": RecordKey(
                 value_schema=TEXT,
-                description="A directory with tables, or s3://BUCKET/DIRECTORY: a row for each table at any depth.",
+                description=(
+                    "A directory with tables, or s3://BUCKET/DIRECTORY: a row for each table at any depth. Or"
+                    " thrift://HOST:9083, a Hive metastore: a row for each Iceberg table."
+                ),
                 example="harvest: s3://lake/warehouse",
                 required=True,
             ),

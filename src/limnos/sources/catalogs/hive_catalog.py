@@ -46,6 +46,7 @@ from limnos.sources.connectors.addresses import metastore_addresses
 
 BATCH: Final = 100
 """The number of tables that are read by one call: a table of Hive may have thousands of columns."""
+WITHOUT_METADATA: Final = f"the metastore has no {METADATA} of it"
 LOCK_WAIT_S: Final = 20.0
 LOCK_PAUSE_S: Final = 0.2
 _VIEW: Final = "iceberg-view"
@@ -87,15 +88,21 @@ class HiveCatalog:
 
     def names(self, namespace: Levels) -> list[tuple[str, EntryKind]]:
         """Return the names in a database; those of Hive's own tables and views are of the kind `other`."""
+        return [(name, entry.kind) for name, entry in self.entries(namespace)]
+
+    def entries(self, namespace: Levels) -> list[tuple[str, CatalogEntry]]:
+        """Return the names in a database with their entries, sorted; the location of a metadata file that the metastore
+        does not have is empty. Raises NotFound.
+        """
         about = f"Database {namespace[-1]}"
         with self._connections.open_client(about, kind="namespace") as client:
             client.get_database(namespace[-1])  # the list of a database that is missing is empty
             names = sorted(client.get_all_tables(namespace[-1]))
-        entries: list[tuple[str, EntryKind]] = []
+        entries: list[tuple[str, CatalogEntry]] = []
         for start in range(0, len(names), BATCH):
             with self._connections.open_client(about, kind="namespace") as client:
                 tables = client.get_table_objects_by_name(namespace[-1], names[start : start + BATCH])
-            entries += [(each.tableName, _kind_of(each)) for each in tables]
+            entries += [(each.tableName, _entry_of(each)) for each in tables]
         return sorted(entries)
 
     def entry(self, path: Levels) -> CatalogEntry:
@@ -105,13 +112,10 @@ class HiveCatalog:
                 table = client.get_table(path[0], path[-1])
             except MetaException as error:
                 raise InvalidTable(f"the metastore fails on it: {quote_word(str(error.message))}") from error
-        kind = _kind_of(table)
-        if kind == "other":
-            return CatalogEntry(kind, note=_note(table))
-        location = (table.parameters or {}).get(METADATA)
-        if not location:
-            raise InvalidTable(f"the metastore has no {METADATA} of it")
-        return CatalogEntry(kind, location)
+        entry = _entry_of(table)
+        if entry.kind != "other" and not entry.metadata_location:
+            raise InvalidTable(WITHOUT_METADATA)
+        return entry
 
     def replace(self, path: Levels, location: str, *, expected: str, properties: Mapping[str, str]) -> None:
         """Set the parameters of a table under its lock. Raises UnsupportedOperation if the metastore gives no locks."""
@@ -186,6 +190,13 @@ def _alter(client: Client, path: Levels, *, table: Table, expected: str) -> None
         if "has been modified" in str(error.message):
             raise CommitConflict("another client committed to it meanwhile") from error
         raise
+
+
+def _entry_of(table: Table) -> CatalogEntry:
+    kind = _kind_of(table)
+    if kind == "other":
+        return CatalogEntry(kind, note=_note(table))
+    return CatalogEntry(kind, (table.parameters or {}).get(METADATA) or "")
 
 
 def _kind_of(table: Table) -> EntryKind:

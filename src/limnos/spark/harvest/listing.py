@@ -6,9 +6,10 @@ Must not know how metadata is read. A table's directory is not searched for furt
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 import pyarrow as pa
 
@@ -74,7 +75,7 @@ class DirectoryVisit(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HarvestRoot:
-    """The directory of a harvest, and the formats of the tables that have rows."""
+    """The directory or the metastore of a harvest, and the formats of the tables that have rows."""
 
     location: str
     formats: tuple[str, ...] = HARVEST_FORMATS
@@ -85,7 +86,7 @@ class HarvestRoot:
         return self.location.rpartition("/")[2]
 
     def path(self, levels: Sequence[str]) -> str:
-        """Return the location of a directory below the root."""
+        """Return the location of a directory below the root, or an address of a database or table of a metastore."""
         return "/".join((self.location, *levels))
 
     def table_name(self, candidate: TableCandidate) -> tuple[tuple[str, ...], str]:
@@ -94,6 +95,18 @@ class HarvestRoot:
         if candidate.format == LANCE:
             name = name.removesuffix(_LANCE_SUFFIX) or name
         return tuple(namespace) or (self.name,), name
+
+
+class TableLister(Protocol):
+    """Lists what is below a root, one level at a time."""
+
+    def visit(self, levels: tuple[str, ...]) -> DirectoryVisit:
+        """List the tables and problems directly below, and what to list next. What cannot be listed is a candidate with
+        the problem.
+        """
+
+    def close(self) -> None:
+        """Close connections."""
 
 
 class DirectoryLister:
@@ -109,6 +122,9 @@ class DirectoryLister:
             return self._visit(levels)
         except (OSError, LimnosError) as error:
             return DirectoryVisit([TableCandidate(levels=levels, problem=f"it cannot be listed: {reason(error)}")])
+
+    def close(self) -> None:
+        """No-op: stores of files are shared."""
 
     def _visit(self, levels: tuple[str, ...]) -> DirectoryVisit:
         entries = self._store.entries(self._root.path(levels))
@@ -223,19 +239,20 @@ class ListingTask:
     """The function of a task, from batches of directories to list to batches of rows."""
 
     root: HarvestRoot
+    lister_of: Callable[[HarvestRoot], TableLister] = DirectoryLister
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """List directories, and yield rows of `SCHEMA`."""
-        lister = DirectoryLister(self.root)
-        rows: list[dict[str, object]] = []
-        for batch in batches:
-            for levels in batch.column("levels").to_pylist():
-                rows.extend(_rows(self.root, lister.visit(tuple(levels))))
-                if len(rows) >= ROWS_AT_ONCE:
-                    yield pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
-                    rows.clear()
-        if rows:
-            yield pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
+        with closing(self.lister_of(self.root)) as lister:
+            rows: list[dict[str, object]] = []
+            for batch in batches:
+                for levels in batch.column("levels").to_pylist():
+                    rows.extend(_rows(self.root, lister.visit(tuple(levels))))
+                    if len(rows) >= ROWS_AT_ONCE:
+                        yield pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
+                        rows.clear()
+            if rows:
+                yield pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
 
 
 def visit_table(root: HarvestRoot, visit: DirectoryVisit) -> pa.Table:

@@ -22,7 +22,7 @@ from limnos.model.errors import InvalidTable, LimnosError
 from limnos.model.harvest_formats import DELTA, ICEBERG, LANCE
 from limnos.model.table_states import TableState, plain, table_state
 from limnos.spark.harvest.listing import reason
-from limnos.spark.harvest.stores import LOCAL, HarvestStore, store_of
+from limnos.spark.harvest.stores import LOCAL, METASTORE, HarvestStore, store_of
 from limnos.spark.verification.findings import in_parts
 from limnos.spark.verification.storage import location_key
 
@@ -124,7 +124,7 @@ class MetadataReader:
         summary = _summary_of(snapshot)
         location = plain(metadata.location)
         elsewhere = None
-        if _key(location) != _key(directory):
+        if not directory.startswith(METASTORE) and _key(location) != _key(directory):
             elsewhere = f"its metadata says that the table is at {location[:300]}"
         return TableMetadata(
             format_version=metadata.format_version,
@@ -178,17 +178,15 @@ class MetadataReader:
 class MetadataTask:
     """The function of a task, from batches of listed tables to batches of their metadata."""
 
-    root: str
-
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Read tables, and yield rows of `SCHEMA`."""
-        reader = MetadataReader(store_of(self.root))
         tables = (row for batch in batches for row in batch.select(INPUT).to_pylist())
         for some in in_parts(tables, ROWS_AT_ONCE):
-            yield pa.RecordBatch.from_pylist([_row(reader, each) for each in some], schema=SCHEMA)
+            yield pa.RecordBatch.from_pylist([_row(each) for each in some], schema=SCHEMA)
 
 
-def _row(reader: MetadataReader, table: Mapping[str, Any]) -> dict[str, object]:
+def _row(table: Mapping[str, Any]) -> dict[str, object]:
+    reader = MetadataReader(store_of(table["metadata_location"]))
     metadata = reader.read(table["format"], directory=table["directory"], file=table["metadata_location"])
     values = {name: getattr(metadata, name) for name in SCHEMA.names if name != "directory"}
     return {"directory": table["directory"], **values}

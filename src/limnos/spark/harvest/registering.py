@@ -57,9 +57,9 @@ SCHEMA: Final = pa.schema(
 )
 """The columns of rows, one for each table."""
 _TEXTS: Final = {
-    AHEAD: "the table here took commits, the directory did not",
-    UNLISTED: "a directory above it could not be listed",
-    "diverged": "both took commits, or the directory too many to tell: compare them, and choose one by hand",
+    AHEAD: "the table here took commits, the one there did not",
+    UNLISTED: "a directory above it, or its database, could not be listed",
+    "diverged": "both took commits, or the one there too many to tell: compare them, and choose one by hand",
     "other": "the catalog has another table of this name",
 }
 _EXISTS: Final = "already-exists"
@@ -142,7 +142,7 @@ class TableRegistrar:
     def _known(self, table: Mapping[str, Any]) -> TableOutcome | None:
         """Return the outcome of a table that is not sent; None for one that is."""
         if table["state"] == VANISHED:
-            return TableOutcome(VANISHED, "its directory is gone; a table here stays as it is")
+            return TableOutcome(VANISHED, "it is gone from where it was; a table here stays as it is")
         if table["problem"] is not None:
             return TableOutcome("unreadable", table["problem"])
         if table["conflict"] is not None:

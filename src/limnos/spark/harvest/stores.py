@@ -14,10 +14,13 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from limnos.model.errors import InvalidTable, MissingFile, TooLarge, UnsupportedOperation
 from limnos.names.hidden_segments import has_dot_segments
+from limnos.spark.verification.storage import location_key
 
 ENTRIES_MAX: Final = 1_000_000
 """The maximum number of entries of a directory that are listed."""
 LOCAL: Final = "file://"
+METASTORE: Final = "thrift://"
+"""The scheme of a metastore, which is no store of files."""
 _S3: Final = "s3://"
 _ALIASES: Final = ("s3a://", "s3n://")
 _TIMEOUT_S: Final = 20
@@ -86,6 +89,17 @@ def root_location(path: str) -> str:
     if path.startswith(_S3) and rest and not has_dot_segments(rest):
         return _S3 + rest
     raise UnsupportedOperation("it must be a directory of this machine or s3://BUCKET/DIRECTORY")
+
+
+def file_location(path: str) -> str:
+    """Return the location of a file that a catalog names in one spelling; links are not resolved.
+
+    Raises UnsupportedOperation for a store that executors do not read.
+    """
+    location = location_key(path)
+    if location.startswith((LOCAL, _S3)) and not has_dot_segments(path):
+        return location
+    raise UnsupportedOperation(f"it is at {path[:300]}, and executors read local files and s3://, without '..'")
 
 
 def store_of(location: str) -> HarvestStore:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables in a directory as a source: executors list directories level by level, and read metadata that is new.
+"""The tables in a directory or a metastore as a source: executors list it level by level, and read metadata that is
+new.
 
 Rows of the step's published table are carried over for directories that have not changed. A table whose directory is
 gone keeps a row with the state `vanished`. Must not know how a directory is listed or metadata is read.
@@ -8,7 +9,7 @@ gone keeps a row with the state `vanished`. Must not know how a directory is lis
 from __future__ import annotations
 
 import re
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from datetime import UTC, datetime
 from functools import reduce
 from typing import TYPE_CHECKING, Final
@@ -18,14 +19,15 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Window
 from pyspark.sql import functions as f
 
-from limnos.model.errors import UnsupportedOperation
+from limnos.model.errors import LimnosError, UnsupportedOperation
 from limnos.pipeline.engine.metadata import metadata_of
 from limnos.pipeline.engine.naming import quote_identifier
 from limnos.pipeline.engine.sources.values import SourceRead, SourceReadRequest, first_line
 from limnos.pipeline.engine.staging import release, stage, staged_rows
 from limnos.pipeline.outcomes import ReadPin
-from limnos.spark.harvest.listing import LEVELS_MAX, DirectoryLister, HarvestRoot, ListingTask, visit_table
+from limnos.spark.harvest.listing import LEVELS_MAX, HarvestRoot, ListingTask, visit_table
 from limnos.spark.harvest.metadata import INPUT, MetadataTask
+from limnos.spark.harvest.metastores import is_metastore, lister_of
 from limnos.spark.harvest.stores import root_location
 
 if TYPE_CHECKING:
@@ -54,9 +56,14 @@ _WHOLE_BECAUSE: Final = "a harvest has a row for each table, and reads only what
 
 
 def harvest_frame(request: SourceReadRequest, kind: HarvestSource) -> SourceRead:
-    """List a directory and read the tables that are new or have changed. Raises SourceFailed if it cannot be listed."""
+    """List a directory or metastore, and read the tables that are new or have changed.
+
+    Raises SourceFailed if it cannot be listed.
+    """
     try:
-        root = HarvestRoot(location=root_location(_path(request, kind.root)), formats=kind.formats)
+        is_catalog = is_metastore(kind.root)
+        location = kind.root.rstrip("/") if is_catalog else root_location(_path(request, kind.root))
+        root = HarvestRoot(location=location, formats=kind.formats)
     except UnsupportedOperation as error:
         raise request.failed(f"{kind.root}: {error.message}.") from error
     try:
@@ -80,7 +87,11 @@ def _path(request: SourceReadRequest, path: str) -> str:
 
 def _listed_tables(request: SourceReadRequest, root: HarvestRoot, *, stack: ExitStack) -> DataFrame:
     """Return the tables and problems below the root. Each round of tasks lists the directories of one level."""
-    visit = DirectoryLister(root).visit(())
+    try:
+        with closing(lister_of(root)) as lister:
+            visit = lister.visit(())
+    except LimnosError as error:
+        raise request.failed(f"{root.location}: {error.message}.") from error
     if any(not each.levels and each.format is None for each in visit.candidates):
         raise request.failed(f"{root.location}: {visit.candidates[0].problem}.")
     rows = request.spark.createDataFrame(visit_table(root, visit), _LISTED)
@@ -91,7 +102,7 @@ def _listed_tables(request: SourceReadRequest, root: HarvestRoot, *, stack: Exit
         count = pending.count()
         if not count:
             break
-        rows = stage(pending.repartition(_tasks(request, count)).mapInArrow(ListingTask(root), _LISTED))
+        rows = stage(pending.repartition(_tasks(request, count)).mapInArrow(ListingTask(root, lister_of), _LISTED))
         stack.callback(release, rows)
     return reduce(lambda one, other: one.unionByName(other), tables)
 
@@ -120,7 +131,7 @@ def _compared_rows(request: SourceReadRequest, listed: DataFrame, *, root: Harve
     to_read = rest.where("problem IS NULL")
     with_problem = rest.where("problem IS NOT NULL").withColumn("state", f.lit("unreadable"))
     tasks = _tasks(request, to_read.count())
-    read = stage(to_read.select(*INPUT).repartition(tasks).mapInArrow(MetadataTask(root.location), _READ))
+    read = stage(to_read.select(*INPUT).repartition(tasks).mapInArrow(MetadataTask(), _READ))
     stack.callback(release, read)
     is_new = f.col("former_state").isNull() | (f.col("former_state") == "vanished")
     state = f.when(f.col("read_problem").isNotNull(), "unreadable").when(is_new, "new").otherwise("changed")
