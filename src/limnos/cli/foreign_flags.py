@@ -101,6 +101,12 @@ _OTHER_COMMANDS: Final = (
         "'limnos audit --action change --since {value}'",
     ),
     (
+        "head",
+        "--tag|--branch|--ref",
+        "tags and branches refer to snapshots, which it shows by id",
+        "'limnos list snapshots {0}' has the id of each tag, for 'limnos head {0} --snapshot ID'",
+    ),
+    (
         "audit",
         "--tail|--follow",
         "it shows the newest lines first",

@@ -257,6 +257,20 @@ def known_path(parts: Sequence[str]) -> KnownPath | None:
     return KnownPath(0, ())
 
 
+def table_format(parts: Sequence[str]) -> str | None:
+    """Return the format of a visible table, such as `lance`; None if the server does not say."""
+    from limnos.client import ArgumentError, ClientError
+
+    if (opener := reopen.get()) is None or len(parts) < 2:
+        return None
+    try:
+        with opener() as client:
+            children = client.children.page(tuple(parts[:-1]), limit=NAMES_MAX).children
+    except (ClientError, ArgumentError, InvalidName):
+        return None
+    return next((each.format for each in children if each.kind == "table" and each.name == parts[-1]), None)
+
+
 def path_below_a_catalog(parts: Sequence[str]) -> tuple[str, ...] | None:
     """Return the one visible object that a path without its catalog, or its last part alone, names; None if there is
     none, or if there are several.
@@ -332,18 +346,21 @@ def metalake_names() -> tuple[str, ...] | None:
         return None
 
 
-def exists(kind: Literal["user", "group", "tag"], name: str) -> bool:
-    """Return whether there is a user, group or tag of a name that the caller may know."""
+def exists(kind: Literal["user", "group", "role", "tag"], name: str) -> bool:
+    """Return whether there is a user, group, role or tag of a name that the caller may know."""
     from limnos.client import ArgumentError, ClientError
 
     if (opener := reopen.get()) is None:
         return False
     try:
         with opener() as client:
-            if kind == "tag":
-                client.tags.get(name)
-            else:
-                _ = client.users.get(name) if kind == "user" else client.groups.get(name)
+            loads: dict[str, Callable[[str], object]] = {
+                "user": client.users.get,
+                "group": client.groups.get,
+                "role": client.roles.get,
+                "tag": client.tags.get,
+            }
+            loads[kind](name)
     except (ClientError, ArgumentError, InvalidName):
         return False
     return True

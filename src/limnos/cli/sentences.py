@@ -40,6 +40,7 @@ time travel OBJECT [to|at] [snapshot|version] NUMBER, time-travel|timetravel|as-
 show|describe|desc|get column DEEP = show DEEP | DEEP_TYPED is a column: {command} shows it with the others of the table
 get|cat OBJECT ROOTED = files OBJECT | files of a fileset, such as ROOTED, are read by its clients (gvfs, S3); {command} lists them
 add-tag|addtag|attach-tag|apply-tag|tag-add TAG PATH, add-tag|addtag|attach-tag|apply-tag|tag-add PATH TAG = set tag TAG PATH
+comment LANCE [TEXT...], comment [on] table LANCE [is] TEXT... = set LANCE --tag TAG | a Lance table has no comment, and its namespace has: 'limnos set NAMESPACE --comment TEXT'; {command} tags the table
 comment [on] table|view|schema|namespace|database|fileset|model PATH [is] TEXT... = set PATH --comment TEXT
 lakectl|git diff = changes | branches of tables are made by engines; {command} shows the latest changes
 nessie|lakectl tag [TEXT...] = list | tags and branches of commits are made by engines, and 'limnos list tags' lists labels; {command} lists the catalogs
@@ -156,9 +157,10 @@ set mask|masking EQUATION PATH, mask PATH EQUATION = create restriction NAME PAT
 transfer|give|move ownership [of|on] PATH to [user] NAME = set owner PATH NAME
 chmod NUMBER PATH = access who PATH | rights are granted to roles, users and groups, and have no numbers: {command} lists who has some
 give|share PATH [to|with] [user] NAME, chmod|setfacl NAME PATH = grant --preset reader PATH --to NAME | {command} gives the right to read it; 'limnos set owner PATH NAME' gives it away
-grant read|select PATH to [user] NAME = grant --preset reader PATH --to NAME
-grant write|insert|update|modify PATH to [user] NAME = grant --preset writer PATH --to NAME
-revoke access [to|on] PATH from [user] NAME = revoke --preset reader PATH --from NAME
+grant read|select|reader|viewer PATH to [user] NAME = grant --preset reader PATH --to NAME
+grant write|insert|update|modify|writer|editor PATH to [user] NAME = grant --preset writer PATH --to NAME
+grant admin|owner PATH to [user] NAME = grant --preset admin PATH --to NAME
+revoke access|read|reader|viewer [to|on] PATH from [user] NAME = revoke --preset reader PATH --from NAME
 why can USER read|select PATH, why USER PATH = access explain table_read PATH --for USER
 grants|privileges|permissions list|get|show = access holders
 list|show access [of|for] WORD, grants|privileges|permissions WORD = access what WORD
@@ -214,6 +216,7 @@ show grants on table|view|schema|namespace|database|catalog PLACE, list grants o
 config set [KEY] [TEXT...], set config [KEY] [TEXT...] = server config | settings are set in the configuration file, by variables LIMNOS__ or by flags of 'limnos server start'; {command} shows them
 restrict PATH, restrict table|view PATH = create restriction NAME PATH --filter CONDITION
 restrict PATH to WHO = create restriction NAME PATH --filter CONDITION --to WHO
+mask PATH COLUMN [for|from|to] USER, mask column COLUMN of|in|on PATH for|from|to USER = create restriction NAME PATH --mask COLUMN=ACTION --to user:USER | values are masked by a restriction; without --to it applies to all users, and 'limnos create restriction --help' lists the actions
 mask PATH COLUMN, mask column COLUMN of|in|on PATH, mask column PATH COLUMN = create restriction NAME PATH --mask COLUMN=ACTION
 show mask|masks|filter|filters [of|on|for] PATH, list masks|filters PATH = show restriction PATH
 recover|restore|undelete|undrop table|view|schema|namespace|database|fileset|model PATH = undrop PATH
@@ -382,6 +385,8 @@ mlflow runs|run [TEXT...] = list runs | experiments belong to MLflow; {command} 
 mlflow artifacts|artifact [TEXT...] = list models | artifacts lie where a version of a model points to: {command} lists the models, and 'limnos show MODEL' has each version with its address
 mlflow models|model [TEXT...] = list models | models are served by MLflow; {command} lists the registered ones
 mlflow [TEXT...] = list models | experiments belong to MLflow; {command} lists the registered models
+history|log|logs|changelog NAMESPACE, show|list history|log [of|for] NAMESPACE = audit --path NAMESPACE | {command} has who changed what in it, as far as you may read the audit; a table directly in a catalog of Lance tables has versions: 'limnos list snapshots NAMESPACE'
+history PLAIN = audit --path PLAIN | {command} has who changed what in it, as far as you may read the audit
 history|log|logs|versions PATH, show|list history|log|versions [of|for] PATH, show snapshots [of|for] PATH = list snapshots PATH | {command} has the states of a table that can be read; 'limnos audit --path PATH' has who changed it, as far as you may read the audit
 config get|show|list|view [KEY], get config [KEY] = server config | {command} lists the settings of a server on this machine, with the place where each is set
 top = list nodes | {command} lists the server's nodes; 'limnos list runs' has the runs of pipelines, 'limnos head TABLE' a table's first rows
@@ -416,6 +421,7 @@ explain ACTION PATH = access explain ACTION PATH
 explain USER PATH = access explain table_read PATH --for USER
 explain table|view PATH = show PATH
 who PATH = access who PATH
+who = access who PATH | {command} has who may do what on an object; 'limnos list users' lists the users, 'limnos whoami' names yours
 who PLAIN = access what PLAIN
 audit refused|denied|forbidden USER = audit --who USER --outcome refused
 audit refused|denied|forbidden = audit --outcome refused
@@ -449,6 +455,7 @@ _FORMS: Final = {
     "SECRET": re.compile(r".+"),
     "MAIN": re.compile(r"main(?:\.[^./`]+){2,}"),
     "ROOTED": re.compile(r"/.*"),
+    "LANCE": re.compile(r"lance(?:\.[^./`]+){2,}"),
     "OBJECT": re.compile(r"[^./`]+(?:\.[^./`]+){2,}(?<!\.lance)"),
     "SLASHED": re.compile(r"[^/:.]+/[^/:.]+"),
     "URI": re.compile(r".+"),
@@ -519,6 +526,8 @@ _WRITES: Final = re.compile(
 _FROM: Final = re.compile(
     r"(?<![\w`'\"])(from|join|into|update)(\s+)((?:\w+|`[^`]+`)(?:\.(?:\w+|`[^`]+`))+)", re.IGNORECASE
 )
+_LANCE_PREFIX: Final = "lance."
+"""The beginning of paths in the catalog of Lance tables that a new server has. SQL++ reads none of them."""
 _SQLPP_CATALOG: Final = "main"
 """The catalog whose namespaces are dataverses, by default: names in statements begin below it."""
 
@@ -604,7 +613,7 @@ def typed_lines() -> list[list[str]]:
     examples |= {"LOCAL": "data.csv", "FOLDER": "main.raw.f/1", "OBJECT": "lance.shop.items", "SLASHED": "shop/items"}
     examples |= {"GVFS": "gvfs://fileset/main/raw/f", "CATALOG": "finance", "STORE": "s3://bucket/x"}
     examples |= {"MAIN": "main.raw.t", "ROOTED": "/1/a.bin"}
-    examples |= {"STAGE": "@stage", "NAMESPACE": "main.sales", "PRIVILEGE": "select_table"}
+    examples |= {"LANCE": "lance.shop.items", "STAGE": "@stage", "NAMESPACE": "main.sales", "PRIVILEGE": "select_table"}
     examples |= {"REVISION": "HEAD~1", "DEEP": "main.raw.t.c"}
     examples |= {"URL": "http://lake.example:8090", "YAML": "p.yaml"}
     examples |= {"RUN_PATH": "run/1044", "JOB_PATH": "job/77"}
@@ -626,7 +635,7 @@ def _statement(words: Sequence[str]) -> Proposal | None:
     text = " ".join(words[1:] if words[0].lower() in _STATEMENTS and len(words) > 1 else words)
     if _CALLER.fullmatch(text) is not None:
         return Proposal(("whoami",), "'limnos whoami' shows the user of a command")
-    if words[0].lower() == "count" and len(words) == 2 and "." in words[1]:
+    if words[0].lower() == "count" and len(words) == 2 and "." in words[1] and not words[1].startswith(_LANCE_PREFIX):
         text = f"select count(*) from {words[1]}"  # noqa: S608 - proposed, not run
     text = _PROFILED.sub("explain ", text)
     if words[0].lower() in {"truncate", "empty"} and "." in words[-1] and [*words[1:-1]] in ([], ["table"]):
@@ -638,11 +647,25 @@ def _statement(words: Sequence[str]) -> Proposal | None:
     )
     if _NAMES_ONLY.fullmatch(text) is not None:
         return None
+    if (lance := _of_lance_table(text)) is not None:
+        return lance
     if _WRITES.fullmatch(text) is not None:
         note = "rows are written by engines and SQL++"
     elif _READS.fullmatch(text) is None:
         return None
     return Proposal(("sql", "-c", f"{with_datasets(text).strip().rstrip(';')};"), note)
+
+
+def _of_lance_table(text: str) -> Proposal | None:
+    """Return the answer to a statement that reads a Lance table, which SQL++ does not; None for other statements."""
+    path = next((match[3] for match in _FROM.finditer(text) if match[3].startswith(_LANCE_PREFIX)), None)
+    if path is None or _READS.fullmatch(text) is None:
+        return None
+    note = (
+        f"'limnos sql' reads no Lance tables, such as {path}: {quote_command(('head', path))} shows rows,"
+        f" {quote_command(('show', path))} their number; LanceDB's clients query them"
+    )
+    return Proposal(("head", path), note)
 
 
 def with_datasets(text: str) -> str:

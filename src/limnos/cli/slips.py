@@ -99,6 +99,8 @@ def _too_many(extra: str, command: CalledCommand) -> UsageError:
         if typed_flags & {*form.split()}:
             return UsageError(message, hint=answers.propose([*command.typed_name, *flags]))
         hint = answers.propose([*(texts.get(word, word) for word in form.split()), *flags])
+        if command.words == ["changes"] and "." in last and not flags:
+            hint = f"{answers.propose(['audit', '--action', 'change', '--path', last])}; of the whole catalog: {hint}"
         if command.words[0] == "create" and len(command.words) == 2:
             message = f"{message}: each command creates one {command.words[1]}"
         if command.words == ["group", "create"]:

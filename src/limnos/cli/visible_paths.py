@@ -9,12 +9,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from limnos.cli.hints.failed_calls import hint_for
 from limnos.cli.hints.missing_objects import NO_COLUMN, exchanged_arguments
 from limnos.cli.hints.typed_command import TypedCommand, path_parts
-from limnos.cli.lookups import KnownPath, close_path, known_path, metalake_names, path_below_a_catalog
+from limnos.cli.lookups import (
+    KnownPath,
+    close_path,
+    exists,
+    known_path,
+    metalake_names,
+    path_below_a_catalog,
+    table_format,
+)
 from limnos.cli.output import flag_values
 from limnos.cli.signatures import signature_of
 from limnos.client.errors import ClientError, DeniedError, NotFoundError
@@ -29,6 +37,10 @@ _TARGETS: Final = frozenset({"create", "undrop", "trash", "request", "access", "
 _READS: Final = {"files": ("fileset",), "list": ("catalog", "namespace"), "tree": ("catalog", "namespace")}
 """The kinds that some commands take."""
 
+_MASKS: Final = frozenset({"masks", "mask", "filters", "filter"})
+"""Words for the parts of restrictions, which have no list of their own."""
+_NAMED_KINDS: Final[tuple[Literal["user", "group", "role", "tag"], ...]] = ("user", "group", "role", "tag")
+"""The kinds of objects whose names stand beside those of catalogs."""
 _PARTS_OF_FILESETS: Final = 3
 """The minimum number of parts of a fileset's path."""
 
@@ -97,7 +109,9 @@ def _shows(path: Sequence[str], kinds: Sequence[str], *, typed: TypedCommand) ->
         reads = typed.command("head", spelled, "--file", "FILE")
         return f"'{typed.command('files', spelled)}' lists its files; '{reads}' shows rows of one"
     if _CONTAINERS & {*kinds}:
-        return f"'{typed.command('list', spelled)}' lists what is in it"
+        lists = f"'{typed.command('list', spelled)}' lists what is in it"
+        changes = f", '{typed.command('audit', '--path', spelled)}' has who changed it"
+        return f"{lists}{changes if typed.words[0] == 'snapshots' else ''}"
     rest = " and its columns" if kinds[0] in {"table", "view"} else ""
     return f"'{typed.command('show', spelled)}' shows it{rest}"
 
@@ -112,6 +126,9 @@ def _in_part(path: Sequence[str], known: KnownPath, *, typed: TypedCommand) -> P
         if typed.words[:2] in {("set", "tag"), ("tag", "add")} and "table" in known.kinds:
             column = display.render(path[known.length :])
             tag = typed.words[2] if len(typed.words) > 2 else "TAG"
+            if table_format(above) == "lance":
+                plain = typed.command("set", "tag", tag, display.render(above))
+                return PathAnswer(message, f"columns of Lance tables have no tags: '{plain}' tags the table")
             again = typed.command("set", "tag", tag, display.render(above), "--column", column)
             return PathAnswer(message, f"'{again}'")
         return PathAnswer(message, _shows(above, known.kinds, typed=typed))
@@ -186,6 +203,8 @@ def _without_catalog(path: Sequence[str], error: ClientError, *, typed: TypedCom
         return elsewhere
     if len(path) == 1 and (swapped := exchanged_arguments(typed)) is not None:
         return PathAnswer(f"{message}; the arguments are exchanged", f"'{swapped}'")
+    if len(path) == 1 and (answer := _beside_catalogs(path[0], error, typed=typed)) is not None:
+        return answer
     if (near := _near_path(path)) is not None:
         begins = near[-len(path) :] == tuple(path) or near == tuple(path[1:])
         reason = " A path begins with its catalog" if begins else ""
@@ -202,6 +221,22 @@ def _without_catalog(path: Sequence[str], error: ClientError, *, typed: TypedCom
         return PathAnswer(message, lists)
     message = f"you may know of no catalog '{path[0]}'; if there is one: {error.message}"
     return PathAnswer(message, f"{lists}; {hint_for(error, typed)}")
+
+
+def _beside_catalogs(name: str, error: ClientError, *, typed: TypedCommand) -> PathAnswer | None:
+    """Return the answer for the name of a user, group, role or tag, or for a word that means restrictions.
+
+    Returns None for others. A caller whom the server refused may know of none of them.
+    """
+    if name in _MASKS and typed.words[0] in {"list", "show"}:
+        lists = typed.command("list", "restrictions", "PATH")
+        return PathAnswer(f"{name} belong to restrictions", f"'{lists}' lists those of a table or namespace")
+    if typed.words[0] != "show" or isinstance(error, DeniedError):
+        return None
+    kind = next((each for each in _NAMED_KINDS if exists(each, name)), None)
+    if kind is None:
+        return None
+    return PathAnswer(f"{name} is {_with_article(kind)}, and no catalog", f"'{typed.command('show', kind, name)}'")
 
 
 def hint_for_name(typed: TypedCommand) -> str:
@@ -264,4 +299,4 @@ def _is_path(token: str, path: Sequence[str]) -> bool:
 
 
 def _with_article(kind: str) -> str:
-    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+    return f"{'an' if kind[0] in 'aeio' else 'a'} {kind}"

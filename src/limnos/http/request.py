@@ -92,6 +92,7 @@ class Request:
         "_body",
         "_query",
         "admit",
+        "audit_text",
         "body_bytes_max",
         "body_share",
         "credential",
@@ -159,6 +160,8 @@ class Request:
         """The caller's user id, if a decision needed it."""
         self.has_changed = False
         """Whether the request made a change, which its transaction recorded for the audit."""
+        self.audit_text = ""
+        """What the request is for, in the audit record of its refusal; empty for its method and path."""
         self.failure: Exception | None = None
         """The error that the response reports."""
         self.body_bytes_max = body_bytes_max

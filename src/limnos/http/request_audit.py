@@ -60,7 +60,7 @@ def audit_response(audit: AuditLines, request: Request, *, status: int, user: st
     elif not is_failed:
         decisions = _reasons(decisions)
     outcome: AuditOutcome = "refused" if is_refused else "failed" if status >= 400 else "done"
-    detail = _detail(request.method, request.path, failure=failure)
+    detail = _detail(request.method, request.path, failure=failure, text=request.audit_text)
     about = _AuditContext(
         user=user or "",
         user_id=request.user_id,
@@ -133,9 +133,11 @@ def _is_refused(failure: Exception | None, decided: Iterable[Decision], *, statu
     return status in (401, 403) or (status >= 400 and failure is None and any(not each.allowed for each in decided))
 
 
-def _detail(method: str, path: bytes, *, failure: Exception | None) -> str:
-    """Return the request, and why it failed: a refusal without a decision, as that of a disabled user, in words."""
-    text = shorten_text(f"{method} {path.decode('latin-1')}")
+def _detail(method: str, path: bytes, *, failure: Exception | None, text: str = "") -> str:
+    """Return the request, or the words for it, and why it failed: a refusal without a decision, as that of a disabled
+    user, in words.
+    """
+    text = shorten_text(text or f"{method} {path.decode('latin-1')}")
     if isinstance(failure, PermissionDenied) and failure.decision is None:
         return f"{text}: {shorten_text(failure.message)}"
     return f"{text}: {failure.code}" if isinstance(failure, LimnosError) else text

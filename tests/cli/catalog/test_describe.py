@@ -63,3 +63,40 @@ def test_restricted_table_is_shown_without_its_closed_location(fake: FakeServer,
     )
     assert (whole["restricted"], whole["location"]) == (None, "file:///w")
     assert [each for each in fake.calls if "/lineage" in each and "main.raw.t&" in f"{each}&"] == []
+
+
+def test_lance_table_is_shown_with_its_rows_and_bytes(fake: FakeServer, limnos: Run) -> None:
+    """`describe` counts the rows of a Lance table; a caller who may not count them sees the rest."""
+    table, where = "/lance/v1/table/lance%24s%24t", "delimiter=%24&metalake=lake"
+    fake.on("POST", f"{table}/describe?{where}", {"location": "/w/t", "version": 2})
+    fake.on("POST", f"{table}/stats?{where}", {"total_bytes": 2048, "num_rows": 21, "num_indices": 0})
+    fake.on("POST", f"{table}/stats?{where}", {"error": "no", "code": 7}, status=403)
+
+    whole, part = (limnos("describe", "lance.s.t", "--kind", "table").result for _ in range(2))
+
+    assert isinstance(whole, dict)
+    assert isinstance(part, dict)
+    assert (whole["rows"], whole["size"], whole["size_bytes"]) == (21, "2.0 KiB", 2048)
+    assert (part["version"], part.get("rows")) == (2, None)
+
+
+def test_only_location_of_a_fileset_is_shown_without_a_name(fake: FakeServer, limnos: Run) -> None:
+    """A fileset that was created without a named location has one called `unknown`: a table shows it as the location,
+    and JSON keeps the names.
+    """
+    fileset = {
+        "name": "f",
+        "type": "managed",
+        "storageLocation": "file:///w/f",
+        "storageLocations": {"unknown": "file:///w/f"},
+        "properties": {"default-location-name": "unknown"},
+    }
+    fake.on("GET", "/api/metalakes/lake/catalogs/files/schemas/s/filesets/f", {"code": 0, "fileset": fileset})
+
+    shown_fields = limnos("describe", "files.s.f", "--kind", "fileset", "--output", "table")
+    document = limnos("describe", "files.s.f", "--kind", "fileset").result
+
+    assert isinstance(document, dict)
+    assert document["locations"] == {"unknown": "file:///w/f"}
+    assert "location  file:///w/f" in shown_fields.out
+    assert "unknown" not in shown_fields.out

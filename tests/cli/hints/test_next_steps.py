@@ -54,6 +54,18 @@ def typed(line: str) -> TypedCommand:
             "'limnos create namespace models.b'",
         ),
         (
+            "set lance.s.t --comment x",
+            RefusedError("Catalog lance holds Lance tables, which Lance REST changes, and not Gravitino REST"),
+            "'limnos set lance.s --comment TEXT'",
+        ),
+        (
+            "tag add pii lance.s.t --column c",
+            RefusedError(
+                "Only columns of Iceberg tables can be named here, and catalog lance has none: name the table"
+            ),
+            "'limnos set tag pii lance.s.t'",
+        ),
+        (
             "create dashboard main.s.d --url example.com",
             RefusedError("Expected `str` matching regex '^(https?://x)?$' - at `$.url`"),
             "'limnos create dashboard main.s.d --url https://example.com'",

@@ -400,3 +400,36 @@ def test_access_of_a_user_names_the_groups_with_further_records(fake: FakeServer
     )
     assert "--path 'a b'" in done.err
     assert "--path d" not in done.err
+
+
+@pytest.mark.parametrize("outcome, end", [("refused", "forbidden"), ("done", "nothing to change")])
+def test_preset_without_effect_names_its_holder(fake: FakeServer, limnos: Run, outcome: str, end: str) -> None:
+    """A refused preset, and one that changed nothing, have the holder and the preset in place of privileges."""
+    line = {
+        "id": 1,
+        "at": "2026-11-28T12:00:01Z",
+        "outcome": outcome,
+        "user": "ben",
+        "operation": "change-access-preset",
+        "detail": f"grant preset reader on table main.raw.t to user ana: {end}",
+        "object": {"id": 7, "kind": "table", "path": "main.raw.t"},
+        "rights": [{"message": "User 'ben' is not authorized to perform operation 'x' on metadata 'y': needs Z on t"}],
+    }
+    for query in ("?", "?action=grant&"):
+        fake.on("GET", AUDIT.replace("?", query), {"lines": [line], "next": None, "more": False})
+
+    grants = limnos("audit", "--action", "grant", "--output", "csv", "--columns", "receiver,privileges").out
+    details = limnos("audit", "--output", "csv").out
+
+    assert "user ana,preset reader" in grants
+    assert f"to user ana: {end}" in details
+
+
+@pytest.mark.parametrize("action, has_note", [("privilege_grant", True), ("role_assign", True), ("grant", False)])
+def test_right_to_grant_has_a_note_about_presets(fake: FakeServer, limnos: Run, action: str, has_note: bool) -> None:
+    """A filter by the right that a grant needs misses a part of the presets, so a note names the family `grant`."""
+    fake.on("GET", AUDIT.replace("?", f"?action={action}&"), {"lines": [], "next": None, "more": False})
+
+    done = limnos("audit", "--action", action, "--output", "table")
+
+    assert ("'--action grant' has who was given access, by presets too" in done.err) is has_note

@@ -15,7 +15,7 @@ from limnos.cli.catalog.metadata_values import structs_of, utc_time, whole_numbe
 from limnos.cli.output import Row, human_size
 from limnos.client import ArgumentError, ClientError, NotFoundError, RefusedError
 from limnos.client.paths import catalog_name
-from limnos.client.values import AuditInfo, Json, LanceTable, Parts
+from limnos.client.values import AuditInfo, Json, Parts
 from limnos.model.declared_kinds import DECLARED, DeclaredKind
 from limnos.model.restrictions import CLOSED_TO
 from limnos.names import display
@@ -23,6 +23,8 @@ from limnos.names import display
 if TYPE_CHECKING:
     from limnos.client import Client
 
+UNNAMED = "unknown"
+"""The name that Gravitino's protocol gives the location of a fileset that was created without one."""
 _RESTRICTED = "you read a part of its rows or columns; 'limnos head' names the masked columns"
 
 
@@ -50,6 +52,16 @@ def fields_of(client: Client, kind: str, path: str) -> dict[str, object]:
     if kind in ("table", "view"):
         source_object_fields |= _dashboards(client, path)
     return source_object_fields | _owner(client, path, kind=kind) | _protection(client, path, kind=kind)
+
+
+def hidden_fields(fields: Row) -> list[str]:
+    """Return the fields that a table omits: those for programs, and of a fileset that has only the unnamed location,
+    which `location` shows, the named ones and the property with the name.
+    """
+    if fields["kind"] != "fileset" or not fields.get("location"):
+        return ["path", "metadata"]
+    is_named_alone = fields["properties"] == {"default-location-name": UNNAMED}
+    return ["path", "metadata", "locations", *(["properties"] if is_named_alone else [])]
 
 
 def _namespace(client: Client, path: str) -> dict[str, object]:
@@ -96,11 +108,13 @@ def _topic(client: Client, path: str) -> dict[str, object]:
 def _fileset(client: Client, path: str) -> dict[str, object]:
     """Return the fields of a fileset, with its storage locations."""
     parts, fileset = display.parse(path), client.filesets.get(path)
+    only = fileset.storage_locations.get(UNNAMED) if len(fileset.storage_locations) == 1 else None
     return {
         "kind": "fileset",
         "name": display.render(parts),
         "path": parts,
         "type": fileset.type,
+        "location": only,
         "locations": fileset.storage_locations,
         "comment": fileset.comment,
         "properties": fileset.properties,
@@ -216,7 +230,7 @@ def _lance_table(client: Client, path: str) -> dict[str, object]:
         "format": "lance",
         "location": table.location,
         "version": table.version,
-        **lance_sizes(table),
+        **_lance_size_fields(client, path),
         "columns": lance_columns(table.table_schema),
         "stats": table.stats,
         "properties": table.properties,
@@ -321,9 +335,18 @@ def _comment(metadata: Json) -> object:
     return properties.get("comment") if isinstance(properties, dict) else None
 
 
-def lance_sizes(table: LanceTable) -> Row:
-    """Return the rows of a Lance table, as far as the server knows them."""
-    return {"rows": table.stats["num_rows"]} if "num_rows" in table.stats else {}
+def lance_sizes(client: Client, path: str | Parts) -> Row:
+    """Return the rows and bytes of a Lance table. Raises ClientError."""
+    size = client.lance.size(path)
+    return {"rows": size.rows, "size": human_size(size.size_bytes), "size_bytes": size.size_bytes}
+
+
+def _lance_size_fields(client: Client, path: str) -> Row:
+    """Return the rows and bytes of a Lance table; empty after an error of the server, as for a table without data."""
+    try:
+        return lance_sizes(client, path)
+    except ClientError:
+        return {}
 
 
 def _column_comments(metadata: Json, schema_id: object) -> dict[str, str]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -10,8 +11,11 @@ from typing import TYPE_CHECKING
 
 from limnos.cli.catalog.metadata_values import structs_of, utc_time, whole_number
 from limnos.cli.common import DEFAULTS, CommonFlags
+from limnos.cli.errors import UsageError
+from limnos.cli.lookups import known_path
 from limnos.cli.output import Row, show_rows
 from limnos.client.errors import ArgumentError, ClientError, NotFoundError
+from limnos.names import display
 
 if TYPE_CHECKING:
     from limnos.client import Client
@@ -56,11 +60,28 @@ def _iceberg_metadata(client: Client, path: str) -> Json | None:
     """
     try:
         return client.tables.load(path).metadata
-    except (NotFoundError, ArgumentError):
-        with suppress(ClientError):
+    except (NotFoundError, ArgumentError) as error:
+        with suppress(ClientError, ArgumentError):
             client.lance.load(path)
             return None
+        if isinstance(error, ArgumentError) and (container := _container_error(path)) is not None:
+            raise container from error
         raise
+
+
+def _container_error(path: str) -> UsageError | None:
+    """Return the error for a path that is too short for a table, because it is that of a catalog or namespace; None
+    for others.
+    """
+    parts = display.parse(path)
+    known_object = known_path(parts)
+    if known_object is None or known_object.length < len(parts):
+        return None
+    spelled = shlex.quote(path)
+    return UsageError(
+        f"{path} is a {known_object.kinds[0]}: snapshots are of tables",
+        hint=f"'limnos audit --path {spelled}' has who changed what in it, 'limnos list {spelled}' lists its objects",
+    )
 
 
 def _show_versions(versions: Sequence[LanceVersionInfo], *, limit: int, common: CommonFlags) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias, get_args
 import msgspec
 from cyclopts import Parameter
 
-from limnos.cli.catalog.describe import DESCRIBED, fields_of, lance_sizes, table_contents
+from limnos.cli.catalog.describe import DESCRIBED, fields_of, hidden_fields, lance_sizes, table_contents
 from limnos.cli.catalog.governance import GOVERNED, governance_of
 from limnos.cli.catalog.walk import Walk, tree_lines, walk
 from limnos.cli.common import DEFAULTS, CommonFlags, Kind, KindFlag
@@ -164,7 +164,7 @@ def describe(path: str | None = None, /, *, kind: KindFlag = None, common: Commo
                 columns=list(columns) if isinstance(columns, dict) else (),
                 is_restricted=fields.get("restricted") is not None,
             )
-    show_fields(fields, output_format=common.output_format, hidden=("path", "metadata"))
+    show_fields(fields, output_format=common.output_format, hidden=hidden_fields(fields))
 
 
 def mv(source: str, target: str, /, *, kind: RenamedKindFlag = None, common: CommonFlags = DEFAULTS) -> None:
@@ -250,7 +250,7 @@ def _sizes(client: Client, child: ChildInfo) -> Row:
     """Return rows, bytes and last change of a table; empty for a table that the caller may not load."""
     try:
         if child.format == "lance":
-            return lance_sizes(client.lance.load(child.path))
+            return {**lance_sizes(client, child.path), "changed_at": child.changed_at}
         contents = table_contents(client.tables.load(child.path, snapshots="refs").metadata)
     except (ClientError, ArgumentError):
         return {}

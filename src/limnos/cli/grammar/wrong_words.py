@@ -192,8 +192,12 @@ class WrongWords:
             )
         is_name = len(words) == 2 or "." in words[1] or "`" in words[1]
         if near is None and group in _FIRST_COMMANDS and is_name:
-            example_words = typed_as(f"{group} {_FIRST_COMMANDS[group]}").split()
-            proposal = self.propose([*example_words, words[1], *flags])
+            first = _FIRST_COMMANDS[group]
+            if group == "access":
+                first = "who" if "." in words[1] or "`" in words[1] else "what"
+            proposal = self.propose([*typed_as(f"{group} {first}").split(), words[1], *flags])
+            if group == "access" and first == "what":
+                proposal += f" of a user, {self.propose(['access', 'who', words[1], *flags])} of a catalog"
             return UsageError(
                 f"the command is missing between '{group}' and '{words[1]}'",
                 hint=f"{proposal}, or another command: {command_list}",

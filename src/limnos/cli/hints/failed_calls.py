@@ -266,10 +266,15 @@ def _of_values(error: ClientError, typed: TypedCommand, *, path: str) -> str | N
     if error.message.startswith("A restriction applies to a table") and typed.path:
         return f"'{typed.command('list', display.render(typed.path[:1]))}' lists the namespaces of the catalog"
     if "holds Lance tables, which Lance REST changes" in error.message and path:
+        above = typed.command("set", display.render(typed.path[:-1]), "--comment", "TEXT")
         return (
-            f"a Lance table has no comment or descriptions here, and LanceDB's clients change its columns;"
-            f" '{typed.command('set', path, '--tag', 'TAG')}' tags it, '--owner USER' gives it an owner"
+            f"a Lance table has no comment, descriptions or properties here, and LanceDB's clients change its columns;"
+            f" '{typed.command('set', path, '--tag', 'TAG')}' tags it, '--owner USER' gives it an owner, '{above}'"
+            " describes what it is in"
         )
+    if "Only columns of Iceberg tables can be named here" in error.message and path:
+        tag = typed.words[2] if typed.words[:2] == ("tag", "add") and len(typed.words) > 2 else "TAG"
+        return f"columns of Lance tables have no tags: '{typed.command('set', 'tag', tag, path)}' tags the table"
     return None
 
 

@@ -183,6 +183,9 @@ def _of_another_kind(kind: str, typed: TypedCommand) -> str | None:
         return f"'{typed.command('show', 'tag', typed.path[0])}': {typed.path[0]} is a tag, and no object"
     if kind == "run" and words[0] == "job":
         return f"'{typed.command('list', 'jobs')}' lists the existing ones"
+    if kind == "token" and words[:2] == ("token", "revoke") and len(words) > 2 and not words[2].isdigit():
+        lists = typed.command("list", "tokens", "--for", words[2])
+        return f"a token is revoked by its id: '{lists}' lists those of {words[2]}, if it is a user"
     if kind == "job template" and words[0] in {"pipeline", "schedule"}:
         return f"'{typed.command('list', 'pipelines')}' lists the existing ones"
     if kind == "job template" and words[:2] == ("job", "run"):

@@ -40,6 +40,10 @@ _PREVIEWS: Final = ("--what-if", "--plan", "--dry-run", "--preview", "--simulate
 """Flags by which a command, here or elsewhere, shows what it would do."""
 _READING: Final = frozenset({"list", "show", "find", "tree", "head", "audit", "whoami"})
 """First words of commands that change nothing."""
+_ROW_SEARCHES: Final = frozenset(
+    {"--table", "--dataset", "--index", "--vector", "--text", "--fts", "--nearest", "-k", "--k"}
+)
+"""Flags of a search of rows, which `find` does not do."""
 _OWN_FIELDS: Final = {
     f"--{field.name.replace('_', '-')}": declared.plural
     for declared in DECLARED
@@ -141,11 +145,12 @@ def _of_one_command(typed: str, command: CalledCommand, *, message: str, has_yes
     """Return the error for a flag that one command, or one group of commands, answers in its own way; None for other
     flags.
     """
-    if command.words == ["find"] and typed in {"--table", "--dataset", "--index", "--vector"}:
+    if command.words == ["find"] and typed in _ROW_SEARCHES:
         text = " ".join(take_words(command.rest)[0][:1])
+        again = ["head", text] if "." in text else ["find", text or "WORDS"]
         return UsageError(
             f"{message}: it searches names and words of objects, and LanceDB's clients search rows",
-            hint=answers.propose(["find", text or "WORDS"]),
+            hint=f"{answers.propose(again)}{' shows rows of it' if '.' in text else ''}",
         )
     if command.words == ["head"] and typed in {"--where", "--filter", "-w"}:
         return _filtered_head(message, typed, command=command)

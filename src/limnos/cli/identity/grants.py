@@ -362,7 +362,10 @@ def _privilege(text: str, command: _GrantCommand) -> str:
         )
     preset = _PRESET_WORDS.get(word, "")
     if preset and paths and not command.deny:
-        correction = command.to_text("--preset", preset, paths[0], flag, command.holder or "HOLDER")
+        spoken = {paths[0], text, "to", "from", "on", "user"}
+        others = [name for name in command.names if name not in spoken]
+        holder = command.holder or (others[0] if len(others) == 1 else "HOLDER")
+        correction = command.to_text("--preset", preset, paths[0], flag, holder)
         raise UsageError(f"'{text}' is no privilege: the preset {preset} has what one needs", hint=f"'{correction}'")
     if (meant := SQL_PRIVILEGES.get(word)) is not None:
         correction = command.to_text(meant, "--on", command.on or "PATH", flag, command.holder or "ROLE")

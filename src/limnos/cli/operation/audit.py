@@ -42,6 +42,8 @@ _GROUPS_MAX = 3
 """The number of a user's groups whose records a note names."""
 _DAYS_MAX = 36_500
 _AGO = re.compile(r"([0-9]{1,6})([smhd])")
+_WIRE = re.compile(r"[A-Z]+ /")
+"""The beginning of the detail of a refusal that is its request, which the columns of operation and path say, too."""
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 app = App(name="audit", default_parameter=Parameter(negative=""))
@@ -213,6 +215,11 @@ def _notes(result: _AuditResult, *, what: str | None, action: str | None, server
         yield (
             "reads by engines are not recorded, because the server's setting audit.reads is off; previews of rows are"
         )
+    if action in {"privilege_grant", "role_assign"}:
+        yield (
+            "this is the right that was used: a preset uses both, privilege_grant and role_assign; '--action grant' has"
+            " who was given access, by presets too"
+        )
     if action == "table_read":
         yield "restricted users have table_scan, loads table_load: '--action read' has all"
 
@@ -297,7 +304,9 @@ def _row(line: AuditLine, output_format: Format) -> dict[str, object]:
         "did": (line.operation if line.change == OTHER else line.change) or line.operation or "",
         "kind": "" if about is None else about.kind,
         "path": f"{path} -> {line.new_path}" if line.new_path else path,
-        "detail": line.detail or "" if line.outcome != "refused" or not line.rights else "",
+        "detail": ""
+        if line.outcome == "refused" and line.rights and _WIRE.match(line.detail or "")
+        else line.detail or "",
         "right": _right_sentence(right),
         **grant_of(line),
         "change": line.change or line.operation or "",

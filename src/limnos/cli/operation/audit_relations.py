@@ -23,6 +23,11 @@ _ROLE = re.compile(
 )
 """The detail of a grant: the role and its privileges. Records of earlier releases have the role at the end."""
 _PRIVILEGE = re.compile(r"(?:no longer )?(?:allow |(deny ))([A-Z_]+) on .+")
+_PRESET = re.compile(
+    r"(?:grant|revoke) (?P<preset>preset \S+) on .+ (?:to|from) (?P<holder>(?:user|group|role) .+?)"
+    r"(?:: (?:nothing to change|[a-z-]+))?"
+)
+"""The detail of a refused change by a preset, or of one that changed nothing."""
 _INHERITED: Final = frozenset(
     {"access", "grant", "revoke", "privilege_grant", "owner", "own", "restriction", "restrict", "unrestrict"}
 )
@@ -171,6 +176,8 @@ def grant_of(line: AuditLine) -> dict[str, str]:
     detail, about = line.detail or "", line.object
     if line.change in {"give", "take"} and about is not None:
         return {"receiver": f"{about.kind} {about.path}", "privileges": detail}
+    if (by_preset := _PRESET.fullmatch(detail)) is not None:
+        return {"receiver": by_preset["holder"], "privileges": by_preset["preset"]}
     match = _ROLE.match(detail) if line.change in {"grant", "revoke"} else None
     if match is None:
         return {"receiver": "", "privileges": detail if line.change in {"grant", "revoke"} else ""}

@@ -13,7 +13,7 @@ import msgspec
 from limnos.client.catalog.namespaces import PAGE_SIZE
 from limnos.client.flow import Flow, Request, Resource, S, decode, request, segments, verb
 from limnos.client.paths import parts_of
-from limnos.client.values import Json, LanceTable, LanceVersionInfo, Parts
+from limnos.client.values import Json, LanceTable, LanceTableSize, LanceVersionInfo, Parts
 from limnos.names import lance
 
 ROOT = "/lance/v1"
@@ -45,6 +45,11 @@ class _LanceTag(msgspec.Struct, kw_only=True):
 
 class _LanceTagsResponse(msgspec.Struct, kw_only=True):
     tags: dict[str, _LanceTag]
+
+
+class _LanceStatsResponse(msgspec.Struct, kw_only=True):
+    total_bytes: int
+    num_rows: int
 
 
 class _LanceDescribeResponse(msgspec.Struct, kw_only=True):
@@ -131,6 +136,13 @@ class LanceTables(Resource[S]):
             storage_options=answer.storage_options or {},
             managed=bool(answer.managed_versioning),
         )
+
+    @verb
+    def size(self, path: str | Sequence[str]) -> Flow[LanceTableSize]:
+        """Count the rows and bytes of a table's latest version. Takes the right to read its rows."""
+        reply = yield lance_request(self.scope.metalake, parts_of(path, least=2), action="stats")
+        answer = decode(reply, _LanceStatsResponse)
+        return LanceTableSize(rows=answer.num_rows, size_bytes=answer.total_bytes)
 
     @verb
     def versions(self, path: str | Sequence[str], *, limit: int = 50) -> Flow[tuple[LanceVersionInfo, ...]]:

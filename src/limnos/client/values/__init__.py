@@ -36,6 +36,7 @@ from limnos.client.values.catalog import (
     IcebergViewInfo,
     JointTransactionReceipt,
     LanceTable,
+    LanceTableSize,
     LanceVersionInfo,
     Metalake,
     MoveResult,

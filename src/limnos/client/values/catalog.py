@@ -147,6 +147,13 @@ class LanceTable(msgspec.Struct, frozen=True, kw_only=True):
     managed: bool = False
 
 
+class LanceTableSize(msgspec.Struct, frozen=True):
+    """The size of a Lance table's latest version: the number of its rows, and the bytes of their columns."""
+
+    rows: int
+    size_bytes: int
+
+
 class LanceVersionInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A version of a Lance table's main branch: its number, the time of its commit in milliseconds, and its tags."""
 

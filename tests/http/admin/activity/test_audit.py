@@ -42,6 +42,25 @@ def test_path_of_a_table_has_its_grants_and_revocations(lake: DriverNode) -> Non
     assert changes(lake, f"path={TABLE}&action=revoke") == changes(lake, f"path={TABLE}")[2:]
 
 
+def test_preset_without_effect_has_a_record_of_what_it_was_for(lake: DriverNode) -> None:
+    """A refused preset, and a repeated one that changes nothing, say which preset, on what and for whom."""
+    presets = f"{OWN}/metalakes/lake/access/presets"
+    body = {"change": "grant", "preset": "reader", "kind": "table", "path": TABLE.split("."), "user": "ana"}
+    refusal = lake.ask("POST", presets, body, user="ana")
+    lake.done("POST", presets, body)
+    lake.done("POST", presets, body)
+
+    records = lake.done("GET", f"{AUDIT}?after=0&path={TABLE}&action=privilege_grant")["lines"]
+
+    text = f"grant preset reader on table {TABLE} to user ana"
+    assert refusal.status == 403
+    assert {(each["outcome"], each["detail"]) for each in records} == {
+        ("refused", f"{text}: forbidden"),
+        ("done", f"role user:ana: allow SELECT_TABLE on table {TABLE}"),
+        ("done", f"{text}: nothing to change"),
+    }
+
+
 def test_exact_paths_are_repeated(lake: DriverNode) -> None:
     """`exact` is sent for each of several objects, whose own records are answered; more than 100 are refused."""
     above = changes(lake, "exact=main&exact=main.raw&action=create")

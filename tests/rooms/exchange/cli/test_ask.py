@@ -247,6 +247,15 @@ def test_query_of_a_table_of_the_lake_names_the_command_for_rows(ask: Ask) -> No
 
     assert "not the rows of main.raw.t" in error["message"]
     assert error["hint"].startswith("'limnos head main.raw.t' shows rows of it")
+    assert "limnos sql" in error["hint"]
+
+
+def test_query_of_a_lance_table_does_not_lead_to_sqlpp(ask: Ask) -> None:
+    """SQL++ reads no Lance tables, so it is not proposed for one."""
+    error = ask("select * from lance.raw.t", code=2)[0]["error"]
+
+    assert error["hint"].startswith("'limnos head lance.raw.t' shows rows of it")
+    assert "limnos sql" not in error["hint"]
 
 
 def test_user_without_rights_sees_own_rows_only(ask: Ask) -> None:

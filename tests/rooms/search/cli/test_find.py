@@ -51,3 +51,22 @@ def test_find_with_facets_counts_hits_by_filter(fake: FakeServer, limnos: Run) -
     counted = limnos("find", "a", "--facets", "--output", "table")
 
     assert "kind:table 2  in:main 2" in counted.err
+
+
+def test_find_splits_an_argument_with_a_filter(fake: FakeServer, limnos: Run) -> None:
+    """A whole search in quotes is sent as it was typed, so that its filter is one."""
+    fake.on("GET", f"{SEARCH}?q=kind%3Atable%20trips&limit=50", {"hits": [HIT]})
+
+    done = limnos("find", "kind:table trips")
+
+    assert done.rows[0]["name"] == "main.raw.`my flights`"
+
+
+def test_find_notes_an_unknown_filter_in_every_format(fake: FakeServer, limnos: Run) -> None:
+    """A search without results whose filter is none says so on standard error, also beside JSON."""
+    fake.on("GET", f"{SEARCH}?q=nonsense%3Aabc&limit=50", {"hits": []})
+
+    done = limnos("find", "nonsense:abc", "--output", "json")
+
+    assert done.result == []
+    assert "'nonsense:' is no filter" in done.err

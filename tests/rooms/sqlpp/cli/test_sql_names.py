@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from limnos.client import Client
+from limnos.rooms.sqlpp.cli.sql_names import hint_for_names
 from tests.cli.conftest import CommandResult, Run
 from tests.http.sockets import ServedNode
 
@@ -84,6 +85,17 @@ def test_missing_name_is_answered_by_a_near_one(limnos: Run, text: str, hint: st
 
     assert done.code == 1
     assert hint in done.err
+
+
+def test_path_in_another_catalog_leads_to_its_list() -> None:
+    """A statement that names a table of another catalog is answered by the commands that list and show its tables."""
+    message = "Cannot find dataverse with name lance.ml: lance is a catalog, and statements read only the catalog main"
+
+    with Client("http://127.0.0.1:9") as client:
+        hint = hint_for_names(client, message, catalog="main") or ""
+
+    assert "'limnos list tables lance.ml' lists its tables" in hint
+    assert "'limnos head lance.ml.TABLE' shows rows" in hint
 
 
 def test_user_without_rights_gets_no_near_name(limnos: Run) -> None:

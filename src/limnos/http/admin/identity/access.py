@@ -362,7 +362,9 @@ async def change_preset(request: Request, ctx: Context) -> Response:
     """
     (metalake,) = names_of(request)
     body = Request.decode(await request.body(), PresetRequestBody)
-    outcome = await preset_change(ctx, await _preset_request(ctx, metalake, body=body))
+    preset_request = await _preset_request(ctx, metalake, body=body)
+    request.audit_text = preset_request.text
+    outcome = await preset_change(ctx, preset_request)
     return json_response(
         {
             "role": outcome.role,
@@ -382,6 +384,8 @@ async def _preset_request(ctx: Context, metalake: str, *, body: PresetRequestBod
     if len(principals) != 1:
         raise BadRequest("Name one holder of the preset: a user, a group or a role")
     kind, name = principals[0]
+    preposition = "to" if body.change == "grant" else "from"
+    target = f"{body.kind} {display.render(body.path) or metalake}"
     on = AccessQuestion(metalake, parse_kind(body.kind), check_levels(body.path))
     privilege_request = await access_consequences.privilege_request_at(ctx, on, privileges=())
     return PresetRequest(
@@ -391,6 +395,7 @@ async def _preset_request(ctx: Context, metalake: str, *, body: PresetRequestBod
         holder_kind=kind,
         holder=name,
         grants_them=body.change == "grant",
+        text=f"{body.change} preset {body.preset} on {target} {preposition} {kind.word} {name}",
     )
 
 

@@ -70,6 +70,9 @@ _OWN_NAMES: Final = ("user", "current_user", "session_user")
 _NO_USER: Final = "There is no column of this name here"
 _FOR_EMPTY_TABLES: Final = "statistics_propagation,empty_result_pullup"
 """Optimizers that leave out the scans of empty tables."""
+_ENGINES: Final = "'limnos sql' runs statements of SQL++"
+_ENGINES_OF_LANCE: Final = "LanceDB's clients query Lance tables, SQL++ does not"
+"""What queries the rows of a table, and of one in the catalog of Lance tables that a new server has."""
 _CONFIG: Final = {
     "enable_external_access": "false",
     "autoinstall_known_extensions": "false",
@@ -148,7 +151,7 @@ def answer(
             raise UsageError(
                 f"'limnos ask' reads tables about the tree, such as nodes and tags, not the rows of {path[1]}",
                 hint=f"{_command('head', path[1])} shows rows of it, {_command('show', path[1])} its columns; "
-                "'limnos sql' runs statements of SQL++",
+                f"{_ENGINES_OF_LANCE if path[1].startswith('lance.') else _ENGINES}",
             ) from error
         raise _refused_query(query, str(error), tables=tables) from error
     names = _distinct(result.column_names)

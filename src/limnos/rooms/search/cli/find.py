@@ -52,7 +52,7 @@ def find(
         Words, and filters as `kind:table`, `tag:pii`, `owner:etl`, `format:lance`, `in:main.raw`.
     """
     with common.client() as client:
-        question = " ".join(f'"{word}"' if " " in word else word for word in words)
+        question = " ".join(f'"{word}"' if " " in word and not _has_filter(word) else word for word in words)
         result = client.searches.find(question, limit=limit, facets=facets)
     rows = [
         {
@@ -77,11 +77,21 @@ def find(
         print(remark, file=sys.stderr)
     if common.output_format != "json" and result.meant:
         print(f"did you mean: {', '.join(result.meant)}", file=sys.stderr)
-    if common.output_format != "json" and not rows:
-        for remark in _filter_remarks(words):
+    if not rows:
+        for remark in _filter_remarks(
+            [part for word in words for part in (word.split() if _has_filter(word) else [word])]
+        ):
             print(visible(remark), file=sys.stderr)
     if common.output_format != "json" and result.facets:
         print("  ".join(f"{each.key}:{each.value} {each.count}" for each in result.facets), file=sys.stderr)
+
+
+def _has_filter(word: str) -> bool:
+    """Return whether an argument with blanks has a filter, such as `kind:table orders`: it is a whole search, no name
+    with blanks.
+    """
+    matches = [_FILTER.fullmatch(part) for part in word.split()]
+    return any(match is not None and match[1].lower() in FILTERS for match in matches)
 
 
 def _filter_remarks(words: Sequence[str]) -> list[str]:

@@ -26,6 +26,8 @@ NAMED_MAX: Final = 3
 """How many datasets a hint names."""
 _DATASET: Final = re.compile(r"Cannot find dataset (\S+) in dataverse (\S+) nor")
 _DATAVERSE: Final = re.compile(r"Cannot find dataverse with name (\S+)")
+_OTHER_CATALOG: Final = " is a catalog, and statements read only the catalog "
+"""The part of the server's message about a path that begins with the name of a catalog."""
 _DATAVERSES: Final = "select value d.DataverseName from Metadata.`Dataverse` d"
 
 
@@ -57,6 +59,10 @@ def hint_for_names(client: Client, message: str, *, catalog: str) -> str | None:
     dataset, dataverse = _DATASET.search(message), _DATAVERSE.search(message)
     if dataset is None and dataverse is None:
         return None
+    if dataverse is not None and _OTHER_CATALOG in message:
+        below = dataverse[1].rstrip(":")
+        lists = quote_command(["list", "tables", below])
+        return f"{lists} lists its tables, and {quote_command(['head', f'{below}.TABLE'])} shows rows of one"
     try:
         names = (
             (*parse(dataset[2]), *parse(dataset[1]))

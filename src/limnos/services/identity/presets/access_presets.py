@@ -48,7 +48,8 @@ class PresetRequest(NamedTuple):
     """A request to grant a preset on an object to a user, group or role, or to revoke it.
 
     `privilege_request` names the object, without privileges. `is_answer` is whether it answers the user's own open
-    request, which the mutation must check (decision record 0300).
+    request, which the mutation must check (decision record 0300). `text` says in the audit what a request without
+    effect was for.
     """
 
     metalake: str
@@ -58,6 +59,7 @@ class PresetRequest(NamedTuple):
     holder: str
     grants_them: bool
     is_answer: bool = False
+    text: str = ""
 
 
 class PresetChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,6 +81,7 @@ class PresetChange(msgspec.Struct, frozen=True, kw_only=True):
     grants_them: bool
     owner_id: int | None
     is_assigned: bool = False
+    text: str = ""
 
 
 class PresetOutcome(NamedTuple):
@@ -151,6 +154,7 @@ def preset_decide(request_view: RequestView, request: PresetRequest) -> tuple[Pr
         grants_them=request.grants_them,
         owner_id=None if request.is_answer else request_view.maker_id,
         is_assigned=request.is_answer and holder.rules is not None and not holder.decisions,
+        text=request.text,
     )
     return command, (decision, *holder.decisions, *way.decisions)
 
@@ -271,9 +275,10 @@ def preset_apply(tx: Tx, command: PresetChange) -> PresetOutcome:
     """Write a change on which the caller of a permit decided. Raises as `preset_write`."""
     for node in command.securables:
         tx.nodes.confirm(node)
-    if command.grants_them:
-        return _grant(tx, command)
-    return _revoke(tx, command)
+    outcome = _grant(tx, command) if command.grants_them else _revoke(tx, command)
+    if command.text and not tx.drafts:
+        tx.note_detail = f"{command.text}: nothing to change"
+    return outcome
 
 
 def _grant(tx: Tx, command: PresetChange) -> PresetOutcome:
