@@ -77,7 +77,7 @@ def path_answer(error: ClientError, typed: TypedCommand) -> PathAnswer | None:
 
 def _kinds_of(error: ClientError, typed: TypedCommand) -> Sequence[str]:
     """Return the kinds of objects that a failed command is for; empty if they are not known."""
-    if kind := next(iter(flag_values(typed.tokens, "--kind")), ""):
+    if typed.words[0] != "maintenance" and (kind := next(iter(flag_values(typed.tokens, "--kind")), "")):
         return [kind]
     if (kinds := _READS.get(typed.words[0], ())) and "--only" not in typed.tokens:
         return kinds
@@ -231,7 +231,12 @@ def _beside_catalogs(name: str, error: ClientError, *, typed: TypedCommand) -> P
     if name in _MASKS and typed.words[0] in {"list", "show"}:
         lists = typed.command("list", "restrictions", "PATH")
         return PathAnswer(f"{name} belong to restrictions", f"'{lists}' lists those of a table or namespace")
-    if typed.words[0] != "show" or isinstance(error, DeniedError):
+    if isinstance(error, DeniedError):
+        return None
+    if typed.words[:2] == ("restriction", "show") and exists("user", name):
+        what = typed.command("access", "what", name)
+        return PathAnswer(f"{name} is a user, and no object", f"'{what}' has the objects, and which are restricted")
+    if typed.words[0] != "show":
         return None
     kind = next((each for each in _NAMED_KINDS if exists(each, name)), None)
     if kind is None:

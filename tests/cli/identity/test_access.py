@@ -387,15 +387,18 @@ GAP = {"kind": "missing", "privilege": "SELECT_TABLE", "object": {"kind": "table
 def test_restricted_reads_have_a_verdict_of_their_own(
     fake: FakeServer, limnos: Run, factors: list[dict[str, object]], word: str
 ) -> None:
-    """What nothing but restrictions prevents is RESTRICTED, with exit code 7 as a refusal."""
+    """What nothing but restrictions prevents is RESTRICTED, with exit code 7 as a refusal, and JSON has that word."""
     fake.on(
         "POST", EXPLAIN, {"decision": {"allowed": False, "action": "table_read", "factors": factors}, "suggestions": []}
     )
 
     done = limnos("access", "explain", "table_read", "main.raw.t", "--output", "table")
+    document = limnos("access", "explain", "table_read", "main.raw.t").result
 
     assert done.code == 7
     assert done.out.startswith(f"{word}: ")
+    assert isinstance(document, dict)
+    assert document["decision"]["verdict"] == word.lower()
 
 
 def test_metalake_among_reachable_objects_has_its_name(fake: FakeServer, limnos: Run) -> None:

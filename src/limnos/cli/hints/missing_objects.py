@@ -74,9 +74,9 @@ def not_found_hint(error: ClientError, typed: TypedCommand) -> str:
         return _of_column(error.message, typed)
     name_match = _NAMED.match(error.message)
     kind = name_match[1].lower() if name_match else ""
-    if (instead := _of_grants(kind, error, typed=typed)) is not None:
-        return instead
     if (instead := _of_another_kind(kind, typed)) is not None:
+        return instead
+    if (instead := _of_grants(kind, error, typed=typed)) is not None:
         return instead
     if kind == "catalog" and typed.path and "/" in typed.path[0]:
         dotted = display.render([part for part in typed.path[0].split("/") if part])

@@ -405,6 +405,7 @@ def _document(explanation: Explanation) -> Row:
     decision = msgspec.to_builtins(explanation.decision)
     factors = [_factor_row(explanation.decision, index) for index in range(len(explanation.decision.factors))]
     decision |= {
+        "verdict": _verdict(explanation.decision).lower(),
         "target": explanation.decision.target_name,
         "message": explanation.decision.sentence,
         "factors": factors,

@@ -217,8 +217,8 @@ def _notes(result: _AuditResult, *, what: str | None, action: str | None, server
         )
     if action in {"privilege_grant", "role_assign"}:
         yield (
-            "this is the right that was used: a preset uses both, privilege_grant and role_assign; '--action grant' has"
-            " who was given access, by presets too"
+            "this action is the right that was used, and presets use both privilege_grant and role_assign: '--action"
+            " grant' has who was given access, by presets too"
         )
     if action == "table_read":
         yield "restricted users have table_scan, loads table_load: '--action read' has all"

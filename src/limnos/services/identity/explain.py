@@ -222,8 +222,9 @@ def _visible_part(request_view: RequestView, decision: Decision, *, chain: Secur
         return []
     return [
         escape_percent(
-            f"{decision.user} reads the rows and columns that restriction {' and '.join(map(str, names))} leaves, with"
-            " 'limnos head' and engines that let the server plan their scans; SQL++ does not."
+            f"Restricted: reads are planned by the server. {decision.user} reads the rows and columns that restriction"
+            f" {' and '.join(map(str, names))} leaves, with 'limnos head' and engines that let the server plan their"
+            " scans; SQL++ does not."
         ),
         scan.message(),
     ]
