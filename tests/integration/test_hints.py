@@ -320,6 +320,12 @@ def test_word_of_sql_as_an_action_is_answered_by_the_action(typed: Typed) -> Non
         ("show hinted", "limnos show role hinted"),
         ("show hinting", "limnos show tag hinting"),
         ("list restrictions eve", "limnos access what eve"),
+        ("list tags hinting", "limnos show tag hinting"),
+        ("create namespace hints/x", "limnos create namespace hints.x"),
+        (
+            "set restriction r hints.a.t --filter x=1 --to eve",
+            "limnos set restriction r hints.a.t --filter x=1 --to user:eve",
+        ),
         ("list masks", "limnos list restrictions PATH"),
         ("revoke token eve", "limnos list tokens --for eve"),
         ("list snapshots hints.a", "limnos audit --path hints.a"),

@@ -285,7 +285,11 @@ def path_below_a_catalog(parts: Sequence[str]) -> tuple[str, ...] | None:
             below = [(each, *parts) for each in catalogs if client.access.objects((each, *parts)).objects]
             if not below:
                 hits = client.searches.find(parts[-1]).hits
-                below = [tuple(each.path) for each in hits if tuple(each.path[-len(parts) :]) == tuple(parts)]
+                below = [
+                    tuple(each.path)
+                    for each in hits
+                    if len(each.path) > len(parts) and tuple(each.path[-len(parts) :]) == tuple(parts)
+                ]
     except (ClientError, ArgumentError, InvalidName):
         return None
     return below[0] if len(below) == 1 else None

@@ -236,6 +236,8 @@ def _beside_catalogs(name: str, error: ClientError, *, typed: TypedCommand) -> P
     if typed.words[:2] == ("restriction", "show") and exists("user", name):
         what = typed.command("access", "what", name)
         return PathAnswer(f"{name} is a user, and no object", f"'{what}' has the objects, and which are restricted")
+    if typed.words[:2] == ("tag", "list") and exists("tag", name):
+        return PathAnswer(f"{name} is a tag, and no object", f"'{typed.command('show', 'tag', name)}' has its objects")
     if typed.words[0] != "show":
         return None
     kind = next((each for each in _NAMED_KINDS if exists(each, name)), None)

@@ -220,3 +220,21 @@ def test_answer_about_deleted_object_names_the_command_that_restores_it(
     assert done.error["message"] == f"{declared.kind.word.capitalize()} does not exist: raw.x in catalog main"
     assert str(done.error["hint"]).startswith("'limnos undrop main.raw.x")
     assert str(done.error["hint"]).endswith(f"restores the {declared.kind.word} that was deleted there")
+
+
+@pytest.mark.parametrize(
+    "typed, sent", [("s3://lake/x=1", {"unknown": "s3://lake/x=1"}), ("raw=s3://lake/x=1", {"raw": "s3://lake/x=1"})]
+)
+def test_url_alone_is_the_location_of_a_fileset(
+    fake: FakeServer, limnos: Run, typed: str, sent: dict[str, str]
+) -> None:
+    """`create fileset` takes a URL without a name, which may have an equals sign, too."""
+    fileset = {"name": "f", "type": "managed", "storageLocations": sent, "properties": {}}
+    fake.on("POST", "/api/metalakes/lake/catalogs/files/schemas/s/filesets", {"code": 0, "fileset": fileset})
+
+    done = limnos("create", "fileset", "files.s.f", "--location", typed)
+
+    assert done.code == 0, done.err
+    body = fake.asked[-1].body
+    assert isinstance(body, dict)
+    assert body["storageLocations"] == sent

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import pytest
 
+from limnos.cli.failures import UsageError
+from limnos.cli.governance.restrictions import _masks
 from tests.cli.conftest import Run
 from tests.client.fake import FakeServer
 
@@ -87,3 +89,11 @@ def test_removal_takes_the_answer_of_a_script(restricted: FakeServer, limnos: Ru
     done = limnos("restriction", "remove", "eu-only", "main.sales.orders", "--kind", "table", "--yes")
 
     assert (done.code, done.err) == (0, "")
+
+
+def test_mask_without_an_action_is_answered_by_its_own_column() -> None:
+    """A mask that has only a column is refused with an example for that column."""
+    with pytest.raises(UsageError) as refused:
+        _masks(["phone"])
+
+    assert refused.value.hint == "write for example --mask phone=show-last-4"

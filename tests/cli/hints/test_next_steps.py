@@ -59,6 +59,11 @@ def typed(line: str) -> TypedCommand:
             "'limnos set lance.s --comment TEXT'",
         ),
         (
+            "create fileset files.s.f --location s3://b/x",
+            RefusedError("Location s3://b/x is outside the catalog's allowed roots (s3://a)."),
+            "'limnos set files --allowed-location URL'",
+        ),
+        (
             "tag add pii lance.s.t --column c",
             RefusedError(
                 "Only columns of Iceberg tables can be named here, and catalog lance has none: name the table"

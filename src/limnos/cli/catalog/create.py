@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Final, get_args
 import msgspec
 from cyclopts import App, Parameter
 
+from limnos.cli.catalog.metadata_values import UNNAMED
 from limnos.cli.common import DEFAULTS, Comment, CommonFlags, Property, pairs_of, properties_of
 from limnos.cli.failures import UsageError
 from limnos.cli.output import show_done, visible
@@ -146,13 +147,15 @@ def fileset(
     external
         An external fileset: a drop does not delete its files.
     location
-        NAME=URL of a storage location; may be repeated. The default is below its schema's or catalog's location.
+        URL of its storage location, or NAME=URL, which may be repeated. The default is below its schema's or catalog's
+        location.
     """
+    locations = [each if "://" not in each.partition("=")[0] else f"{UNNAMED}={each}" for each in location or ()]
     with common.client() as client:
         created = client.filesets.create(
             path,
             external=external,
-            locations=pairs_of(location, flag="--location main=s3://lake/scans"),
+            locations=pairs_of(locations, flag="--location main=s3://lake/scans"),
             comment=comment,
             properties=properties_of(property),
         )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from limnos.cli.catalog.metadata_values import structs_of, utc_time, whole_number
+from limnos.cli.catalog.metadata_values import UNNAMED, structs_of, utc_time, whole_number
 from limnos.cli.output import Row, human_size
 from limnos.client import ArgumentError, ClientError, NotFoundError, RefusedError
 from limnos.client.paths import catalog_name
@@ -23,8 +23,6 @@ from limnos.names import display
 if TYPE_CHECKING:
     from limnos.client import Client
 
-UNNAMED = "unknown"
-"""The name that Gravitino's protocol gives the location of a fileset that was created without one."""
 _RESTRICTED = "you read a part of its rows or columns; 'limnos head' names the masked columns"
 
 

@@ -13,6 +13,9 @@ from limnos.client.values import Json
 _TIME_MS_MAX: Final = 253_402_300_800_000
 """The first millisecond of the year 10000."""
 
+UNNAMED: Final = "unknown"
+"""The name that Gravitino's protocol gives the location of a fileset that was created without one."""
+
 
 def structs_of(document: Json, key: str) -> list[Json]:
     """Return the objects in a list of a document; empty without one."""

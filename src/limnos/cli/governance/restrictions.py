@@ -180,7 +180,8 @@ def _masks(pairs: Iterable[str]) -> dict[str, str]:
     for pair in pairs:
         column, sign, action = pair.rpartition("=")
         if not sign or not column:
-            raise UsageError(f"'{pair}' is not COLUMN=ACTION", hint="write for example --mask ssn=show-last-4")
+            example = shlex.quote(f"{pair.strip('=') or 'ssn'}=show-last-4")
+            raise UsageError(f"'{pair}' is not COLUMN=ACTION", hint=f"write for example --mask {example}")
         results[column] = action
     return results
 
@@ -200,6 +201,8 @@ def _require_kinds(client: Client, words: Iterable[str]) -> None:
             else f"{token[: -len(each)]}{holder.kind}:{each}"
             for token in typed_tokens.get()
         ]
+        if again[:2] == ["restriction", "set"]:
+            again = ["set", "restriction", *again[2:]]
         raise UsageError(f"'{each}' does not say that it is a {holder.kind}", hint=quote_command(again))
 
 

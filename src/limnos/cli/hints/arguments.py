@@ -49,6 +49,9 @@ def hint_for_argument(message: str, typed: TypedCommand) -> str | None:
             return f"'{typed.command('find', 'kind:fileset')}' lists the filesets: a path is catalog.namespace.fileset"
         if typed.words[:2] == ("create", "namespace"):
             name = typed.words[-1]
+            if "/" in name and "`" not in name:
+                dotted = display.render([part for part in name.split("/") if part])
+                return f"a path has dots, not slashes: '{typed.command('create', 'namespace', dotted)}'"
             known_object = known_path((name,))
             if known_object is not None and known_object.length:
                 return f"'{typed.command('create', 'namespace', f'{name}.NAME')}'"

@@ -272,6 +272,9 @@ def _of_values(error: ClientError, typed: TypedCommand, *, path: str) -> str | N
             f" '{typed.command('set', path, '--tag', 'TAG')}' tags it, '--owner USER' gives it an owner, '{above}'"
             " describes what it is in"
         )
+    if "is outside the catalog's allowed roots" in error.message and typed.path:
+        catalog = display.render(typed.path[:1])
+        return f"'{typed.command('set', catalog, '--allowed-location', 'URL')}' replaces its other allowed locations"
     if "Only columns of Iceberg tables can be named here" in error.message and path:
         tag = typed.words[2] if typed.words[:2] == ("tag", "add") and len(typed.words) > 2 else "TAG"
         return f"columns of Lance tables have no tags: '{typed.command('set', 'tag', tag, path)}' tags the table"
