@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Flags, values and words of other tools that stand in a wrong place here, as plain data.
 
-Flags with another name here are in `flags`; words for commands are in `guesses`. `slips` makes the messages.
+Flags with another name here are in `flags`; words for commands are in `guesses`. `hints.slips` makes the messages.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ _COUNTED = frozenset({"--limit", "--rows", "--depth", "--count"})
 """Flags whose values are checked before a command starts."""
 
 _NO_CONSOLE = cast("Console", object())
-"""The parser keeps a console in each of its errors, and would import one. `slips` writes their messages."""
+"""The parser keeps a console in each of its errors, and would import one. `hints.slips` writes their messages."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -110,7 +110,7 @@ def _run(tokens: Sequence[str]) -> int:
     from cyclopts import CycloptsError
 
     from limnos.cli.command_tree import build
-    from limnos.cli.slips import slip_of
+    from limnos.cli.hints.slips import slip_of
 
     if not _COUNTED.isdisjoint(each.partition("=")[0] for each in tokens):
         from limnos.cli.hints.values import check_counts

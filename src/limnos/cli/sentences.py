@@ -179,7 +179,7 @@ reassign|transfer owned by USER to OWNER = find owner:USER | {command} lists the
 head PATH NUMBER = head PATH --limit NUMBER
 list|show indexes|indices PATH = show PATH
 partitions|partition PATH, list|show partitions PATH = show PATH | partition_by has the fields and transforms of a table's partitions
-quality|checks|expectations PATH = list runs | checks of data are expectations of a pipeline: 'limnos list findings PIPELINE' has what they found; {command} lists the runs
+quality|checks|expectations PATH = show PATH | checks of data are expectations of a pipeline, and 'limnos list findings PIPELINE' has what they found; {command} names the pipelines that wrote the table
 list NAMESPACE tables|table = list tables NAMESPACE | the kind stands before the path
 list NAMESPACE views|view = list views NAMESPACE | the kind stands before the path
 list NAMESPACE filesets|fileset = list filesets NAMESPACE | the kind stands before the path
@@ -528,6 +528,14 @@ _NO_NAMES: Final = frozenset(
 _ARGUMENT: Final = re.compile(r"[A-Z]+(?:_[A-Z]+)*")
 _EXPANDED: Final = re.compile(r'["$`!\\]')
 """Characters that a shell does not leave alone in double quotes."""
+_LISTS: Final = {
+    "show tables": "tables",
+    "show views": "views",
+    "show databases": "namespaces",
+    "show schemas": "namespaces",
+    "show catalogs": "catalogs",
+}
+"""Statements of other tools that list objects, and the kinds as `list` has them."""
 _STATEMENTS: Final = frozenset({"query", "sql", "exec", "execute", "run"})
 """Words before a statement."""
 _CALLER: Final = re.compile(r"\s*select\s+(?:current_user|session_user|user)(?:\s*\(\s*\))?\s*;?\s*", re.IGNORECASE)
@@ -648,6 +656,9 @@ def _statement(words: Sequence[str]) -> Proposal | None:
     if not words:
         return None
     text = " ".join(words[1:] if words[0].lower() in _STATEMENTS and len(words) > 1 else words)
+    listed = _LISTS.get(" ".join(text.lower().split()).rstrip("; ")) if words[0].lower() == "sql" else None
+    if listed is not None:
+        return Proposal(("list", listed), f"SQL++ has no {text.split()[0].upper()}: a command lists {listed}")
     if _CALLER.fullmatch(text) is not None:
         return Proposal(("whoami",), "'limnos whoami' shows the user of a command")
     if words[0].lower() == "count" and len(words) == 2 and "." in words[1] and not words[1].startswith(_LANCE_PREFIX):

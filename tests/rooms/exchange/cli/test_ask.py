@@ -91,6 +91,7 @@ def test_description_of_a_table_lists_its_columns(ask: Ask, query: str) -> None:
             "writes no files",
             "limnos ask 'select name from nodes' --output csv > 'x y.csv'",
         ),
+        ("tables", "a table stands after FROM", "limnos ask 'from tables'"),
         ("selct path from nodes", "syntax error", "limnos ask 'select path from nodes'"),
     ],
 )

@@ -76,7 +76,7 @@ def test_dataverse_of_the_command_line_is_used(limnos: Run, dataverse: str) -> N
         ("select * from sals.orders o", "did you mean sales?"),
         ("select * from eu.orders o", "did you mean sales.eu?"),
         ("select * from nodes", "nodes is a table of the tree: limnos ask 'from nodes' reads it"),
-        ("select * from main.sales.orders", "leave out main"),
+        ("select * from main.sales.orders", "leave out main: limnos sql -c 'select * from sales.orders'"),
     ],
 )
 def test_missing_name_is_answered_by_a_near_one(limnos: Run, text: str, hint: str) -> None:

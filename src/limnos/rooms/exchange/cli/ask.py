@@ -195,6 +195,8 @@ def _refused_query(query: str, refusal: str, *, tables: Mapping[str, SystemTable
             f"there is no table {missing[1]} about the lake", hint=f"{first}the tables are {', '.join(sorted(tables))}"
         )
     words = query.strip().rstrip("?;").split()
+    if len(words) == 1 and words[0].lower() in tables:
+        return UsageError("a table stands after FROM", hint=quote_command(["ask", f"from {words[0].lower()}"]))
     if refusal.startswith("Parser Error") and words and words[0].lower() not in _STARTS:
         if close := difflib.get_close_matches(words[0].lower(), _STARTS, n=1, cutoff=0.8):
             return UsageError(message, hint=quote_command(["ask", " ".join([*close, *words[1:]])]))

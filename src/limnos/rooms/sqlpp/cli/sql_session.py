@@ -24,6 +24,7 @@ from limnos.cli.hints.failed_calls import hint_for
 from limnos.cli.hints.typed_command import TypedCommand
 from limnos.cli.lookups import unknown_token
 from limnos.cli.output import Format, show_rows, to_json, visible
+from limnos.cli.sentences import quote_command, with_datasets
 from limnos.client.errors import ClientError
 from limnos.client.values import StatementResponse
 from limnos.names.display import render as render_path
@@ -254,6 +255,9 @@ class SqlSession:
             or hint_of_text(statement_failure.message, text, catalog=CATALOG)
             or hint_for_names(self._client, statement_failure.message, catalog=CATALOG)
         )
+        statement = text.strip()
+        if hint is not None and hint.endswith(f"leave out {CATALOG}") and "\n" not in statement:
+            hint += f": {quote_command(['sql', '-c', with_datasets(statement)])}"
         failure = CommandFailure(
             exit_code=statement_failure.exit_code,
             code=statement_failure.code,

@@ -91,28 +91,38 @@ def _too_many(extra: str, command: CalledCommand) -> UsageError:
         tokens = [*command.tokens[:at], "--property", *command.tokens[at:]]
         return UsageError(f"each property has its own --property: '{extra}'", hint=answers.propose(tokens))
     if (template := PLACES.get(" ".join(command.words))) is not None:
-        last = words[-1] if words else extra
-        form = template[1] if "." in last and len(template) > 1 else template[0]
-        texts = {"{0}": words[0] if words else "", "{1}": last, "{+}": " ".join(words)}
-        texts |= {"{2}": words[1] if len(words) > 1 else "", "{catalog}": last.partition(".")[0]}
-        typed_flags = {flag.partition("=")[0] for flag in flags}
-        if typed_flags & {*form.split()}:
-            return UsageError(message, hint=answers.propose([*command.typed_name, *flags]))
-        hint = answers.propose([*(texts.get(word, word) for word in form.split()), *flags])
-        if command.words == ["changes"] and "." in last and not flags:
-            hint = f"{answers.propose(['audit', '--action', 'change', '--path', last])}; of the whole catalog: {hint}"
-        if command.words[0] == "create" and len(command.words) == 2:
-            message = f"{message}: each command creates one {command.words[1]}"
-        if command.words == ["group", "create"]:
-            hint += f", then {answers.propose(['group', 'add', *words])}"
-        if command.words == ["role", "list"]:
-            hint += f"; the roles of a user: {answers.propose(['show', 'user', last])}"
-        if command.words == ["user", "list"]:
-            hint += f"; the users of a group: {answers.propose(['show', 'group', last])}"
-        return UsageError(message, hint=hint)
+        return _in_its_place(extra, template, command=command, words=words, flags=flags)
     if command.words[0] in {"show", "list", "delete", "set", "tree", "head", "protect"} and len(words) > 1:
         return _of_path(message, command, words=words, flags=flags)
     return UsageError(message, hint=f"'{command.usage}'")
+
+
+def _in_its_place(
+    extra: str, template: Sequence[str], *, command: CalledCommand, words: Sequence[str], flags: Sequence[str]
+) -> UsageError:
+    """Return the error for an argument too many that has a place in another command, of which `template` has the forms
+    (see `PLACES`).
+    """
+    message = f"'{extra}' is one argument too many"
+    last = words[-1] if words else extra
+    form = template[1] if "." in last and len(template) > 1 else template[0]
+    texts = {"{0}": words[0] if words else "", "{1}": last, "{+}": " ".join(words)}
+    texts |= {"{2}": words[1] if len(words) > 1 else "", "{catalog}": last.partition(".")[0]}
+    typed_flags = {flag.partition("=")[0] for flag in flags}
+    if typed_flags & {*form.split()}:
+        return UsageError(message, hint=answers.propose([*command.typed_name, *flags]))
+    hint = answers.propose([*(texts.get(word, word) for word in form.split()), *flags])
+    if command.words == ["changes"] and "." in last and not flags:
+        hint = f"{answers.propose(['audit', '--action', 'change', '--path', last])}; of the whole catalog: {hint}"
+    if command.words[0] == "create" and len(command.words) == 2:
+        message = f"{message}: each command creates one {command.words[1]}"
+    if command.words == ["group", "create"]:
+        hint += f", then {answers.propose(['group', 'add', *words])}"
+    if command.words == ["role", "list"]:
+        hint += f"; the roles of a user: {answers.propose(['show', 'user', last])}"
+    if command.words == ["user", "list"]:
+        hint += f"; the users of a group: {answers.propose(['show', 'group', last])}"
+    return UsageError(message, hint=hint)
 
 
 def _flag_of_list(extra: str, command: CalledCommand) -> str | None:
