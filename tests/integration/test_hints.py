@@ -326,6 +326,8 @@ def test_word_of_sql_as_an_action_is_answered_by_the_action(typed: Typed) -> Non
             "set restriction r hints.a.t --filter x=1 --to eve",
             "limnos set restriction r hints.a.t --filter x=1 --to user:eve",
         ),
+        ("head hints.a.t --snapshot 1", "limnos list snapshots hints.a.t"),
+        ("list everything", "limnos list --recursive"),
         ("list masks", "limnos list restrictions PATH"),
         ("revoke token eve", "limnos list tokens --for eve"),
         ("list snapshots hints.a", "limnos audit --path hints.a"),

@@ -231,6 +231,9 @@ def _beside_catalogs(name: str, error: ClientError, *, typed: TypedCommand) -> P
     if name in _MASKS and typed.words[0] in {"list", "show"}:
         lists = typed.command("list", "restrictions", "PATH")
         return PathAnswer(f"{name} belong to restrictions", f"'{lists}' lists those of a table or namespace")
+    if name in {"all", "everything"} and typed.words == ("list", name):
+        message = f"there is no catalog '{name}', or you may not know of it"
+        return PathAnswer(message, f"'{typed.command('list', '--recursive')}' lists all objects")
     if isinstance(error, DeniedError):
         return None
     if typed.words[:2] == ("restriction", "show") and exists("user", name):

@@ -64,6 +64,11 @@ def typed(line: str) -> TypedCommand:
             "'limnos set files --allowed-location URL'",
         ),
         (
+            "head lance.s.t --snapshot 99",
+            NotFoundError("The table has no version 99"),
+            "'limnos list snapshots lance.s.t' lists those that can be read",
+        ),
+        (
             "tag add pii lance.s.t --column c",
             RefusedError(
                 "Only columns of Iceberg tables can be named here, and catalog lance has none: name the table"

@@ -86,9 +86,8 @@ def head(
     if _print_rows(result.columns, result.rows, empty="no rows that you may see", common=common):
         return
     masked = [each.name for each in result.columns if each.masked]
-    for remark in _remarks(
-        result.columns_left_out, is_complete=result.complete, is_restricted=result.restricted, masked=masked
-    ):
+    left_out = 0 if columns else result.columns_left_out
+    for remark in _remarks(left_out, is_complete=result.complete, is_restricted=result.restricted, masked=masked):
         print(remark, file=sys.stderr)
 
 
@@ -218,7 +217,8 @@ def _remarks(
 ) -> list[str]:
     remarks = [] if is_complete else ["there are more rows, or files that were not read"]
     if columns_left_out:
-        remarks.append(f"{columns_left_out} more columns: name some by --columns")
+        word = "column" if columns_left_out == 1 else "columns"
+        remarks.append(f"{columns_left_out} more {word}: name some by --columns")
     if is_restricted:
         verb = "is" if len(masked) == 1 else "are"
         values = f"and {', '.join(masked)} {verb} masked" if masked else "and values masked"

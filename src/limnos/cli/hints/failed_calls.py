@@ -272,6 +272,8 @@ def _of_values(error: ClientError, typed: TypedCommand, *, path: str) -> str | N
             f" '{typed.command('set', path, '--tag', 'TAG')}' tags it, '--owner USER' gives it an owner, '{above}'"
             " describes what it is in"
         )
+    if error.message.startswith("The table has no snapshot ") and path:
+        return f"'{typed.command('list', 'snapshots', path)}' lists those that can be read"
     if "is outside the catalog's allowed roots" in error.message and typed.path:
         catalog = display.render(typed.path[:1])
         return f"'{typed.command('set', catalog, '--allowed-location', 'URL')}' replaces its other allowed locations"

@@ -70,6 +70,8 @@ def not_found_hint(error: ClientError, typed: TypedCommand) -> str:
         return closer
     if error.message.startswith("The fileset has no file ") and path:
         return f"'{typed.command('files', display.render(path))}' lists its files"
+    if error.message.startswith("The table has no version ") and path:
+        return f"'{typed.command('list', 'snapshots', display.render(path))}' lists those that can be read"
     if NO_COLUMN in error.message:
         return _of_column(error.message, typed)
     name_match = _NAMED.match(error.message)

@@ -40,9 +40,7 @@ _PREVIEWS: Final = ("--what-if", "--plan", "--dry-run", "--preview", "--simulate
 """Flags by which a command, here or elsewhere, shows what it would do."""
 _READING: Final = frozenset({"list", "show", "find", "tree", "head", "audit", "whoami"})
 """First words of commands that change nothing."""
-_ROW_SEARCHES: Final = frozenset(
-    {"--table", "--dataset", "--index", "--vector", "--text", "--fts", "--nearest", "-k", "--k"}
-)
+_ROW_SEARCHES: Final = frozenset({"--table", "--dataset", "--index", "--vector", "--text", "--fts", "--nearest"})
 """Flags of a search of rows, which `find` does not do."""
 _OWN_FIELDS: Final = {
     f"--{field.name.replace('_', '-')}": declared.plural
