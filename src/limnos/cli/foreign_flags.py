@@ -69,7 +69,12 @@ _OTHER_COMMANDS: Final = (
         "missing rights are those of a user",
         "'limnos access what USER {0} --missing reader'",
     ),
-    ("show", "--version", "'show' has the newest version, and the versions of a model", "'limnos show {0}'"),
+    (
+        "show",
+        "--version",
+        "'show' has the newest version, and the versions of a model",
+        "'limnos show {0}'; of a table 'limnos list snapshots {0}' has the ids, 'limnos head {0} --snapshot ID' rows",
+    ),
     (
         "set",
         "--alias|--aliases",

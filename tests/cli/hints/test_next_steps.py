@@ -64,6 +64,13 @@ def typed(line: str) -> TypedCommand:
             "'limnos set files --allowed-location URL'",
         ),
         (
+            "table check lance.s.t",
+            NotFoundError(
+                "Table does not exist: s.t. There is a Lance table: open it over Lance REST in catalog lance"
+            ),
+            "'limnos show lance.s.t' shows the Lance table",
+        ),
+        (
             "head lance.s.t --snapshot 99",
             NotFoundError("The table has no version 99"),
             "'limnos list snapshots lance.s.t' lists those that can be read",

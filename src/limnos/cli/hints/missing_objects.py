@@ -70,6 +70,10 @@ def not_found_hint(error: ClientError, typed: TypedCommand) -> str:
         return closer
     if error.message.startswith("The fileset has no file ") and path:
         return f"'{typed.command('files', display.render(path))}' lists its files"
+    if ". There is a Lance table: " in error.message and path:
+        return (
+            f"the command is for Iceberg tables; '{typed.command('show', display.render(path))}' shows the Lance table"
+        )
     if error.message.startswith("The table has no version ") and path:
         return f"'{typed.command('list', 'snapshots', display.render(path))}' lists those that can be read"
     if NO_COLUMN in error.message:

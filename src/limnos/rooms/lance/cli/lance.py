@@ -223,7 +223,7 @@ def serve(
     """
     adapter = import_extra("limnos.rooms.lance.app.adapter", extra=_EXTRA)
     if (root is None) == (impl is None):
-        raise UsageError("serve takes a directory or --impl, not both", hint="'limnos lance serve ./data'")
+        raise UsageError("serve takes a directory, or --impl without one", hint="'limnos lance serve ./data'")
     if property and impl is None:
         raise UsageError("--property is for --impl", hint="give the properties of an object store with --storage")
     load = import_extra("limnos.config.loading", extra=_EXTRA).load

@@ -78,9 +78,8 @@ def find(
     if common.output_format != "json" and result.meant:
         print(f"did you mean: {', '.join(result.meant)}", file=sys.stderr)
     if not rows:
-        for remark in _filter_remarks(
-            [part for word in words for part in (word.split() if _has_filter(word) else [word])]
-        ):
+        parts = [part for word in words for part in (word.split() if _has_filter(word) else [word])]
+        for remark in _filter_remarks(parts, only_unknown=common.output_format == "json"):
             print(visible(remark), file=sys.stderr)
     if common.output_format != "json" and result.facets:
         print("  ".join(f"{each.key}:{each.value} {each.count}" for each in result.facets), file=sys.stderr)
@@ -94,8 +93,11 @@ def _has_filter(word: str) -> bool:
     return any(match is not None and match[1].lower() in FILTERS for match in matches)
 
 
-def _filter_remarks(words: Sequence[str]) -> list[str]:
-    """Return sentences about the filters of a search without results: unknown ones, and the place of `in`."""
+def _filter_remarks(words: Sequence[str], *, only_unknown: bool) -> list[str]:
+    """Return sentences about the filters of a search without results: unknown ones, and the place of `in`.
+
+    `only_unknown` leaves out sentences that take another request.
+    """
     remarks = []
     for word in words:
         match = _FILTER.fullmatch(word)
@@ -105,9 +107,11 @@ def _filter_remarks(words: Sequence[str]) -> list[str]:
             )
             if (proposal := _with_known_filters(words)) is not None:
                 remarks.append(f"next: '{shlex.join(['limnos', 'find', *proposal])}'")
-        elif match is not None and match[1] in {"tag", "owner"}:
+        elif match is None or only_unknown:
+            continue
+        elif match[1] in {"tag", "owner"}:
             remarks.append(_of_owner_or_tag("tag" if match[1] == "tag" else "user", match[2]))
-        elif match is not None and match[1] == "in":
+        elif match[1] == "in":
             above = match[2].rpartition(".")[0]
             command_line = shlex.join(["limnos", "list", *([above] if above else [])])
             remarks.append(f"is there a '{match[2]}' that you may see? '{command_line}' lists what there is")
