@@ -70,14 +70,8 @@ def not_found_hint(error: ClientError, typed: TypedCommand) -> str:
         return closer
     if error.message.startswith("The fileset has no file ") and path:
         return f"'{typed.command('files', display.render(path))}' lists its files"
-    if ". There is a Lance table: " in error.message and path:
-        return (
-            f"the command is for Iceberg tables; '{typed.command('show', display.render(path))}' shows the Lance table"
-        )
-    if error.message.startswith("The table has no version ") and path:
-        return f"'{typed.command('list', 'snapshots', display.render(path))}' lists those that can be read"
-    if NO_COLUMN in error.message:
-        return _of_column(error.message, typed)
+    if (of_table := _of_table(error.message, typed)) is not None:
+        return of_table
     name_match = _NAMED.match(error.message)
     kind = name_match[1].lower() if name_match else ""
     if (instead := _of_another_kind(kind, typed)) is not None:
@@ -108,6 +102,20 @@ def not_found_hint(error: ClientError, typed: TypedCommand) -> str:
         lists = f"'{typed.command('list', display.render(above))}' lists the existing objects"
         return f"{lists}{_dotted_name(typed, length=len(above)) if known_object is not None else ''}"
     return f"'{typed.command('list')}' lists the existing objects"
+
+
+def _of_table(message: str, typed: TypedCommand) -> str | None:
+    """Return the hint for a column that an existing table lacks, for a command on Iceberg tables with a Lance table, or
+    for a missing version of one; None for other messages.
+    """
+    if NO_COLUMN in message:
+        return _of_column(message, typed)
+    spelled = display.render(typed.path)
+    if ". There is a Lance table: " in message:
+        return f"the command is for Iceberg tables; '{typed.command('show', spelled)}' shows the Lance table"
+    if message.startswith("The table has no version "):
+        return f"'{typed.command('list', 'snapshots', spelled)}' lists those that can be read"
+    return None
 
 
 def _kind_of_list(typed: TypedCommand) -> str | None:
