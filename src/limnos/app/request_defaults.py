@@ -75,6 +75,7 @@ def defaults_of(
         scan_plans_max=settings.planning.plans_max,
         restricted_reader_bytes=settings.planning.restricted_bytes_per_reader,
         restricted_table_bytes=settings.planning.restricted_bytes_per_table,
+        restricted_executor_spans=settings.planning.executor_spans,
         sqlpp_debris_ms=settings.sqlpp.debris_age_s * 1000,
         keep_pinned=settings.iceberg.keep_pinned,
         keep_pinned_ms=settings.iceberg.keep_pinned_s * 1000,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Offloaded work: rewrites a span of a data file for restricted users and stores the result where their clients read
-it.
+"""Offloaded work: rewrites a span of a data file for restricted users, or checks what an executor has written, and
+describes the result where their clients read it.
 
 Runs in a worker process that is killed at the request's deadline. Each request has the properties that its file store
 needs. Decision record 0093.
@@ -8,67 +8,23 @@ needs. Decision record 0093.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from secrets import token_hex
 from typing import Any, Final
 
 import msgspec
 
-from limnos.files import (
-    AllowedStorage,
-    FileStore,
-    RangeReader,
-    ReadBudget,
-    delete_directory,
-    is_within,
-    open_ranges,
-    store_for,
-)
-from limnos.formats.restricting.reading import ReadShape
-from limnos.formats.restricting.rewriting import RewrittenFile, rewrite_file
-from limnos.formats.restricting.spans import FileSpan
-from limnos.model.errors import (
-    AlreadyExists,
-    LimnosError,
-    MissingFile,
-    ServiceUnavailable,
-    StorageFailed,
-    UnsupportedOperation,
-)
+from limnos.files import FileStore, delete_directory, store_for
+from limnos.model.errors import AlreadyExists, BadRequest, MissingFile
+from limnos.services.iceberg.spans.verification import SpanReport, own_files, span_verify
+from limnos.services.iceberg.spans.writing import SpanRequest, files_delete, span_write
 
-DELETES_BYTES_MAX: Final = 512 << 20
-"""The maximum size of the delete files of one data file together."""
 FIND_THREADS: Final = 16
-_UNLIMITED: Final = 1 << 62
-_TOO_LARGE: Final = (
-    "The delete files of a file of the table are too large for restricted readers: compact the table, so that they have"
-    " at most 512 MiB"
-)
-_ELSEWHERE: Final = (
-    "A file of the table is outside of the table's locations, where the server reads no files: the table's owner must"
-    " write it again"
-)
-_MISSING: Final = "A file of the table is missing: the table's owner must restore it"
-_UNREADABLE: Final = "A file of the table cannot be read at present; the server's log has the reason"
 
 
-class RestrictedFileRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A request for the restricted files of a scan task, or of a span of its data file: the task with its delete files,
-    the table's locations, and the location to write to.
-    """
-
-    shape: ReadShape
-    task: dict[str, Any]
-    deletes: list[dict[str, Any]]
-    span: FileSpan | None
-    roots: tuple[str, ...]
-    into: str
-    name: str
-    properties: dict[str, str]
-    kept: tuple[str, ...]
-    open_within: tuple[str, ...]
+class _Files(msgspec.Struct, frozen=True):
+    files: list[dict[str, Any]]
 
 
 def restricted_file_write(question: bytes) -> list[bytes]:
@@ -78,72 +34,63 @@ def restricted_file_write(question: bytes) -> list[bytes]:
     Returns the description as JSON (for each file counts, bounds, `file-path`, size) and the number of bytes written.
     Raises UnsupportedOperation, MissingFile, StorageFailed.
     """
-    request = msgspec.json.decode(question, type=RestrictedFileRequest)
+    request = msgspec.json.decode(question, type=SpanRequest)
     store = store_for(request.into, request.properties)
-    description_at = f"{request.into}/{request.name}.json"
     with suppress(MissingFile):
-        return [store.read(description_at), b"0"]
-    files: list[dict[str, Any]] = []
-    try:
-        for file in _restricted_files(request):
-            location = f"{request.into}/{request.name}-{token_hex(4)}.parquet"
-            store.write_new(location, file.data)
-            files.append(file.file_entry | {"file-path": location, "file-size-in-bytes": len(file.data)})
-        description = _store_description(store, description_at, files=files)
-    except BaseException:
-        _delete_files(store, files)
-        raise
-    return [description, b"%d" % sum(each["file-size-in-bytes"] for each in files)]
+        return [store.read(_description_of(request)), b"0"]
+    return _describe(store, request, files=span_write(request))
 
 
-def _restricted_files(request: RestrictedFileRequest) -> Iterator[RewrittenFile]:
-    """Yield the restricted files of a span; stores nothing.
+def reported_files_describe(question: bytes) -> list[bytes]:
+    """Check the files that an executor wrote for a span, and describe them so that plans use them; or return the
+    description of an earlier rewrite.
 
-    Messages have no file names; the cause has them, for the log only. Raises UnsupportedOperation, StorageFailed,
-    ServiceUnavailable.
+    Returns as `restricted_file_write`. Files that plans do not use are deleted. Raises BadRequest if they are not what
+    the server would have written, and StorageFailed, ServiceUnavailable.
     """
-    at = request.task["data-file"]["file-path"]
-    deletes = ReadBudget(DELETES_BYTES_MAX)
-
-    def open_file(location: str) -> RangeReader:
-        if not is_within(location, request.roots):
-            raise UnsupportedOperation(_ELSEWHERE) from OSError(location)
-        allowed_storage = AllowedStorage((), own_directories=request.kept, open_within=request.open_within)
-        budget = ReadBudget(_UNLIMITED) if location == at else deletes
-        return open_ranges(location, request.properties, roots=request.roots, allowed=allowed_storage, budget=budget)
-
+    report = msgspec.json.decode(question, type=SpanReport)
+    request = report.request
+    store = store_for(request.into, request.properties)
+    reported_files = [{"file-path": each} for each in own_files(report)]
+    with suppress(MissingFile):
+        description = store.read(_description_of(request))
+        files_delete(store, _unused(reported_files, description=description))
+        return [description, b"0"]
     try:
-        yield from rewrite_file(
-            request.shape, request.task, deletes=request.deletes, open_file=open_file, span=request.span
-        )
-    except UnsupportedOperation as refused:
-        text = _TOO_LARGE if deletes.is_used_up else refused.message
-        raise UnsupportedOperation(text) from OSError(f"{at}: {refused.__cause__ or refused.message}")
-    except MissingFile as error:
-        raise StorageFailed(_MISSING) from OSError(error.message)
-    except (StorageFailed, ServiceUnavailable) as error:
-        raise type(error)(_UNREADABLE) from OSError(error.message)
+        files = span_verify(report)
+    except BadRequest:
+        files_delete(store, reported_files)
+        raise
+    return _describe(store, request, files=files)
 
 
-def _store_description(store: FileStore, location: str, *, files: list[dict[str, Any]]) -> bytes:
-    """Store and return the description of rewritten files. If another process has stored one before, delete this
-    process's files and return that description.
+def _description_of(request: SpanRequest) -> str:
+    """Return the location of the description of a span's files."""
+    return f"{request.into}/{request.name}.json"
+
+
+def _describe(store: FileStore, request: SpanRequest, *, files: list[dict[str, Any]]) -> list[bytes]:
+    """Store the description of a span's files. Returns it, and the number of bytes of the files.
+
+    If another process has stored one before, its description is returned, and the other files are deleted.
     """
     data = msgspec.json.encode({"files": files})
     try:
-        store.write_new(location, data)
+        store.write_new(_description_of(request), data)
     except AlreadyExists:
-        _delete_files(store, files)
-        files.clear()
-        return store.read(location)
-    return data
+        description = store.read(_description_of(request))
+        files_delete(store, _unused(files, description=description))
+        return [description, b"0"]
+    except BaseException:
+        files_delete(store, files)
+        raise
+    return [data, b"%d" % sum(each["file-size-in-bytes"] for each in files)]
 
 
-def _delete_files(store: FileStore, files: list[dict[str, Any]]) -> None:
-    """Delete files that no description names; those that remain are deleted with their directory."""
-    for each in files:
-        with suppress(LimnosError):
-            store.delete(each["file-path"])
+def _unused(files: list[dict[str, Any]], *, description: bytes) -> list[dict[str, Any]]:
+    """Return the files that a description does not name. An executor repeats a report whose response was lost."""
+    used_paths = {each["file-path"] for each in msgspec.json.decode(description, type=_Files).files}
+    return [each for each in files if each["file-path"] not in used_paths]
 
 
 class FindRequest(msgspec.Struct, frozen=True):
@@ -184,7 +131,7 @@ class DeleteRequest(msgspec.Struct, frozen=True):
     properties: dict[str, str]
 
 
-def files_delete(question: bytes) -> list[bytes]:
+def directory_delete(question: bytes) -> list[bytes]:
     """Delete a directory that no restricted scan plan needs any more.
 
     Raises StorageFailed, or ServiceUnavailable if the store is unreachable.
@@ -196,7 +143,8 @@ def files_delete(question: bytes) -> list[bytes]:
 
 RESTRICTED_FILE_FUNCTIONS: Mapping[str, Callable[..., list[bytes]]] = {
     "restrict-file": restricted_file_write,
+    "restrict-verify": reported_files_describe,
     "restrict-find": descriptions_find,
-    "restrict-delete": files_delete,
+    "restrict-delete": directory_delete,
 }
 """The offloaded functions by name."""

@@ -6,7 +6,7 @@ Must not know planning itself.
 
 from __future__ import annotations
 
-from pydantic import NonNegativeFloat, PositiveInt
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from limnos.config.section import SettingsSection
 
@@ -30,3 +30,7 @@ class PlanningSection(SettingsSection):
     """
     restricted_bytes_per_table: PositiveInt = 64 << 30
     """The same limit for all restricted users of one table together."""
+    executor_spans: NonNegativeInt = 32
+    """The number of 64 MiB parts above which executors of maintenance write a plan's files for restricted users; 0 for
+    never.
+    """

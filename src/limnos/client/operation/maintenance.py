@@ -15,6 +15,7 @@ from limnos.client.operation.maintenance_values import (
     MaintenanceFindings,
     MaintenanceReport,
     MaintenanceStatus,
+    RestrictedSpans,
 )
 from limnos.client.paths import table_parts
 from limnos.names import display
@@ -89,3 +90,22 @@ class Maintenance(Resource[S]):
         url = self.own_url("maintenance", "operations", str(operation), "report")
         body = {"holder": holder, "outcome": outcome, "text": text[:2000]}
         return call("POST", url, answer=bool, field="accepted", body=body)
+
+    @verb
+    def spans(self, catalog: str, operation: int, *, after: int = -1, limit: int = 16) -> Flow[RestrictedSpans]:
+        """Return the next parts of data files that an operation writes for restricted users, after the number `after`.
+
+        The client must have the operation's token.
+        """
+        url = self.own_url("catalogs", catalog, "maintenance", "operations", str(operation), "spans")
+        return call("POST", url, answer=RestrictedSpans, body={"after": after, "limit": limit})
+
+    @verb
+    def report_span(self, catalog: str, operation: int, *, name: str, files: Sequence[str]) -> Flow[bool]:
+        """Report the files that an executor wrote for a part of a data file. Returns whether plans use them.
+
+        The client must have the operation's token. Raises BadRequestError if they are not as the server would write
+        them.
+        """
+        url = self.own_url("catalogs", catalog, "maintenance", "operations", str(operation), "files")
+        return call("POST", url, answer=bool, field="accepted", body={"name": name, "files": list(files)})

@@ -152,3 +152,24 @@ class LeasedOperations(msgspec.Struct, frozen=True):
 
     lease_s: int
     operations: tuple[LeasedOperation, ...]
+
+
+class RestrictedSpan(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of a data file whose rows an executor writes for restricted users. `name` is the name of its files."""
+
+    number: int
+    name: str
+    task: Json
+    deletes: list[Json]
+    span: tuple[int, int]
+
+
+class RestrictedSpans(msgspec.Struct, frozen=True):
+    """Parts of data files to write, and the request that all of them have in common; no parts if none is left."""
+
+    spans: tuple[RestrictedSpan, ...]
+    common: Json
+
+    def __repr__(self) -> str:
+        """Return a representation without credentials."""
+        return f"RestrictedSpans({[each.number for each in self.spans]})"

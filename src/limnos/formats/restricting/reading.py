@@ -241,6 +241,13 @@ def _row_groups(reader: pq.ParquetFile, span: FileSpan | None) -> tuple[list[int
     return groups, earlier_bytes
 
 
+def count_span_rows(source: OpenedFile, span: FileSpan | None) -> int:
+    """Return the number of rows of a span of a data file, without deletes and filter, by the file's footer."""
+    reader = pq.ParquetFile(pa.PythonFile(source, mode="r"), pre_buffer=False)
+    groups, _ = _row_groups(reader, span)
+    return sum(reader.metadata.row_group(each).num_rows for each in groups)
+
+
 def _batch_rows(reader: pq.ParquetFile) -> int:
     """Return the number of rows to read at once, from the average size of a row in the file."""
     metadata = reader.metadata

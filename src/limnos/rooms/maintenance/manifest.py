@@ -30,6 +30,11 @@ MANIFEST: Final = Manifest(
         ),
         RoutesEntry(
             protocol="admin",
+            routes="limnos.rooms.maintenance.http.spans:ROUTES",
+            paths=("/api/limnos/v1/metalakes/{m}/catalogs/{c}/maintenance/operations/{o}",),
+        ),
+        RoutesEntry(
+            protocol="admin",
             routes="limnos.rooms.maintenance.http.rewrites:ROUTES",
             paths=("/api/limnos/v1/metalakes/{m}/maintenance",),
         ),

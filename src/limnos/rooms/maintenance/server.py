@@ -12,15 +12,18 @@ from limnos.rooms.maintenance.app.maintenance_process import maintenance_process
 from limnos.rooms.maintenance.services.builtin_jobs import MaintenanceJobs
 from limnos.rooms.maintenance.services.rewriting.pauses import REFRESH_EVERY_S, pauses_refresh
 from limnos.rooms.maintenance.services.rewriting.rewrite_commits import RewriteCommits
+from limnos.rooms.maintenance.services.spans.queue import LeasedSpans
 from limnos.services.iceberg.rewrite_commits import OPERATION_COMMITS
+from limnos.services.iceberg.spans.executors import SPAN_EXECUTORS
 from limnos.services.request.node_services import NodeServices
 from limnos.services.runs.builtin_jobs import BUILTIN_JOBS
 
 
 def register_parts(services: NodeServices, settings: Settings) -> None:
-    """Register the check of commits of operations, and the built-in job templates."""
+    """Register the check of commits of operations, the executors of restricted files, and the built-in job templates."""
     del settings
     OPERATION_COMMITS.put(services, RewriteCommits())
+    SPAN_EXECUTORS.put(services, LeasedSpans())
     BUILTIN_JOBS.put(services, MaintenanceJobs())
 
 

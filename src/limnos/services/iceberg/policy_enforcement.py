@@ -10,7 +10,6 @@ applied to the stored files, since the set of matching files would reveal masked
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from secrets import token_hex
@@ -23,7 +22,7 @@ from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.formats.iceberg.field_ids import field_ids_of
 from limnos.formats.iceberg.json_types import Json, as_object
 from limnos.formats.iceberg.read_restrictions import BoundRestrictions, reading_shape
-from limnos.formats.restricting.spans import FileSpan, file_spans, span_count
+from limnos.formats.restricting.spans import span_count
 from limnos.formats.scans.manifest_batches import RESPONSE_BYTES_MAX, RESPONSE_TOO_LARGE
 from limnos.formats.scans.request import ScanRequest, ScanScope
 from limnos.model.entities import MetadataDocument
@@ -40,6 +39,8 @@ from limnos.services.iceberg.continued_rewrites import CONTINUED_REWRITES
 from limnos.services.iceberg.restricted_reads import QuotaMeter, binding_location, directory_hold, directory_leave
 from limnos.services.iceberg.scan_queue import SCAN_OFFLOADER
 from limnos.services.iceberg.scans import ScanTarget, ScanTasks, TableScan, scan_of
+from limnos.services.iceberg.spans.executors import FOUND_AT_ONCE, SpanRecipe, write_with_executors
+from limnos.services.iceberg.spans.names import SpanNamer, SpanTask
 from limnos.services.request.catalog_storage import CatalogStorage
 from limnos.services.request.concurrency.coalescing import RequestCoalescer
 from limnos.services.request.concurrency.parallel import map_concurrently
@@ -52,8 +53,6 @@ from limnos.telemetry.logs import get_logger
 
 log = get_logger("limnos.restricting")
 AT_ONCE: Final = 4
-FOUND_AT_ONCE: Final = 256
-"""The number of spans whose files are looked up by one call of a worker process."""
 UNFINISHED_S: Final = 30
 """The `Retry-After` of a plan whose files are not all written, in seconds."""
 _TASK_BYTES: Final = 500
@@ -105,7 +104,8 @@ async def scan_restricted(ctx: Context, scanned: ScanTarget, *, bound: BoundRest
     require_warehouse(scanned)
     with hide_file_names(scanned):
         scanned.place.check(scanned.document.location)
-    scan = await scan_of(ctx, scanned._replace(request=narrow_request(scanned.request, bound), bound=None))
+    narrowed_request = narrow_request(scanned.request, bound)
+    scan = await scan_of(ctx, scanned._replace(request=narrowed_request, bound=None))
     residual = await _residual(ctx, scanned, aim=scan.aim)
     plan = token_hex(16)
     if residual == b"false":
@@ -121,6 +121,7 @@ async def scan_restricted(ctx: Context, scanned: ScanTarget, *, bound: BoundRest
         into=directory.location,
         residual=residual,
         quota_meter=quota_meter,
+        recipe=None if bound.is_local else SpanRecipe(scanned.requester, narrowed_request, bound, directory.location),
     )
 
     began_at = monotonic()
@@ -240,6 +241,7 @@ class _RestrictedRewrite:
         into: str,
         residual: bytes,
         quota_meter: QuotaMeter,
+        recipe: SpanRecipe | None,
     ) -> None:
         self._scan = scan
         self._ctx, self._scanned, self._specification = ctx, scanned, specification
@@ -248,7 +250,7 @@ class _RestrictedRewrite:
         self._wanted = {ids[each] for each in scanned.request.stats_fields or () if each in ids}
         self._told_bytes = 0
         self._ready = ReadyFiles(0, 0)
-        self._digest = hashlib.sha256(msgspec.json.encode(specification))
+        self._namer, self._recipe = SpanNamer(specification), recipe
 
     def unfinished_error(self) -> ServiceUnavailable:
         """Return the error for a plan whose files are not all written yet, with the number of those that are."""
@@ -268,16 +270,15 @@ class _RestrictedRewrite:
         deletes: list[Json] = msgspec.json.decode(b"[" + scan_tasks.deletes + b"]")
         sizes = [int(str(as_object(each["data-file"], "data-file")["file-size-in-bytes"])) for each in tasks]
         self._add_response_size(sum(map(span_count, sizes)) * (len(bytes(self._residual)) + _TASK_BYTES))
-        spans: list[tuple[Json, FileSpan]] = []
-        names: list[str] = []
+        spans: list[SpanTask] = []
         for task, size in zip(tasks, sizes, strict=True):
-            spans += [(task, span) for span in file_spans(size)]
-            names += self._names(task, deletes=deletes, size=size)
+            spans += self._namer.spans(task, deletes=deletes, size=size)
             await asyncio.sleep(0)  # a plan of many files must not hold up other requests
-        results = [*await self._find(names)]
+        results = await self._find([each.name for each in spans])
+        results = await self._delegate(spans, results)
 
         async def write(number: int) -> list[Json]:
-            files = await self._write(*spans[number], deletes=deletes, name=names[number])
+            files = await self._write(spans[number])
             self._add_ready(files)
             return files
 
@@ -287,19 +288,38 @@ class _RestrictedRewrite:
             results[number] = files
         return b",".join([self._task(file) for files in results for file in files or ()])
 
-    async def _find(self, names: Sequence[str]) -> Sequence[list[Json] | None]:
+    async def _delegate(
+        self, spans: Sequence[SpanTask], results: Sequence[list[Json] | None]
+    ) -> list[list[Json] | None]:
+        """Let executors write the missing spans if they are many. Returns the files of each span; None for each that
+        the server must write.
+        """
+        missing = [each.name for each, files in zip(spans, results, strict=True) if files is None]
+        spans_min = self._ctx.services.defaults.restricted_executor_spans
+        if self._recipe is None or not 0 < spans_min < len(missing):
+            return [*results]
+        written_files = await write_with_executors(
+            self._ctx, self._scanned, recipe=self._recipe, names=missing, find=self._look_up
+        )
+        return [
+            written_files.get(each.name) if files is None else files for each, files in zip(spans, results, strict=True)
+        ]
+
+    async def _find(self, names: Sequence[str]) -> list[list[Json] | None]:
         """Return the files of earlier rewrites by the names of their spans; None for each span that is missing.
 
         A few spans are not looked up: their rewrites look, too.
         """
+        if len(names) <= AT_ONCE:
+            return [None] * len(names)
         results: list[list[Json] | None] = []
         for at in range(0, len(names), FOUND_AT_ONCE):
-            some = names[at : at + FOUND_AT_ONCE]
-            if len(names) <= AT_ONCE:
-                return [None] * len(names)
-            question = {"into": self._into, "names": some, "properties": self._scanned.place.catalog.properties}
-            (answer,) = await SCAN_OFFLOADER.of(self._ctx.services).do("restrict-find", msgspec.json.encode(question))
-            results += msgspec.json.decode(answer, type=list[list[Json] | None])
+            results += await self._look_up(names[at : at + FOUND_AT_ONCE])
+        return results
+
+    async def _look_up(self, names: Sequence[str]) -> list[list[Json] | None]:
+        """Return the files of at most `FOUND_AT_ONCE` spans by their names; None for each span that is missing."""
+        results = await find_spans(self._ctx, self._scanned.place, into=self._into, names=names)
         for files in results:
             self._add_ready(files or ())
         return results
@@ -314,34 +334,10 @@ class _RestrictedRewrite:
         if self._told_bytes > RESPONSE_BYTES_MAX:
             raise UnsupportedOperation(RESPONSE_TOO_LARGE)
 
-    def _names(self, task: Json, *, deletes: list[Json], size: int) -> list[str]:
-        """Return the names of the restricted files of each span of a data file: digests of all that decides what they
-        contain.
-        """
-        file = self._digest.copy()
-        file.update(msgspec.json.encode([task["data-file"], _deletes_of(task, deletes)]))
-        names = []
-        for span in file_spans(size):
-            part = file.copy()
-            part.update(msgspec.json.encode(span))
-            names.append(part.hexdigest()[:32])
-        return names
-
-    async def _write(self, task: Json, span: FileSpan, *, deletes: list[Json], name: str) -> list[Json]:
+    async def _write(self, each: SpanTask) -> list[Json]:
         """Return the restricted files of a span of a data file, and write them unless another plan has."""
-        catalog_storage = self._scanned.place
-        question = {
-            "shape": self._specification,
-            "task": task,
-            "deletes": _deletes_of(task, deletes),
-            "span": span,
-            "roots": self._scan.roots,
-            "into": self._into,
-            "name": name,
-            "properties": catalog_storage.catalog.properties,
-            "kept": catalog_storage.allowed.own_directories,
-            "open_within": catalog_storage.allowed.open_within,
-        }
+        question = span_question(self._specification, each, scan=self._scan, place=self._scanned.place)
+        question |= {"into": self._into, "properties": self._scanned.place.catalog.properties}
 
         async def rewrite() -> bytes:
             answer, size = await SCAN_OFFLOADER.of(self._ctx.services).do(
@@ -350,7 +346,7 @@ class _RestrictedRewrite:
             await self._spending.add(int(size))
             return answer
 
-        key = (self._into.encode(), name.encode())  # plans that need the same files share one rewrite
+        key = (self._into.encode(), each.name.encode())  # plans that need the same files share one rewrite
         description: Json = msgspec.json.decode(await REWRITES.of(self._ctx.services).call(key, rewrite))
         files = description["files"]
         assert isinstance(files, list)  # noqa: S101 - the worker writes a list
@@ -385,10 +381,27 @@ def rewriting_caller(user: str) -> str:
     return f"{user} (restricted files)"
 
 
-def _deletes_of(task: Json, deletes: list[Json]) -> list[Json]:
-    """Return the delete files of a scan task."""
-    numbers = task.get("delete-file-references", [])
-    return [deletes[each] for each in numbers] if isinstance(numbers, list) else []
+def span_question(specification: Json, each: SpanTask, *, scan: TableScan, place: CatalogStorage) -> Json:
+    """Return the request to write a span, as JSON, without the directory and the properties of file stores."""
+    return {
+        "shape": specification,
+        "task": each.task,
+        "deletes": each.deletes,
+        "span": each.span,
+        "roots": scan.roots,
+        "name": each.name,
+        "kept": place.allowed.own_directories,
+        "open_within": place.allowed.open_within,
+    }
+
+
+async def find_spans(
+    ctx: Context, place: CatalogStorage, *, into: str, names: Sequence[str]
+) -> list[list[Json] | None]:
+    """Return the files of at most `FOUND_AT_ONCE` spans in a directory by their names; None for each span without."""
+    question = {"into": into, "names": names, "properties": place.catalog.properties}
+    (answer,) = await SCAN_OFFLOADER.of(ctx.services).do("restrict-find", msgspec.json.encode(question))
+    return msgspec.json.decode(answer, type=list[list[Json] | None])
 
 
 def require_warehouse(scanned: ScanTarget) -> None:

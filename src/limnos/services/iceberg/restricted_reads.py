@@ -122,11 +122,15 @@ class QuotaMeter:
 
     async def add(self, size: int) -> None:
         """Count written bytes. Raises ServiceUnavailable if a quota is exhausted."""
-        self._pending += size
+        self.count(size)
         if self._pending >= self._step:
             quota_error = await self.settle()
             if quota_error is not None:
                 raise quota_error
+
+    def count(self, size: int) -> None:
+        """Count written bytes, without a check of the quotas."""
+        self._pending += size
 
     async def settle(self) -> LimnosError | None:
         """Add the bytes counted so far to the usage in the store. Returns an error if a quota is exhausted, else

@@ -115,6 +115,8 @@ class RequestDefaults(NamedTuple):
     restricted_reader_bytes: int = 16 << 30
     restricted_table_bytes: int = 64 << 30
     """The maximum size of rewritten files, in bytes, for one restricted user and for one table."""
+    restricted_executor_spans: int = 32
+    """The number of missing spans of a plan above which executors write the files of a restricted user; 0 for never."""
     sqlpp_debris_ms: int = 259_200_000
     """The age in milliseconds at which files of killed statements are deleted; 0 keeps them."""
     keep_pinned: bool = True

@@ -112,6 +112,10 @@ PRIORITIZE = Sql(
 )
 SET_OPTIONS = Sql("UPDATE maintenance_rewrite SET options = :options WHERE operation_id = :id")
 OPTIONS_OF = Sql("SELECT options FROM maintenance_rewrite WHERE operation_id = :id")
+OPTIONS_OF_KIND = Sql(
+    "SELECT o.id, r.options FROM maintenance_operation o JOIN maintenance_rewrite r ON r.operation_id = o.id"
+    " WHERE o.node_id = :node AND o.kind = :kind ORDER BY o.id"
+)
 DELETE = Sql("DELETE FROM maintenance_rewrite WHERE operation_id = :id")
 _LEASE = "node_id, operation_id, token_id, holder, expires_at, commits"
 TAKE = Sql(
@@ -133,6 +137,7 @@ LEASE_OF_HOLDER = Sql(
     f"SELECT {_LEASE} FROM maintenance_lease WHERE operation_id = :id AND holder = :holder AND {_OF_METALAKE}"
 )
 BY_TOKEN = Sql(f"SELECT {_LEASE} FROM maintenance_lease WHERE token_id = :token")
+LEASE_ENDS = Sql("SELECT expires_at FROM maintenance_lease WHERE operation_id = :id")
 OF_TABLE = Sql(f"SELECT {_LEASE} FROM maintenance_lease WHERE node_id = :node")
 OVER = Sql(f"SELECT {_LEASE} FROM maintenance_lease WHERE expires_at <= :now ORDER BY node_id LIMIT 1000")
 _GONE = "NOT EXISTS (SELECT 1 FROM maintenance_operation o WHERE o.id = {}.operation_id)"
@@ -257,6 +262,12 @@ def lease_by_token(token_id: int) -> Load[LeaseRow | None]:
     return LeaseRow(*rows[0]) if rows else None
 
 
+def lease_end_read(operation_id: int) -> Load[int | None]:
+    """Read when the lease of an operation ends, in milliseconds since 1970; None if it has no lease."""
+    rows = yield LEASE_ENDS, {"id": operation_id}
+    return int(rows[0][0]) if rows else None
+
+
 def options_read(operation_id: int) -> Load[str | None]:
     """Read the stored options of an operation that has not ended, or None."""
     rows = yield OPTIONS_OF, {"id": operation_id}
@@ -310,6 +321,10 @@ class RewriteWrites(Writes):
         """Read the stored options of an operation that has not ended inside the transaction, or None."""
         rows = self.tx.rows(OPTIONS_OF, {"id": operation_id})
         return str(rows[0][0]) if rows else None
+
+    def options_of_kind(self, node_id: int, *, kind: str) -> dict[int, str]:
+        """Read the stored options of a table's operations of a kind that have not ended, by their ids."""
+        return {row[0]: str(row[1]) for row in self.tx.rows(OPTIONS_OF_KIND, {"node": node_id, "kind": kind})}
 
     def set_options(self, operation_id: int, options: str) -> None:
         """Replace the stored options of a queued operation, a JSON object."""

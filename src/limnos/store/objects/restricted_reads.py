@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from limnos.model.principals import Requester
-from limnos.store.sql import Params, Sql
+from limnos.store.sql import Load, Params, Sql
 from limnos.store.transaction import Writes
 
 JOIN_MS: Final = 60_000
@@ -49,6 +49,7 @@ OVER = Sql(
     " o.expires_at > :now) LIMIT :limit"
 )
 KNOWN = Sql("SELECT DISTINCT directory FROM restricted_read")
+NEEDED = Sql("SELECT 1 FROM restricted_read WHERE directory = :directory AND expires_at > :now LIMIT 1")
 DELETE = Sql("DELETE FROM restricted_read WHERE directory = :directory")
 
 
@@ -61,6 +62,11 @@ class RestrictedReadUsage(NamedTuple):
     reader_bytes: int
     reader_directories: int
     first_end_ms: int
+
+
+def is_directory_needed(directory: str, *, now_ms: int) -> Load[bool]:
+    """Read whether a plan needs the files of a directory."""
+    return bool((yield NEEDED, {"directory": directory, "now": now_ms}))
 
 
 class RestrictedReadWrites(Writes):

@@ -14,7 +14,7 @@ from limnos.model.errors import NotFound, PermissionDenied, UnsupportedOperation
 from limnos.model.kinds import Kind
 from limnos.model.permits import Permit
 from limnos.names.path import Levels
-from limnos.rooms.maintenance.services.rewriting.kinds import KINDS
+from limnos.rooms.maintenance.services.rewriting.kinds import LEASED_KINDS
 from limnos.rooms.maintenance.services.rewriting.leases import operation_cancel, token_revoke
 from limnos.rooms.maintenance.services.table_access import maintained_table
 from limnos.rooms.maintenance.services.table_leases import CANCELLED
@@ -52,7 +52,7 @@ async def rewrite_cancel(ctx: Context, scope: RequestScope, *, path: Levels, ope
         )
         if row is None or row.node_id != node.id:
             raise NotFound(f"Operation {operation} on this table does not exist", kind="operation")
-        if row.kind not in KINDS or table_format != ICEBERG:
+        if row.kind not in LEASED_KINDS or table_format != ICEBERG:
             raise UnsupportedOperation("The server executes this operation within a minute: it cannot be cancelled")
         return request_view.permit(OperationStop(node, operation, request_view.user), decision)
 

@@ -15,10 +15,15 @@ from limnos.model.principals import TokenTrust
 from limnos.rooms.maintenance.formats.assessment import COMPACT, DELETES, MANIFESTS, TARGET_BYTES_DEFAULT
 from limnos.rooms.maintenance.formats.row_retention import RETENTION, RetentionTerms
 from limnos.rooms.maintenance.services.policies import PolicyTerms
+from limnos.services.iceberg.spans.executors import SpanRecipe
 
 STATISTICS: Final = "statistics"
 KINDS: Final = (RETENTION, COMPACT, DELETES, MANIFESTS, STATISTICS)
-"""All kinds, in the order in which they are executed on one table."""
+"""All kinds that change a table, in the order in which they are executed on one table."""
+RESTRICTED_FILES: Final = "restricted-files"
+"""The kind that changes no table: it writes the files of a plan for a restricted user."""
+LEASED_KINDS: Final = (*KINDS, RESTRICTED_FILES)
+"""All kinds that executors lease."""
 GROUP_BYTES: Final = 512 << 20
 """The size of the files that an executor rewrites in one group, in bytes."""
 TASK_FILES_MIN: Final = 5
@@ -50,6 +55,8 @@ class RewriteOptions(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tr
     """The policy that decided about the kind when the operation was planned or requested; None without one."""
     second_user_id: int = 0
     """The user who attached the policy: the operation needs the rights of both. 0 for a requested operation."""
+    spans: SpanRecipe | None = None
+    """The plan whose files an operation of the kind `RESTRICTED_FILES` writes; None for any other kind."""
 
 
 def action_options(kind: str, stored: RewriteOptions, *, is_busy: bool = False) -> dict[str, str]:

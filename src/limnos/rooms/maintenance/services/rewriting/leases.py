@@ -28,7 +28,7 @@ from limnos.rooms.maintenance.formats.row_retention import RETENTION
 from limnos.rooms.maintenance.formats.table_metadata import metadata_of
 from limnos.rooms.maintenance.services.acting import ended_secret_reason
 from limnos.rooms.maintenance.services.assessing import AssessmentRound, effective_policies
-from limnos.rooms.maintenance.services.rewriting.kinds import RewriteOptions, action_options
+from limnos.rooms.maintenance.services.rewriting.kinds import RESTRICTED_FILES, RewriteOptions, action_options
 from limnos.rooms.maintenance.services.rewriting.pauses import schedule_limits, withdrawal_text
 from limnos.rooms.maintenance.services.rewriting.planning import IDLE, is_idle
 from limnos.rooms.maintenance.services.rewriting.row_retention import planned_terms
@@ -414,8 +414,10 @@ async def _pause(
     """Return the delay of an operation on the table `node_id` because of pipeline runs, quiet hours, budgets or
     writers; None if it has none.
 
-    `limits` is None for an operation that a user requested.
+    `limits` is None for an operation that a user requested. An operation that does not change the table has no delay.
     """
+    if row.kind == RESTRICTED_FILES:
+        return None
     now_ms = services.store.time.now_ms()
     holders = await services.gate.look_up(lambda: holders_read(node_id, now_ms=now_ms))
     if any(each.run is not None for each in holders):

@@ -19,6 +19,7 @@ from limnos.model.errors import BadRequest, CommitConflict, LimnosError, Outside
 from limnos.rooms.maintenance.formats import rewrites
 from limnos.rooms.maintenance.formats.row_retention import RETENTION
 from limnos.rooms.maintenance.formats.table_metadata import TableMetadata, metadata_of
+from limnos.rooms.maintenance.services.rewriting.kinds import RESTRICTED_FILES
 from limnos.rooms.maintenance.services.rewriting.row_retention import deletion_require
 from limnos.services.iceberg.added_files import check_operation_files, own_files
 from limnos.services.iceberg.commit_values import CommitChange
@@ -52,6 +53,8 @@ class RewriteCommits:
         if lease is None or lease.node_id != document.node_id or lease.expires_at <= ctx.services.store.time.now_ms():
             raise PermissionDenied(LEASE_OVER)
         operation = await ctx.look_up(partial(operation_read, lease.operation_id))
+        if operation is not None and operation.kind == RESTRICTED_FILES:
+            raise PermissionDenied("This operation writes files for restricted users: it commits nothing to the table")
         deletes_rows = operation is not None and operation.kind == RETENTION
         requirements, updates = change.requirements, change.updates
         if change.raw is not None:
