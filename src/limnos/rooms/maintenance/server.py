@@ -20,7 +20,7 @@ from limnos.services.runs.builtin_jobs import BUILTIN_JOBS
 
 
 def register_parts(services: NodeServices, settings: Settings) -> None:
-    """Register the check of commits of operations, the executors of restricted files, and the built-in job templates."""
+    """Register the check of commits of operations, the executors of restricted files, and built-in job templates."""
     del settings
     OPERATION_COMMITS.put(services, RewriteCommits())
     SPAN_EXECUTORS.put(services, LeasedSpans())

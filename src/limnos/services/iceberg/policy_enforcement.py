@@ -295,8 +295,7 @@ class _RestrictedRewrite:
         the server must write.
         """
         missing = [each.name for each, files in zip(spans, results, strict=True) if files is None]
-        spans_min = self._ctx.services.defaults.restricted_executor_spans
-        if self._recipe is None or not 0 < spans_min < len(missing):
+        if self._recipe is None or not self._are_many(len(missing)):
             return [*results]
         written_files = await write_with_executors(
             self._ctx, self._scanned, recipe=self._recipe, names=missing, find=self._look_up
@@ -305,12 +304,16 @@ class _RestrictedRewrite:
             written_files.get(each.name) if files is None else files for each, files in zip(spans, results, strict=True)
         ]
 
+    def _are_many(self, count: int) -> bool:
+        """Return whether executors should write this number of spans."""
+        return 0 < self._ctx.services.defaults.restricted_executor_spans < count
+
     async def _find(self, names: Sequence[str]) -> list[list[Json] | None]:
         """Return the files of earlier rewrites by the names of their spans; None for each span that is missing.
 
-        A few spans are not looked up: their rewrites look, too.
+        A few spans for the server are not looked up: their rewrites look, too.
         """
-        if len(names) <= AT_ONCE:
+        if len(names) <= AT_ONCE and not self._are_many(len(names)):
             return [None] * len(names)
         results: list[list[Json] | None] = []
         for at in range(0, len(names), FOUND_AT_ONCE):

@@ -9,8 +9,11 @@ commit is abandoned, not forced.
 from __future__ import annotations
 
 import contextlib
+import logging
+import os
 import threading
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from limnos.model.errors import ServiceUnavailable
@@ -25,6 +28,8 @@ from limnos.rooms.maintenance.engine.outcomes import (
     rewrite_text,
     table_identifier,
 )
+from limnos.rooms.maintenance.engine.restricted_files import RESTRICTED_FILES, SpanPool
+from limnos.rooms.maintenance.engine.span_files import probe_worker, write_span
 from limnos.spark.allowed_classes import (
     LOCAL_IO,
     STORAGE_IO,
@@ -40,13 +45,16 @@ from limnos.spark.cluster import EXECUTOR_WAIT_S, await_executor, reporting_wait
 from limnos.spark.session import another_session, session
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pyspark.sql import SparkSession
 
     from limnos.client.operation.maintenance_values import LeasedOperation
     from limnos.spark.files import SparkFiles
 
+logger = logging.getLogger(__name__)
+TASKS_MAX: Final = 64
+"""The maximum number of spans that are written at the same time for one operation."""
 SETTINGS: Final = {
     "spark.scheduler.mode": "FAIR",
     "spark.task.maxFailures": "4",
@@ -121,6 +129,30 @@ class SparkRunner:
         """Cancel the Spark jobs of an operation, whose lease is lost. `operation` is its id."""
         if self._spark is not None:
             self._spark.sparkContext.cancelJobGroup(str(operation))
+
+    def span_pool(self, operation: int) -> SpanPool:
+        """Return what writes the spans of an operation: one task of Spark for each. Spark starts if it has not.
+
+        If Python on the workers cannot write spans, threads of this process do. Raises ServiceUnavailable if Spark does
+        not start.
+        """
+        spark = self._running_session()
+        context = spark.sparkContext
+        at_once = max(1, min(TASKS_MAX, int(context.defaultParallelism)))
+
+        def run_task(function: Callable[[bytes], list[str]], request: bytes) -> list[str]:
+            context.setJobGroup(str(operation), f"maintenance {RESTRICTED_FILES}", True)
+            rows = context.parallelize([request], 1).mapPartitions(lambda requests: map(function, requests))
+            (files,) = rows.collect()
+            return files
+
+        try:
+            run_task(probe_worker, b"")
+        except Exception as error:  # noqa: BLE001 - Java wraps the error of a worker
+            reason = error_text(error)
+            logger.warning("workers of %s write no files for restricted users: %s", self._master, reason)
+            return SpanPool(write_span, at_once=os.cpu_count() or 1)
+        return SpanPool(partial(run_task, write_span), at_once)
 
     def close(self) -> None:
         """Stop Spark if it was started."""

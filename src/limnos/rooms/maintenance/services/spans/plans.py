@@ -41,7 +41,7 @@ LIMIT_MAX: Final = 64
 """The maximum number of spans in one response."""
 PLANS_MAX: Final = 4
 """The number of operations whose spans a node keeps."""
-_TOKEN_ALONE: Final = "Only the executor that has leased this operation may use its spans, with the operation's token"
+_NOT_THE_LEASE: Final = "Only the executor that has leased this operation may use its spans, with the operation's token"
 _LEASE_OVER: Final = "The lease of this operation has expired: another executor may have it now"
 _PASSED_ON: Final[Mapping[str, frozenset[str]]] = {
     "s3": frozenset(
@@ -143,7 +143,7 @@ async def spans_load(ctx: Context, scope: RequestScope, *, operation: int, after
         del common[name]
     spans = [(number, plan.spans[number]) for number in numbers]
     entries = [SpanEntry(number, each.name, each.task, each.deletes, each.span) for number, each in spans]
-    credentials = await _credentials(ctx, leased, roots=plan.scan.roots)
+    credentials = await executor_credentials(ctx, leased.place, into=leased.directory, roots=plan.scan.roots)
     return SpanBatch(tuple(entries), common | {"into": leased.directory, "credentials": credentials})
 
 
@@ -153,7 +153,7 @@ async def plan_require(ctx: Context, scope: RequestScope, *, operation: int) -> 
     def look_at_token(request_view: RequestView) -> int:
         catalog_require(request_view)
         if request_view.operation_token is None:
-            raise PermissionDenied(_TOKEN_ALONE)
+            raise PermissionDenied(_NOT_THE_LEASE)
         return request_view.operation_token.id
 
     token_id = await ctx.read(scope, look_at_token)
@@ -161,7 +161,7 @@ async def plan_require(ctx: Context, scope: RequestScope, *, operation: int) -> 
     if lease is None or lease.expires_at <= ctx.services.store.time.now_ms():
         raise PermissionDenied(_LEASE_OVER)
     if lease.operation_id != operation:
-        raise PermissionDenied(_TOKEN_ALONE)
+        raise PermissionDenied(_NOT_THE_LEASE)
     row = await ctx.look_up(lambda: operation_read(operation))
     options = await ctx.look_up(lambda: options_read(operation))
     recipe = None if options is None else msgspec.json.decode(options, type=RewriteOptions).spans
@@ -174,7 +174,7 @@ async def plan_require(ctx: Context, scope: RequestScope, *, operation: int) -> 
         node, chain, _ = maintained_table(request_view, table_path, action=Action.TABLE_REWRITE)
         request_view.require(Action.TABLE_READ, chain)
         if node.id != lease.node_id:
-            raise PermissionDenied(_TOKEN_ALONE)
+            raise PermissionDenied(_NOT_THE_LEASE)
         return LeasedPlan(lease, recipe, request_view.document(node.id), catalog_storage_of(request_view))
 
     return await ctx.read(scope, look)
@@ -225,17 +225,20 @@ async def _missing(ctx: Context, leased: LeasedPlan, *, plan: SpanPlan, after: i
     return numbers[:limit]
 
 
-async def _credentials(ctx: Context, leased: LeasedPlan, *, roots: Sequence[str]) -> dict[str, dict[str, str]]:
+async def executor_credentials(
+    ctx: Context, place: CatalogStorage, *, into: str, roots: Sequence[str]
+) -> dict[str, dict[str, str]]:
     """Return the properties for each location: to read those of the table, and to write to the operation's directory.
 
-    Files on a disk need none.
+    They have vended credentials and no secret of the catalog. Files on a disk need none. Raises UnsupportedOperation if
+    no credentials can be vended for a location, and as `issue_credentials`.
     """
-    wanted_rights: dict[str, FileRights] = {leased.directory: BOTH, **dict.fromkeys(roots, READS)}
+    location_rights: dict[str, FileRights] = {into: BOTH, **dict.fromkeys(roots, READS)}
     results: dict[str, dict[str, str]] = {}
-    for location, rights in wanted_rights.items():
+    for location, rights in location_rights.items():
         if is_local(location):
             continue
-        request = credential_request_of(leased.place, location, rights=rights)
+        request = credential_request_of(place, location, rights=rights)
         if request is None:
             raise UnsupportedOperation(
                 "The catalog vends no credentials for a location of the table, so no executor can read it: the server"
@@ -243,7 +246,7 @@ async def _credentials(ctx: Context, leased: LeasedPlan, *, roots: Sequence[str]
             )
         issued = await VENDOR.of(ctx.services).issue_credentials(request)
         names = _PASSED_ON.get(parse(location).scheme, frozenset())
-        properties = issued.client_properties(leased.place.catalog.properties)
+        properties = issued.client_properties(place.catalog.properties)
         results[location] = {name: value for name, value in properties.items() if name in names}
     return results
 
