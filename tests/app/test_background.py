@@ -156,6 +156,7 @@ REPEATS: Final = {
     "app/slow_start.py:run_patiently": "a step of the start, with a deadline; its error ends the process",
     "rooms/maintenance/services/assessing.py:_assess_all": "a step of a task, between two pages of tables",
     "services/iceberg/reports.py:_write_soon": "ends when the queue is empty; survives every error",
+    "services/iceberg/spans/executors.py:write_with_executors": "a step of a plan, which has a limit of idle time",
     "services/request/audit_lines.py:_write_soon": "ends when the queue is empty; survives every error",
     "services/request/concurrency/commit_watcher.py:_look_on": "gives every error to the waiting requests",
     "rooms/sqlpp/services/requests/running_requests.py:cancel": "a request, with a deadline",

@@ -40,6 +40,7 @@ OWN = {
     "rooms/maintenance/services/rewriting/leases.py": (
         "leases of executors, and tokens for them: each commit under one is told"
     ),
+    "rooms/maintenance/services/spans/queue.py": "operations that write files for restricted readers: no object changes",
     "rooms/maintenance/services/metadata_files.py": (
         "old metadata files that are deleted, with notes for the audit of its own"
     ),

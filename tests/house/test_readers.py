@@ -19,7 +19,10 @@ OTHERS = {
     "app/preview_files.py": (
         "data files of plans, which `TableScan` has checked, within the locations of that plan; files of filesets"
     ),
-    "app/restricted_files.py": "data files of plans, which `TableScan` has checked, within the locations of that plan",
+    "services/iceberg/spans/writing.py": (
+        "data files of plans, which `TableScan` has checked, within the locations of that plan"
+    ),
+    "services/iceberg/spans/verification.py": "restricted files of an executor, within the directory of its operation",
     "files/ranges.py": "the mechanism itself",
     "files/symbolic_links.py": "the mechanism itself",
     "services/iceberg/table_checks.py": "sizes, by `TableFiles`",

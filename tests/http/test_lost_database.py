@@ -56,6 +56,8 @@ READ_ONLY = {
     "sign-request",
     "check-storage",
     "report-metrics",
+    "fetch-restricted-spans",
+    "report-restricted-files",
     "plan-scan",
     "load-tasks",
     "cancel-plan",

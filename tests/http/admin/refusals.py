@@ -107,6 +107,10 @@ def _maintenance() -> Iterator[RefusalCase]:
     yield case(f"PUT {LAKE}/maintenance/leases", "metalake", "lake", body={"holder": "x"})
     yield case(f"POST {LAKE}/maintenance/operations/{{o}}/report", "metalake", "lake", "1", body={"outcome": "done"})
     yield case(f"POST {LAKE}/maintenance/operations/{{o}}/cancel", "no operation", "lake", "1")
+    for rest in ("spans", "files"):
+        of_operation = f"POST {LAKE}/catalogs/{{c}}/maintenance/operations/{{o}}/{rest}"
+        yield case(of_operation, "no operation", "lake", "main", "1")
+        yield case(of_operation, "of no catalog", "lake", "nowhere", "1")
 
 
 def _tables() -> Iterator[RefusalCase]:

@@ -94,9 +94,9 @@ def test_any_node_computes_the_same_spans(table: RestrictedTable) -> None:
         batches.append(await executor.spans(operation))
         return [[each["name"] for each in batch["spans"]] for batch in batches]
 
-    here, there = with_operation(table, fetch)
-    assert here == there
-    assert len(here) == 4
+    names, recomputed_names = with_operation(table, fetch)
+    assert names == recomputed_names
+    assert len(names) == 4
 
 
 def test_spans_that_no_plan_needs_are_not_returned(table: RestrictedTable) -> None:

@@ -92,7 +92,7 @@ class SpanPlan(NamedTuple):
         return span_question(self.specification, self.spans[number], scan=self.scan, place=place)
 
 
-class SpanEntry(msgspec.Struct, frozen=True):
+class SpanEntry(msgspec.Struct, frozen=True, kw_only=True):
     """The part of a request that differs from span to span."""
 
     number: int
@@ -142,7 +142,10 @@ async def spans_load(ctx: Context, scope: RequestScope, *, operation: int, after
     for name in ("task", "deletes", "span", "name"):
         del common[name]
     spans = [(number, plan.spans[number]) for number in numbers]
-    entries = [SpanEntry(number, each.name, each.task, each.deletes, each.span) for number, each in spans]
+    entries = [
+        SpanEntry(number=number, name=each.name, task=each.task, deletes=each.deletes, span=each.span)
+        for number, each in spans
+    ]
     credentials = await executor_credentials(ctx, leased.place, into=leased.directory, roots=plan.scan.roots)
     return SpanBatch(tuple(entries), common | {"into": leased.directory, "credentials": credentials})
 
