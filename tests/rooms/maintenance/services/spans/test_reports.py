@@ -68,11 +68,16 @@ def _changed(change: Callable[[pa.Table], pa.Table]) -> Lie:
     return lie
 
 
-def _field_ids(file: Path, _: list[str]) -> list[str]:
-    rows = pq.read_table(file)
-    fields = [each.with_metadata({"PARQUET:field_id": "9"}) if each.name == "card" else each for each in rows.schema]
-    pq.write_table(rows.cast(pa.schema(fields)), file, store_schema=False)
-    return [f"file://{file}"]
+def _field_id(column: str) -> Lie:
+    def lie(file: Path, _: list[str]) -> list[str]:
+        rows = pq.read_table(file)
+        fields = [
+            each.with_metadata({"PARQUET:field_id": "9"}) if each.name == column else each for each in rows.schema
+        ]
+        pq.write_table(rows.cast(pa.schema(fields)), file, store_schema=False)
+        return [f"file://{file}"]
+
+    return lie
 
 
 def _no_parquet(file: Path, _: list[str]) -> list[str]:
@@ -95,7 +100,8 @@ LIES: dict[str, Lie] = {
     "one column less": _changed(lambda rows: rows.drop_columns(["home"])),
     "one column more": _changed(lambda rows: rows.append_column("more", rows.column("id"))),
     "another type": _changed(lambda rows: rows.set_column(0, "id", rows.column("id").cast(pa.int32()))),
-    "other field ids": _field_ids,
+    "another field id": _field_id("card"),
+    "another field id of a struct": _field_id("home"),
     "more rows than the data file": _changed(lambda rows: pa.concat_tables([rows] * 3)),
     "no rows": _changed(lambda rows: rows.slice(0, 0)),
     "no Parquet": _no_parquet,
