@@ -4,7 +4,7 @@
 Plants a table of data files of more than 512 MiB, in a temporary directory. The first restricted user reads until all
 files are written; a second one with the same restrictions reads after that. Both see what a computation over the
 planted file expects, with PyIceberg and, with `--spark`, with Spark. CPU and memory of the server's processes, and wall
-time.
+time. With `--executor local[2]` an executor of maintenance writes the files, on this Spark master.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import shutil
 import sys
 import tempfile
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
@@ -30,7 +31,9 @@ from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 
 from bench.figures import Figure
 from bench.maintenance_spark import watched
+from limnos.client import Client
 from tests.integration.live import serving
+from tests.integration.maintenance_executors import working
 from tests.integration.test_pyiceberg import basic, connect
 
 if TYPE_CHECKING:
@@ -42,6 +45,8 @@ FILE_BYTES: Final = 600 << 20
 """The size of each planted data file, in bytes; above the former limit of 512 MiB."""
 GROUP_ROWS: Final = 200_000
 QUOTA: Final = 256 << 30
+QUIET_S: Final = 3_600.0
+"""The seconds without work after which the executor ends."""
 SCHEMA: Final = Schema(
     NestedField(1, "id", LongType()),
     NestedField(2, "city", StringType()),
@@ -218,16 +223,36 @@ def rewritten(folder: Path) -> tuple[int, int]:
     return len(files), sum(each.stat().st_size for each in files)
 
 
-def measure(folder: Path, *, gb: float, workers: int, spark: bool) -> list[Figure]:
-    """Measure two restricted readers of a table of about `gb` gigabytes, with `workers` processes for their files."""
+def await_executor(server: LiveServer) -> None:
+    """Wait until an executor has asked the server for operations."""
+    with Client(server.uri, token=server.token) as admin:
+        while not admin.maintenance.status("main").executor_active:
+            time.sleep(0.2)
+
+
+def measure(folder: Path, *, gb: float, workers: int, spark: bool, executor: str | None) -> list[Figure]:
+    """Measure two restricted readers of a table of about `gb` gigabytes, with `workers` processes for their files, or
+    with an executor on a Spark master.
+    """
     limits = ("RESTRICTED_BYTES_PER_READER", "RESTRICTED_BYTES_PER_TABLE")
     settings = {f"LIMNOS__PLANNING__{each}": str(QUOTA) for each in limits}
     settings |= {"LIMNOS__PLANNING__WORKERS_MAX": str(workers), "LIMNOS__ACCESS__ENABLED": "true"}
-    with serving(folder / "data", env=settings) as server:
+    with serving(folder / "data", env=settings) as server, ExitStack() as stack:
         expected, size = make_table(server, files=max(1, round(gb * 1e9 / FILE_BYTES)))
         assert server.pid is not None
-        with watched(server.pid) as first:
-            first_s = await_files(server, "ann")
+        others: list[Figure] = []
+        if executor is not None:
+            process = stack.enter_context(working(server, "--master", executor, idle=QUIET_S)).process
+            await_executor(server)
+            with watched(process.pid) as writing, watched(server.pid) as first:
+                first_s = await_files(server, "ann")
+            others = [
+                Figure("  CPU of the executor a GB of the table", writing.cpu_s / (size / 1e9), "s", 120),
+                Figure("  peak memory of the executor", writing.rss_mb, "MiB", 1e6),
+            ]
+        else:
+            with watched(server.pid) as first:
+                first_s = await_files(server, "ann")
         count, written = rewritten(folder)
         with watched(server.pid) as second:
             second_s = await_files(server, "bob")
@@ -240,6 +265,7 @@ def measure(folder: Path, *, gb: float, workers: int, spark: bool) -> list[Figur
         Figure("first reader: until the files are written", first_s, "s", 1e6),
         Figure("  CPU of the server a GB of the table", first.cpu_s / (size / 1e9), "s", 120),
         Figure("  peak memory of the server's processes", first.rss_mb, "MiB", 1500 + 700 * workers),
+        *others,
         Figure("  written files", count, "", 1e6),
         Figure("  written bytes, as a part of the table", written / size, "", 1.5),
         Figure("second reader: until the plan is complete", second_s, "s", 20),
@@ -255,10 +281,17 @@ def main() -> int:
     parser.add_argument("--gb", type=float, default=8.0)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--spark", action="store_true")
+    parser.add_argument("--executor", metavar="MASTER", help="let an executor write, on this Spark master: local[2]")
     parser.add_argument("--directory", help="a directory with room for twice the table")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.directory) as folder:
-        figures = measure(Path(folder), gb=arguments.gb, workers=arguments.workers, spark=arguments.spark)
+        figures = measure(
+            Path(folder),
+            gb=arguments.gb,
+            workers=arguments.workers,
+            spark=arguments.spark,
+            executor=arguments.executor,
+        )
     for each in figures:
         print(each.line)
     return 0 if all(each.is_met for each in figures) else 1

@@ -291,29 +291,31 @@ class _RestrictedRewrite:
     async def _delegate(
         self, spans: Sequence[SpanTask], results: Sequence[list[Json] | None]
     ) -> list[list[Json] | None]:
-        """Let executors write the missing spans if they are many. Returns the files of each span; None for each that
-        the server must write.
+        """Let executors write the missing spans if they are many, or if executors are writing them already. Returns the
+        files of each span; None for each that the server must write.
         """
         missing = [each.name for each, files in zip(spans, results, strict=True) if files is None]
-        if self._recipe is None or not self._are_many(len(missing)):
+        spans_min = self._ctx.services.defaults.restricted_executor_spans
+        if self._recipe is None or not spans_min or not missing:
             return [*results]
         written_files = await write_with_executors(
-            self._ctx, self._scanned, recipe=self._recipe, names=missing, find=self._look_up
+            self._ctx,
+            self._scanned,
+            recipe=self._recipe,
+            names=missing,
+            find=self._look_up,
+            is_large=len(missing) > spans_min,
         )
         return [
             written_files.get(each.name) if files is None else files for each, files in zip(spans, results, strict=True)
         ]
-
-    def _are_many(self, count: int) -> bool:
-        """Return whether executors should write this number of spans."""
-        return 0 < self._ctx.services.defaults.restricted_executor_spans < count
 
     async def _find(self, names: Sequence[str]) -> list[list[Json] | None]:
         """Return the files of earlier rewrites by the names of their spans; None for each span that is missing.
 
         A few spans for the server are not looked up: their rewrites look, too.
         """
-        if len(names) <= AT_ONCE and not self._are_many(len(names)):
+        if len(names) <= AT_ONCE and not 0 < self._ctx.services.defaults.restricted_executor_spans < len(names):
             return [None] * len(names)
         results: list[list[Json] | None] = []
         for at in range(0, len(names), FOUND_AT_ONCE):

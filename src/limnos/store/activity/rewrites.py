@@ -268,6 +268,12 @@ def lease_end_read(operation_id: int) -> Load[int | None]:
     return int(rows[0][0]) if rows else None
 
 
+def options_of_kind_read(node_id: int, *, kind: str) -> Load[dict[int, str]]:
+    """Read the stored options of a table's operations of a kind that have not ended, by their ids."""
+    rows = yield OPTIONS_OF_KIND, {"node": node_id, "kind": kind}
+    return {row[0]: str(row[1]) for row in rows}
+
+
 def options_read(operation_id: int) -> Load[str | None]:
     """Read the stored options of an operation that has not ended, or None."""
     rows = yield OPTIONS_OF, {"id": operation_id}
@@ -323,7 +329,7 @@ class RewriteWrites(Writes):
         return str(rows[0][0]) if rows else None
 
     def options_of_kind(self, node_id: int, *, kind: str) -> dict[int, str]:
-        """Read the stored options of a table's operations of a kind that have not ended, by their ids."""
+        """Read options inside the transaction, like `options_of_kind_read`."""
         return {row[0]: str(row[1]) for row in self.tx.rows(OPTIONS_OF_KIND, {"node": node_id, "kind": kind})}
 
     def set_options(self, operation_id: int, options: str) -> None:

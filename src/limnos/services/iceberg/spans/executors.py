@@ -58,9 +58,11 @@ class DelegationState(Enum):
 class SpanExecutors(Protocol):
     """Has the files of plans written by executors."""
 
-    async def begin(self, ctx: Context, scanned: ScanTarget, *, recipe: SpanRecipe) -> int | None:
-        """Ask executors to write the missing spans of a plan. Returns the number of the operation; None if no executor
-        is there, or if the server must write the files itself.
+    async def begin(self, ctx: Context, scanned: ScanTarget, *, recipe: SpanRecipe, is_large: bool) -> int | None:
+        """Ask executors to write the missing spans of a plan, or join the open operation for the same recipe.
+
+        Returns the number of the operation; None if no executor is there, or if the server must write the files itself.
+        No operation begins unless the plan `is_large`.
         """
 
     async def state(self, ctx: Context, operation: int) -> DelegationState:
@@ -73,7 +75,7 @@ class SpanExecutors(Protocol):
 class NoSpanExecutors:
     """The null implementation, for a node without maintenance: the server writes all files."""
 
-    async def begin(self, ctx: Context, scanned: ScanTarget, *, recipe: SpanRecipe) -> int | None:
+    async def begin(self, ctx: Context, scanned: ScanTarget, *, recipe: SpanRecipe, is_large: bool) -> int | None:
         """Return None: no executor is there."""
 
     async def state(self, ctx: Context, operation: int) -> DelegationState:
@@ -88,7 +90,7 @@ SPAN_EXECUTORS: ComponentKey[SpanExecutors] = ComponentKey("span executors", lam
 
 
 async def write_with_executors(
-    ctx: Context, scanned: ScanTarget, *, recipe: SpanRecipe, names: Sequence[str], find: FindSpans
+    ctx: Context, scanned: ScanTarget, *, recipe: SpanRecipe, names: Sequence[str], find: FindSpans, is_large: bool
 ) -> dict[str, list[Json]]:
     """Have spans written by executors, and wait for their files.
 
@@ -101,9 +103,11 @@ async def write_with_executors(
         recipe: The plan's recipe, from which the executors' requests are computed.
         names: The names of the missing spans, in their order.
         find: Looks for the files of at most `FOUND_AT_ONCE` spans.
+        is_large: Whether an operation may begin. A request that is repeated has fewer missing spans than the first one,
+            and joins its operation.
     """
     executors = SPAN_EXECUTORS.of(ctx.services)
-    operation = await executors.begin(ctx, scanned, recipe=recipe)
+    operation = await executors.begin(ctx, scanned, recipe=recipe, is_large=is_large)
     if operation is None:
         return {}
     written_files: dict[str, list[Json]] = {}

@@ -161,6 +161,30 @@ def test_plans_for_one_directory_share_an_operation(table: RestrictedTable) -> N
     assert (written(table), state_of(table)) == (0, [("restricted-files", "done")])
 
 
+def test_repeated_request_joins_the_operation(table: RestrictedTable) -> None:
+    """A request that is repeated while executors write waits for them, although fewer spans are missing than the
+    setting says. A plan of another scan does not wait.
+    """
+
+    async def repeat(executor: SpanExecutor) -> tuple[set[str], set[str]]:
+        operation = await executor.await_operation()
+        await executor.write(operation, await executor.spans(operation, limit=3))
+        again = asyncio.create_task(executor.node.answer("POST", f"{table.path}/plan", {}, user="bob"))
+        await asyncio.sleep(0.1)
+        assert written(table) == 0
+        other_body = {"snapshot-id": 100}
+        other = await executor.node.answer("POST", f"{table.path}/plan", other_body, user="bob")
+        count = written(table)
+        await executor.write(operation, await executor.spans(operation))
+        await executor.end(operation)
+        assert count == 1
+        return files_of(await again), files_of(other)
+
+    answer, (again, other) = plan_beside(table, repeat)
+
+    assert files_of(answer) == again == other
+
+
 def test_failed_operation_leaves_spans_to_the_server(table: RestrictedTable) -> None:
     """If an executor reports a failure, the server writes what is missing."""
 

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The queue of plans for restricted users whose files executors write.
 
-Must not know spans: an operation has the recipe from which they are computed. Plans for one directory share an
+Must not know spans: an operation has the recipe from which they are computed. Plans with one recipe share an
 operation. Decision record 0337.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
@@ -25,7 +26,7 @@ from limnos.services.iceberg.spans.executors import DelegationState, SpanRecipe
 from limnos.services.request.context import Context
 from limnos.services.vending.credentials import is_vending
 from limnos.store.activity.maintenance import ancestors_read, operation_read
-from limnos.store.activity.rewrites import lease_end_read
+from limnos.store.activity.rewrites import lease_end_read, options_of_kind_read
 from limnos.store.ancestry import Ancestry
 from limnos.store.tx import Tx
 from limnos.telemetry.logs import get_logger
@@ -38,14 +39,18 @@ _PERMIT: Final = upkeep_permit("limnos")
 class LeasedSpans:
     """Has the files of plans written by the executors that lease operations."""
 
-    async def begin(self, ctx: Context, scanned: ScanTarget, *, recipe: SpanRecipe) -> int | None:
-        """Queue an operation, or return the open one for the directory. As `SpanExecutors.begin`."""
+    async def begin(self, ctx: Context, scanned: ScanTarget, *, recipe: SpanRecipe, is_large: bool) -> int | None:
+        """Queue an operation, or return the open one for the recipe. As `SpanExecutors.begin`."""
         table_id = scanned.document.node_id
         ancestry = await ctx.look_up(lambda: ancestors_read([table_id]))
         metalake_id, metalake = _metalake_of(ancestry)
         has_access = is_local(recipe.directory) or is_vending(scanned.place.catalog.properties)
         if not has_access or not is_executor_active(ctx.services, metalake):
             return None
+        open_operations = await ctx.look_up(lambda: options_of_kind_read(table_id, kind=RESTRICTED_FILES))
+        operation = _operation_of(recipe, open_operations)
+        if operation is not None or not is_large:
+            return operation
         owner = await responsible_user(ctx.services, table_id, policy=None)
         if owner.refusal is not None:
             log.info("the server writes restricted files itself", table=table_id, reason=owner.refusal)
@@ -78,14 +83,20 @@ def _metalake_of(ancestry: Ancestry) -> tuple[int, str]:
     return next(((at, name) for at, (_, kind, name) in ancestry.items() if kind is Kind.METALAKE), (0, ""))
 
 
-def _begin(tx: Tx, *, table_id: int, metalake_id: int, user: str, recipe: SpanRecipe) -> int | None:
-    for operation, text in tx.rewrites.options_of_kind(table_id, kind=RESTRICTED_FILES).items():
+def _operation_of(recipe: SpanRecipe, options: Mapping[int, str]) -> int | None:
+    """Return the operation whose stored options have a recipe of the same scan and directory, for any reader."""
+    for operation, text in options.items():
         spans = msgspec.json.decode(text, type=RewriteOptions).spans
-        if spans is not None and spans.directory == recipe.directory:
+        if spans is not None and (spans.directory, spans.request) == (recipe.directory, recipe.request):
             return operation
+    return None
+
+
+def _begin(tx: Tx, *, table_id: int, metalake_id: int, user: str, recipe: SpanRecipe) -> int | None:
+    operation = _operation_of(recipe, tx.rewrites.options_of_kind(table_id, kind=RESTRICTED_FILES))
     table = tx.nodes.live(table_id)
-    if table is None:
-        return None
+    if operation is not None or table is None:
+        return operation
     operation = tx.maintenance.begin(
         catalog_id=table.zone, node_id=table_id, kind=RESTRICTED_FILES, user=user, policy=None, state="waiting"
     )
