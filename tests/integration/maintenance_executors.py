@@ -77,13 +77,13 @@ def working(server: LiveServer, *flags: str, idle: float = 1.0) -> Iterator[Exec
             process.kill()
 
 
-def wait_for(condition: Callable[[], Any]) -> Any:  # noqa: ANN401 - what was looked for
-    """Call `condition` until it returns a result. Returns it."""
+def wait_for(condition: Callable[[], Any], *, every_s: float = 0.2) -> Any:  # noqa: ANN401 - what was looked for
+    """Call `condition` every few moments until it returns a result. Returns it."""
     until = time.monotonic() + WITHIN_S
     while time.monotonic() < until:
         if value := condition():
             return value
-        time.sleep(0.2)
+        time.sleep(every_s)
     raise AssertionError("it did not come")
 
 
