@@ -61,6 +61,11 @@ class ExecutedShop(Shop):
         counts = re.findall(r'^limnos_chores_total\{kind="restrict-file",outcome="done"} ([\d.]+)$', text, re.MULTILINE)
         return sum(int(float(each)) for each in counts)
 
+    def close(self) -> None:
+        """Close the clients."""
+        for each in (self.http, self.owner, self.bob):
+            each.close()
+
     def await_executor(self) -> None:
         """Wait until an executor has asked for operations."""
         with Client(self.server.uri, token=self.server.token) as admin:
@@ -83,8 +88,7 @@ def shop(tmp_path: Path) -> Iterator[ExecutedShop]:
     with serving(tmp_path / "data", env=settings) as server:
         shop = ExecutedShop(server)
         yield shop
-        for each in (shop.http, shop.owner, shop.bob):
-            each.close()
+        shop.close()
 
 
 def test_masked_reader_gets_the_files_of_an_executor(shop: ExecutedShop) -> None:
