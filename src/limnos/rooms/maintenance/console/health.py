@@ -34,7 +34,7 @@ from limnos.rooms.maintenance.services.orphans.reports import OrphanReport
 from limnos.rooms.maintenance.services.reports import TableReport, operation_state, table_explain
 from limnos.rooms.maintenance.services.requests import OPERATION_KINDS, operation_start
 from limnos.rooms.maintenance.services.rewriting.cancellation import rewrite_cancel
-from limnos.rooms.maintenance.services.rewriting.kinds import KINDS as REWRITES
+from limnos.rooms.maintenance.services.rewriting.kinds import LEASED_KINDS
 from limnos.rooms.maintenance.services.waiting import FOR_EXECUTOR, FOR_SERVER
 from limnos.services.governance.statistics import statistics_list
 from limnos.services.lookup.securables import AttachmentTarget, render_full_name
@@ -339,7 +339,7 @@ def _cancel_forms(page_request: PageRequest, address: ObjectAddress, *, report: 
             is_danger=True,
         )
         for each in report.operations
-        if each.row.ended_at is None and each.row.kind in REWRITES
+        if each.row.ended_at is None and each.row.kind in LEASED_KINDS
     )
 
 

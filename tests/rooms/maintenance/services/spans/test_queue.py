@@ -15,7 +15,7 @@ from tests.http.driver import API
 from tests.http.iceberg.test_plans import steer
 from tests.http.iceberg.test_restricted_plans import ROWS, RestrictedTable
 from tests.http.iceberg.test_restricted_sharing import files_of, local_hashes, written
-from tests.rooms.maintenance.services.rewriting.executor import list_operations
+from tests.rooms.maintenance.services.rewriting.executor import OPERATIONS, list_operations
 from tests.rooms.maintenance.services.spans.fake_executor import SpanExecutor, plan_beside
 
 pytestmark = pytest.mark.slow
@@ -183,6 +183,23 @@ def test_repeated_request_joins_the_operation(table: RestrictedTable) -> None:
     answer, (again, other) = plan_beside(table, repeat)
 
     assert files_of(answer) == again == other
+
+
+def test_cancelled_operation_leaves_spans_to_the_server(table: RestrictedTable) -> None:
+    """The table's owner cancels the operation: its token ends, and the server writes what is missing."""
+
+    async def cancel(executor: SpanExecutor) -> int:
+        operation = await executor.await_operation()
+        await executor.write(operation, await executor.spans(operation, limit=1))
+        target = f"{OPERATIONS}/{operation['operation']}/cancel"
+        answer = await executor.node.answer("POST", target)
+        assert (answer.status, answer.json()["state"]) == (200, "cancelled")
+        return (await executor.request(operation, "spans", {})).status
+
+    answer, status = plan_beside(table, cancel)
+
+    assert table.rows(answer) == VISIBLE * 4
+    assert (status, written(table), state_of(table)) == (401, 3, [("restricted-files", "cancelled")])
 
 
 def test_failed_operation_leaves_spans_to_the_server(table: RestrictedTable) -> None:
