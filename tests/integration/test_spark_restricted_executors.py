@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from limnos.client import Client
 from tests.integration.live import serving
 from tests.integration.maintenance_executors import WITHIN_S, wait_for, working
 from tests.integration.test_restricted_executors import FILES, ExecutedShop
@@ -57,3 +58,24 @@ def test_masked_reader_gets_files_of_spark_tasks(
     assert len(shop.files()) == FILES
     assert ("write no files for restricted users" in errors) is (python != sys.executable), errors
     assert "lim_" not in logs
+
+
+def test_confined_executor_of_the_server_writes_files(tmp_path: Path) -> None:
+    """The server's own executor, which opens the directories of tables alone, writes the files after an executor has
+    asked for operations.
+    """
+    settings = {
+        "LIMNOS__ACCESS__ENABLED": "true",
+        "LIMNOS__PLANNING__EXECUTOR_SPANS": "2",
+        "LIMNOS__MAINTENANCE__EXECUTOR": "local",
+        "LIMNOS__MAINTENANCE__EXECUTOR_MASTER": "local[2]",
+    }
+    with serving(tmp_path / "data", env=settings) as server, Client(server.uri, token=server.token) as admin:
+        shop = ExecutedShop(server)
+        assert admin.maintenance.lease("another", limit=1).operations == ()
+        rows = shop.await_rows()
+        operations, rewrites = shop.operations(), shop.server_rewrites()
+        shop.close()
+
+    assert rows == shop.expected()
+    assert (rewrites, operations[0][0]) == (0, "restricted-files")

@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from limnos.rooms.maintenance.services.rewriting import leases
-from limnos.rooms.maintenance.services.spans.queue import GIVEN_UP
+from limnos.rooms.maintenance.services.spans.queue import GIVEN_UP, PAUSE_MS
 from limnos.services.iceberg.spans import executors
 from tests.http.driver import API
 from tests.http.iceberg.test_plans import steer
 from tests.http.iceberg.test_restricted_plans import ROWS, RestrictedTable
 from tests.http.iceberg.test_restricted_sharing import files_of, local_hashes, written
+from tests.http.iceberg.test_restrictions import restrict
+from tests.rooms.maintenance.services.histories import set_clock
 from tests.rooms.maintenance.services.rewriting.executor import OPERATIONS, list_operations
 from tests.rooms.maintenance.services.spans.fake_executor import SpanExecutor, plan_beside
 
@@ -200,6 +202,24 @@ def test_cancelled_operation_leaves_spans_to_the_server(table: RestrictedTable) 
 
     assert table.rows(answer) == VISIBLE * 4
     assert (status, written(table), state_of(table)) == (401, 3, [("restricted-files", "cancelled")])
+
+
+def test_server_writes_for_a_while_after_a_failure(table: RestrictedTable) -> None:
+    """After a failed operation the server writes the next plans of the table. Ten minutes later executors do."""
+
+    async def fail(executor: SpanExecutor) -> None:
+        await executor.end(await executor.await_operation(), "failed")
+
+    plan_beside(table, fail)
+    assert restrict(table.node, filter="City = 'Oslo'").status == 200
+    assert len(table.rows(table.seen())) == 20
+    assert (written(table), len(state_of(table))) == (8, 1)
+
+    set_clock(table.node, table.node.built.services.store.time.now_ms() + PAUSE_MS + 1)
+    assert restrict(table.node, filter="City = 'Bonn' or City = 'Oslo'").status == 200
+    answer, _ = plan_beside(table, SpanExecutor.execute)
+    assert len(table.rows(answer)) == 20
+    assert (written(table), len(state_of(table))) == (8, 2)
 
 
 def test_failed_operation_leaves_spans_to_the_server(table: RestrictedTable) -> None:

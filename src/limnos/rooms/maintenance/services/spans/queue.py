@@ -20,19 +20,23 @@ from limnos.rooms.maintenance.services.acting import responsible_user
 from limnos.rooms.maintenance.services.rewriting.kinds import RESTRICTED_FILES, RewriteOptions
 from limnos.rooms.maintenance.services.rewriting.leases import is_executor_active
 from limnos.rooms.maintenance.services.rewriting.scheduling import REQUESTED_PRIORITY
-from limnos.rooms.maintenance.services.table_leases import CANCELLED, lease_revoke, operation_close
+from limnos.rooms.maintenance.services.table_leases import CANCELLED, DONE, lease_revoke, operation_close
 from limnos.services.iceberg.scans import ScanTarget
 from limnos.services.iceberg.spans.executors import DelegationState, SpanRecipe
 from limnos.services.request.context import Context
 from limnos.services.vending.credentials import is_vending
 from limnos.store.activity.maintenance import ancestors_read, operation_read
-from limnos.store.activity.rewrites import lease_end_read, options_of_kind_read
+from limnos.store.activity.rewrites import ended_operations, lease_end_read, options_of_kind_read
 from limnos.store.ancestry import Ancestry
 from limnos.store.tx import Tx
 from limnos.telemetry.logs import get_logger
 
 log = get_logger("limnos.restricting")
 GIVEN_UP: Final = "no executor wrote the files in time: the server writes them"
+PAUSE_MS: Final = 600_000
+"""The time after an operation of a table that failed or was cancelled, in milliseconds, in which the server writes: a
+reader repeats the request every half a minute.
+"""
 _PERMIT: Final = upkeep_permit("limnos")
 
 
@@ -51,6 +55,11 @@ class LeasedSpans:
         operation = _operation_of(recipe, open_operations)
         if operation is not None or not is_large:
             return operation
+        now_ms = ctx.services.store.time.now_ms()
+        ended = await ctx.look_up(lambda: ended_operations([table_id]))
+        last_operation = next((each for each in ended if each.kind == RESTRICTED_FILES), None)
+        if last_operation is not None and last_operation.state != DONE and last_operation.ended_at > now_ms - PAUSE_MS:
+            return None
         owner = await responsible_user(ctx.services, table_id, policy=None)
         if owner.refusal is not None:
             log.info("the server writes restricted files itself", table=table_id, reason=owner.refusal)
