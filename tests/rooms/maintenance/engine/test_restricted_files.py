@@ -21,7 +21,7 @@ from limnos.rooms.maintenance.engine.span_files import write_span
 from tests.rooms.maintenance.engine.test_executor import FakeRunner
 
 
-@dataclass
+@dataclass(kw_only=True)
 class FakeSource:
     """A server with an operation of some spans. It counts the spans that are fetched and not reported."""
 
@@ -68,7 +68,7 @@ def run(source: FakeSource, *, pool: SpanPool, others: FakeRunner | None = None)
 @pytest.mark.parametrize("at_once", [1, 3, 50])
 def test_all_spans_are_written_and_reported(at_once: int) -> None:
     """Every span is written and reported once, and no more are fetched than are written at the same time."""
-    source = FakeSource(20)
+    source = FakeSource(count=20)
     end = run(source, pool=SpanPool(write, at_once))
 
     assert end == OperationEnd("done", "files of 20 spans were written")
@@ -78,7 +78,7 @@ def test_all_spans_are_written_and_reported(at_once: int) -> None:
 
 def test_refused_span_fails_the_operation_after_all_others() -> None:
     """If the server refuses the files of a span, the others are written, and the operation has failed."""
-    source = FakeSource(5, refused=frozenset(["n1"]))
+    source = FakeSource(count=5, refused=frozenset(["n1"]))
     end = run(source, pool=SpanPool(write, 2))
 
     assert (end.outcome, "other columns" in end.text, len(source.reports)) == ("failed", True, 5)
@@ -91,7 +91,7 @@ def test_error_of_a_span_fails_the_operation() -> None:
         del request
         raise UnsupportedOperation("A file of the table is of format orc")
 
-    source = FakeSource(20)
+    source = FakeSource(count=20)
     end = run(source, pool=SpanPool(fail, 2))
 
     assert (end.outcome, "format orc" in end.text, source.reports) == ("failed", True, {})
@@ -100,7 +100,7 @@ def test_error_of_a_span_fails_the_operation() -> None:
 
 def test_refused_request_fails_the_operation() -> None:
     """If the lease has expired, the operation ends."""
-    source = FakeSource(20, lost_after=3)
+    source = FakeSource(count=20, lost_after=3)
 
     assert run(source, pool=SpanPool(write, 2)).outcome == "failed"
     assert set(source.reports) <= {"n0", "n1", "n2", "n3", "n4"}
@@ -108,12 +108,12 @@ def test_refused_request_fails_the_operation() -> None:
 
 def test_cancelled_operation_ends_after_the_running_spans() -> None:
     """A cancelled operation writes no further spans."""
-    source, begun = FakeSource(1_000), threading.Event()
+    source, is_cancelled = FakeSource(count=1_000), threading.Event()
     runner: RestrictedFileRunner
 
     def cancel(request: bytes) -> list[str]:
-        if not begun.is_set():
-            begun.set()
+        if not is_cancelled.is_set():
+            is_cancelled.set()
             runner.cancel(7)
         return write(request)
 
@@ -127,7 +127,7 @@ def test_cancelled_operation_ends_after_the_running_spans() -> None:
 def test_other_kinds_are_given_to_the_other_runner() -> None:
     """An operation of another kind is executed by the other runner, which is closed with this one."""
     others = FakeRunner()
-    runner = RestrictedFileRunner(others, connect=lambda _: nullcontext(FakeSource(1)), pool=thread_pool(1))
+    runner = RestrictedFileRunner(others, connect=lambda _: nullcontext(FakeSource(count=1)), pool=thread_pool(1))
     end = runner.run(LeasedOperation(operation=3, kind="compact", catalog="main", path=("a", "t"), token="lim_1_x"))
     runner.close()
 
