@@ -58,6 +58,7 @@ THEN: Final = tuple(
         "rooms/maintenance/http/test_table_operations.py",
         "rooms/maintenance/services/test_builtin_jobs.py",
         "rooms/maintenance/services/rewriting/test_leases.py",
+        "rooms/maintenance/services/spans/test_plans.py",
         "services/identity/test_access_holders.py",
         "rooms/gravitino/http/test_policies.py",
         "http/admin/identity/test_access.py",
