@@ -4,7 +4,8 @@
 Plants a table of data files of more than 512 MiB, in a temporary directory. The first restricted user reads until all
 files are written; a second one with the same restrictions reads after that. Both see what a computation over the
 planted file expects, with PyIceberg and, with `--spark`, with Spark. CPU and memory of the server's processes, and wall
-time. With `--executor local[2]` an executor of maintenance writes the files, on this Spark master.
+time. With `--executor local[2]` an executor of maintenance writes the files, on this Spark master; then the server
+writes those of another mask by itself, for comparison.
 """
 
 from __future__ import annotations
@@ -161,16 +162,24 @@ def _restrict(server: LiveServer) -> None:
     """Create two users who may read the table, and a restriction for all users but its owner."""
     names = ("use_catalog", "use_schema", "select_table")
     privileges = [{"name": name, "condition": "allow"} for name in names]
-    reader = {"name": "reader", "properties": {}}
-    reader["securableObjects"] = [{"fullName": "main", "type": "catalog", "privileges": privileges}]  # type: ignore[assignment]
-    city = {"type": "not-eq", "term": "city", "value": HIDDEN}
-    restriction = {"filter": city, "masks": {"card": "show-last-4"}}
+    securables = [{"fullName": "main", "type": "catalog", "privileges": privileges}]
+    reader = {"name": "reader", "properties": {}, "securableObjects": securables}
     requests: list[tuple[str, str, object]] = [("POST", "/api/metalakes/lake/roles", reader)]
     for user in ("ann", "bob"):
         requests.append(("POST", "/api/metalakes/lake/users", {"name": user}))
         requests.append(("PUT", f"/api/metalakes/lake/permissions/users/{user}/grant", {"roleNames": ["reader"]}))
+    _send(server, [*requests, _restriction("show-last-4")])
+
+
+def _restriction(mask: str) -> tuple[str, str, object]:
+    """Return the request that sets the restriction, with a mask of the cards."""
+    city = {"type": "not-eq", "term": "city", "value": HIDDEN}
     path = "/api/limnos/v1/metalakes/lake/objects/TABLE/main.shop.cards/restrictions/r"
-    requests.append(("PUT", path, restriction))
+    return "PUT", path, {"filter": city, "masks": {"card": mask}}
+
+
+def _send(server: LiveServer, requests: list[tuple[str, str, object]]) -> None:
+    """Send requests as the admin."""
     headers = {"Authorization": f"Bearer {server.token}"}
     with httpx2.Client(base_url=server.uri, headers=headers, timeout=120) as http:
         for method, where, body in requests:
@@ -259,6 +268,12 @@ def measure(folder: Path, *, gb: float, workers: int, spark: bool, executor: str
         more = rewritten(folder)[0] - count
         results = [read_with_pyiceberg(server, user) for user in ("ann", "bob")]
         results += [read_with_spark(server, "bob")] if spark else []
+        if executor is not None:
+            stack.close()  # ends the executor
+            _send(server, [_restriction("show-first-4")])
+            with watched(server.pid) as own:
+                await_files(server, "ann")
+            others.append(Figure("  CPU of the server a GB without the executor", own.cpu_s / (size / 1e9), "s", 120))
     wrong = sum(each != expected for each in results)
     return [
         Figure("size of the table", size / 1e9, "GB", 1e3),
