@@ -246,6 +246,7 @@ def measure(folder: Path, *, gb: float, workers: int, spark: bool, executor: str
     limits = ("RESTRICTED_BYTES_PER_READER", "RESTRICTED_BYTES_PER_TABLE")
     settings = {f"LIMNOS__PLANNING__{each}": str(QUOTA) for each in limits}
     settings |= {"LIMNOS__PLANNING__WORKERS_MAX": str(workers), "LIMNOS__ACCESS__ENABLED": "true"}
+    settings |= {"LIMNOS__PLANNING__EXECUTOR_SPANS": "4"}  # so that a small table is measured, too
     with serving(folder / "data", env=settings) as server, ExitStack() as stack:
         expected, size = make_table(server, files=max(1, round(gb * 1e9 / FILE_BYTES)))
         assert server.pid is not None
