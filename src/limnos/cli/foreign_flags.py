@@ -76,6 +76,12 @@ _OTHER_COMMANDS: Final = (
         "'limnos show {0}'; of a table 'limnos list snapshots {0}' has the ids, 'limnos head {0} --snapshot ID' rows",
     ),
     (
+        "delete",
+        "--version|--snapshot",
+        "it deletes a whole object",
+        "'limnos show {0}' has the versions; client.models.unlink('{0}', NUMBER) removes one of a model",
+    ),
+    (
         "set",
         "--alias|--aliases",
         "aliases of a model's versions are set by limnos.client (models.set_aliases) and Gravitino's clients",

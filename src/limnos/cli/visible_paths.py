@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
 from limnos.cli.hints.failed_calls import hint_for
-from limnos.cli.hints.missing_objects import NO_COLUMN, exchanged_arguments
+from limnos.cli.hints.missing_objects import NO_COLUMN, NO_NAME, exchanged_arguments
 from limnos.cli.hints.typed_command import TypedCommand, path_parts
 from limnos.cli.lookups import (
     KnownPath,
@@ -58,7 +58,7 @@ def path_answer(error: ClientError, typed: TypedCommand) -> PathAnswer | None:
     """
     is_missing = isinstance(error, NotFoundError) or "does not exist" in error.message
     path = typed.path
-    if NO_COLUMN in error.message:  # the table is known
+    if NO_COLUMN in error.message or NO_NAME.match(error.message):  # the object is known, a name beside it is not
         return None
     is_target = typed.words[0] in _TARGETS and _MISSING.match(error.message) is None
     if not path or is_target or not (is_missing or isinstance(error, DeniedError)):
@@ -219,7 +219,7 @@ def _without_catalog(path: Sequence[str], error: ClientError, *, typed: TypedCom
         return PathAnswer(f"{path[0]} is the metalake, and no catalog that you may know", again)
     if not isinstance(error, DeniedError):
         return PathAnswer(message, lists)
-    message = f"you may know of no catalog '{path[0]}'; if there is one: {error.message}"
+    message = f"there is no catalog '{path[0]}', or you may not load it; if there is one: {error.message}"
     return PathAnswer(message, f"{lists}; {hint_for(error, typed)}")
 
 

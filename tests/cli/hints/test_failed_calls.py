@@ -146,7 +146,7 @@ def test_hint_without_decision_refers_to_callers_identity() -> None:
             "undrop main.a.t",
             "Table a.t lay in namespace a, which was dropped, too (id 5): restore that first",
             "not-found",
-            "'limnos undrop main --id 5' restores the former parent; --to NAMESPACE restores the object elsewhere",
+            "'limnos undrop main --id 5' restores the former parent; --to PATH restores the object at another path",
         ),
         (
             "undrop main.a.t --to main.b.t",

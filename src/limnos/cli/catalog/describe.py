@@ -324,6 +324,7 @@ def table_contents(metadata: Json) -> dict[str, object]:
         "data_files": whole_number(entries.get("total-data-files")),
         "last_change": utc_time(metadata.get("last-updated-ms")),
         "last_operation": entries.get("operation"),
+        "last_operation_at": utc_time(snapshot.get("timestamp-ms")),
     }
 
 

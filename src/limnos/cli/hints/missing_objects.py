@@ -23,7 +23,7 @@ _NAMED = re.compile(
     re.IGNORECASE,
 )
 """The beginning of messages that name a missing or invalid object."""
-_NO_NAME = re.compile(r"(?:User|Group|Role|Tag|Policy) (.+?) does not exist\b")
+NO_NAME = re.compile(r"(?:User|Group|Role|Tag|Policy) (.+?) does not exist\b")
 """The message about a missing name of a metalake."""
 _NO_CATALOG = re.compile(r"Catalog (\S+) does not exist in metalake (\S+)$")
 """The message about a path whose first part is no catalog."""
@@ -149,6 +149,8 @@ def _of_grants(kind: str, error: ClientError, *, typed: TypedCommand) -> str | N
         return listed
     if (closer := _closer_name(kind, error, typed=typed)) is not None:
         return closer
+    if kind == "user" and (of_group := _with_group(error, typed)) is not None:
+        return of_group
     if kind == "user" and typed.words[:2] in (("grant", "role"), ("revoke", "role")):
         flag = "--to" if typed.words[0] == "grant" else "--from"
         names = [name for word in (flag, "--user") for name in flag_values(typed.tokens, word)]
@@ -158,6 +160,16 @@ def _of_grants(kind: str, error: ClientError, *, typed: TypedCommand) -> str | N
         group = f"{flag}-group {shlex.quote(names[0])}" if names else f"{flag}-group GROUP"
         return f"{lists}; a group is named by {group}"
     return None
+
+
+def _with_group(error: ClientError, typed: TypedCommand) -> str | None:
+    """Return the hint for an owner that is a group and was typed as a user; None for others."""
+    missing = NO_NAME.match(error.message)
+    name = "" if missing is None else missing[1]
+    if typed.words[:2] != ("set", "owner") or name not in typed.tokens or not exists("group", name):
+        return None
+    again = TypedCommand([f"group:{name}" if token == name else token for token in typed.tokens]).again()
+    return f"{name} is a group: '{again}'"
 
 
 def _each_holder(typed: TypedCommand) -> str:
@@ -241,7 +253,7 @@ def _closer_name(kind: str, error: ClientError, *, typed: TypedCommand) -> str |
     """Return the typed command with the nearest name of a user, group, role, tag or policy; None if none is near. For
     a command that takes something away, what the nearest one is.
     """
-    missing = _NO_NAME.match(error.message)
+    missing = NO_NAME.match(error.message)
     if kind not in get_args(NamedKind) or missing is None:
         return None
     name = missing[1]
@@ -326,7 +338,7 @@ def _trash_hint(error: ClientError, typed: TypedCommand) -> str | None:
         return None
     if former_parent := _FORMER_PARENT.search(error.message):
         first = typed.command("undrop", display.render(catalog), "--id", former_parent[1])
-        return f"'{first}' restores the former parent; --to NAMESPACE restores the object elsewhere"
+        return f"'{first}' restores the former parent; --to PATH restores the object at another path"
     if "you may restore" in error.message:
         return f"'{typed.command('list', 'trash', display.render(catalog))}' lists objects that you may restore"
     return None

@@ -196,6 +196,9 @@ def _wrong_value(error: CoercionError, token: Token, *, command: CalledCommand) 
     if not choices and error.target_type is int and label != "--snapshot" and label.startswith("-"):
         near = ["10"]
     again = f"'{command.again(token.value, near[0])}'" if near else f"'{command.name} --help' explains its arguments"
+    words = take_words(command.rest)[0]
+    if label == "--snapshot" and words:
+        again = f"{answers.propose(['list', 'snapshots', words[0]])} has the ids, and the id of each tag"
     source = "" if token.source in {"", "cli"} else f" from {token.source}"
     return UsageError(f"{label} takes {takes}, not '{token.value}'{source}", hint=again)
 

@@ -29,6 +29,7 @@ from limnos.cli.grammar.spelling import close_words
 from limnos.cli.hints.called_command import CONNECTION_FLAGS, CalledCommand
 from limnos.cli.hints.near_flags import filtered_list, near_flags, proposed_flags, with_named_argument
 from limnos.cli.hints.typed_command import TypedCommand
+from limnos.cli.operations import KIND_WORDS
 from limnos.cli.output import flag_values
 from limnos.cli.sentences import proposal_for, quote_command
 from limnos.cli.token_words import take_words, without_flag
@@ -79,6 +80,8 @@ def unknown_flag(error: UnknownOptionError, command: CalledCommand) -> UsageErro
         return UsageError(message, hint=with_argument)
     if (instead := OTHER_COMMANDS.get((" ".join(command.words), typed_flag))) is not None:
         words = [token for token in command.rest if not token.startswith("-")]
+        if len(words) > 1 and words[0] in KIND_WORDS and "." in words[1]:
+            words = words[1:]
         value = _typed_value(command.rest, typed_flag)
         return UsageError(f"{message}: {instead[0]}", hint=instead[1].format(*words, "NAME", "VALUE", value=value))
     for guess in _guesses(typed_flag):

@@ -111,6 +111,11 @@ def audit(
     limit
         The maximum number of lines.
     """
+    if since is not None and since == until:
+        raise UsageError(
+            "nothing is between equal times: --until is the first time that is left out",
+            hint="leave it out, or name the day after",
+        )
     expected: dict[str, object] = {
         "user": who,
         "path": what and _path(what),

@@ -102,4 +102,9 @@ def _words(tx: Tx, naming: NamingRestriction) -> str:
         remove = shlex.join(["limnos", "delete", "restriction", name, path, "--kind", kind])
         return f"{name} of {kind} {path} ('{remove}')"
     left = display.render(naming.former_path)
-    return f"{name}, which the free name {left} remembers: remove {name} from the object that left it, which forgets it"
+    remembers = f"{name}, which the free name {left} remembers"
+    now = tx.places.names_of(object_id)[1:] if tx.nodes.is_alive(object_id) else None
+    if now is not None and now[:-1] == naming.former_path[:-1]:
+        return f"{remembers}: remove {name} from the object that left it, which forgets it"
+    remove = shlex.join(["limnos", "delete", "restriction", name, left])
+    return f"{remembers} for the next table there: create a table of that name, '{remove}', and delete the table"

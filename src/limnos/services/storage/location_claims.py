@@ -241,7 +241,7 @@ def _claim_refusal(
     mine, word = _WORDS[claim.kind], _WORDS[rival.claim.kind]
     if claim.kind in OF_CATALOGS:
         return BadRequest(
-            f"Location {location} is {_SIDES[relation]} the location of another catalog's {word}, which is not allowed"
+            f"Location {location} is {_SIDES[relation]} {_rival_words(rival, word)}, which is not allowed"
             f" for a {mine}: choose another (dropped objects keep their locations while their files exist)"
         )
     if rival.claim.kind in ROOTS or rival.claim.kind is LocationKind.LANCE_DIRECTORY:
@@ -257,8 +257,15 @@ def _claim_refusal(
     )
 
 
+def _rival_words(rival: RegisteredLocation, word: str) -> str:
+    """Return what the other location is, for the message about a catalog's own location."""
+    if rival.claim.kind in ROOTS or rival.claim.kind is LocationKind.LANCE_DIRECTORY:
+        return f"another catalog's {_root_word(rival)}"
+    return f"the location of another catalog's {word}"
+
+
 def _root_word(rival: RegisteredLocation) -> str:
-    return "directory" if rival.claim.kind is LocationKind.LANCE_DIRECTORY else "warehouse or root"
+    return "directory" if rival.claim.kind is LocationKind.LANCE_DIRECTORY else "warehouse or allowed location"
 
 
 def locations_release(tx: Tx, owner_id: int, *, claimant_id: int | None = None) -> None:

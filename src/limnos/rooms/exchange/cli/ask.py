@@ -220,6 +220,9 @@ def _no_column(name: str, query: str, *, tables: Mapping[str, SystemTableInfo]) 
         name.lower(), [each.name for table in reads for each in table.columns], n=1
     )
     first = f"did you mean {similar_columns[0]}? " if similar_columns else ""
+    if name.lower() in similar_columns:  # another table of the query has it
+        without = [table.name for table in reads if name.lower() not in {each.name for each in table.columns}]
+        first = f"{' and '.join(without)} {'has' if len(without) == 1 else 'have'} no {name}: "
     column_lists = f"{first}{column_lists}" if column_lists else ""
     return UsageError(
         f'there is no column "{name}" in this query',

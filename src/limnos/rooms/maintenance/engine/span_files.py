@@ -10,6 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from limnos.model.errors import UnsupportedOperation
+from limnos.model.extras import missing_part
 
 
 def write_span(request: bytes) -> list[str]:
@@ -30,10 +31,8 @@ def check_libraries() -> None:
     try:
         import limnos.services.iceberg.spans.writing  # noqa: F401, PLC0415 - only whether it can be imported
     except ImportError as error:
-        raise UnsupportedOperation(
-            f"Writing files for restricted users needs the module {error.name}: install 'limnos[server,spark]', and the"
-            " extra of the object store, where the executor runs"
-        ) from error
+        needs = missing_part("Writing files for restricted users needs", ["server", "spark"])
+        raise UnsupportedOperation(f"{needs}, with the extra of the object store ({error.name} is missing)") from error
 
 
 def probe_worker(_: bytes) -> list[str]:

@@ -52,7 +52,7 @@ def table_target(request_view: RequestView, path: Levels) -> TableTarget:
     """
     if len(path) < least_levels(request_view) or not path[-1]:
         catalog_require(request_view)
-        raise BadRequest("Name the table by its path below the catalog, as raw.trips")
+        raise BadRequest("Name a table with its namespace: one begins after the catalog, as raw.trips")
     table_format = format_of(request_view)
     if table_format == LANCE:
         path = (*levels_within(request_view, path[:-1]), path[-1])
