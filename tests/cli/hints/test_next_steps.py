@@ -186,6 +186,21 @@ def test_missing_role_has_the_exit_code_of_missing_objects(limnos: Run, fake: Fa
     assert limnos("grant", "role", "r", "--to", "bob").code == 3
 
 
+@pytest.mark.parametrize("words", [("main",), ("lake", "--kind", "metalake")])
+def test_owner_that_is_a_group_is_named_as_one(limnos: Run, fake: FakeServer, words: tuple[str, ...]) -> None:
+    """An owner that was typed as a user and is a group is answered by the command with the group."""
+    path, *rest = words
+    kind = "metalake" if rest else "catalog"
+    missing = {"code": 1003, "type": "NoSuchUserException", "message": "User staff does not exist in metalake lake"}
+    fake.on("PUT", f"/api/metalakes/lake/owners/{kind}/{path}", missing, status=404)
+    fake.on("GET", "/api/metalakes/lake/groups/staff", {"code": 0, "group": {"name": "staff", "roles": []}})
+
+    refused = limnos("set", "owner", path, "staff", *rest)
+
+    assert refused.error["message"] == "User staff does not exist in metalake lake"
+    assert f"'limnos set owner {path} group:staff" in str(refused.error["hint"])
+
+
 def test_address_without_scheme_is_completed() -> None:
     """An address without `http://` is answered by the command with it, and a short path by one with a name more."""
     address = hint_for_argument("'h:1' is not the address of a server; …", typed("list --uri h:1"))

@@ -215,6 +215,14 @@ def test_records_since_yesterday_are_requested_by_the_day(fake: FakeServer, limn
     assert (done.code, fake.calls) == (0, [f"GET {AUDIT.removesuffix('limit=51')}since={day}&limit=51"])
 
 
+def test_equal_times_are_refused(fake: FakeServer, limnos: Run) -> None:
+    """Nothing is between equal times, so that a day is named by the day after."""
+    refused = limnos("audit", "--since", "2026-12-01", "--until", "2026-12-01")
+
+    assert (refused.code, fake.asked) == (2, [])
+    assert refused.error["hint"] == "leave it out, or name the day after"
+
+
 def test_grants_on_containers_count_for_an_object(fake: FakeServer, limnos: Run) -> None:
     """The grants of a path have those on its metalake, catalog and namespace, but not those on other objects, and none
     that only lets objects be created. A note says how many they are.

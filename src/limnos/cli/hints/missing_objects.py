@@ -166,7 +166,7 @@ def _with_group(error: ClientError, typed: TypedCommand) -> str | None:
     """Return the hint for an owner that is a group and was typed as a user; None for others."""
     missing = NO_NAME.match(error.message)
     name = "" if missing is None else missing[1]
-    if typed.words[:2] != ("set", "owner") or name not in typed.tokens or not exists("group", name):
+    if typed.words[:2] != ("owner", "set") or name not in typed.tokens or not exists("group", name):
         return None
     again = TypedCommand([f"group:{name}" if token == name else token for token in typed.tokens]).again()
     return f"{name} is a group: '{again}'"

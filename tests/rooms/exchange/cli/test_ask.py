@@ -66,6 +66,7 @@ def test_description_of_a_table_lists_its_columns(ask: Ask, query: str) -> None:
     [
         ("select nam from nodes", 'no column "nam"', "did you mean name? nodes has id, kind, path,"),
         ("select nodes.foo from nodes", 'no column "foo"', "nodes has id, kind, path,"),
+        ("select m.role from grants g, memberships m", 'no column "role"', "memberships has no role: memberships has "),
         ("select * from snapshots", "there is no table snapshots", "the tables are audit, changes, "),
         (
             "select path from effective_access where user = 'ana'",

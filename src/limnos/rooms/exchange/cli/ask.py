@@ -215,14 +215,15 @@ def _no_column(name: str, query: str, *, tables: Mapping[str, SystemTableInfo]) 
     reads = [
         table for table in used if re.search(rf"\b(?:from|join)\s+\"?{re.escape(table.name)}\b", query, re.IGNORECASE)
     ] or used
-    column_lists = "; ".join(f"{table.name} has {', '.join(each.name for each in table.columns)}" for table in reads)
     similar_columns = difflib.get_close_matches(
         name.lower(), [each.name for table in reads for each in table.columns], n=1
     )
     first = f"did you mean {similar_columns[0]}? " if similar_columns else ""
-    if name.lower() in similar_columns:  # another table of the query has it
-        without = [table.name for table in reads if name.lower() not in {each.name for each in table.columns}]
-        first = f"{' and '.join(without)} {'has' if len(without) == 1 else 'have'} no {name}: "
+    without = [table for table in used if name.lower() not in {each.name for each in table.columns}]
+    if without and len(without) < len(used):  # a table of the query has it, and it was asked of another one
+        names = " and ".join(table.name for table in without)
+        reads, first = without, f"{names} {'has' if len(without) == 1 else 'have'} no {name}: "
+    column_lists = "; ".join(f"{table.name} has {', '.join(each.name for each in table.columns)}" for table in reads)
     column_lists = f"{first}{column_lists}" if column_lists else ""
     return UsageError(
         f'there is no column "{name}" in this query',
