@@ -81,7 +81,7 @@ class HelperWish:
     is_live: bool = False
 
     def holds(self, environ: Mapping[str, str]) -> bool:
-        """Return whether to use it. Without a word not in scripts and builds, where nobody asks a second time."""
+        """Return whether to use the helper. Without the flag it is not used in scripts and builds, which run once."""
         if sys.platform != "linux" or HELPER_PROCESS in sys.orig_argv:
             return False
         if self.flag is not None:
