@@ -132,8 +132,8 @@ def test_nearest_tests_run_first() -> None:
 
 
 def test_test_that_fails_with_the_swap_alone_catches_it(tmp_path: Path) -> None:
-    """A test that fails with the exchange alone catches it. One that fails anyway does not, nor does one that cannot
-    see it. A place that no test reaches is said to be so.
+    """A test that fails with the exchange alone catches it, also if its parameters come from the exchanged values. One
+    that fails anyway does not, nor does one that cannot see it. A place that no test reaches is said to be so.
     """
     tree = TrialTree(tmp_path)
     code, tests = tree.root / "src" / "limnos" / "swapped.py", tree.root / "tests" / "model"
@@ -144,6 +144,10 @@ def test_test_that_fails_with_the_swap_alone_catches_it(tmp_path: Path) -> None:
     for name, condition in names.items():
         text = f"from limnos.swapped import use\n\ndef test_{name}():\n    assert {condition}\n"
         (tests / f"test_swapped_{name}.py").write_text(text)
+    (tests / "test_swapped_by_value.py").write_text(
+        "import pytest\nfrom limnos.swapped import use\n\n"
+        "@pytest.mark.parametrize('value', [use()])\ndef test_value(value):\n    assert value == 'ab'\n"
+    )
     place = Place(
         path="src/limnos/swapped.py",
         line=5,
@@ -160,5 +164,6 @@ def test_test_that_fails_with_the_swap_alone_catches_it(tmp_path: Path) -> None:
         return trial.word, trial.test
 
     assert run("broken", "blind", "seeing") == ("caught", "tests/model/test_swapped_seeing.py::test_seeing")
+    assert run("broken", "by_value") == ("caught", "tests/model/test_swapped_by_value.py::test_value[ba]")
     assert run("broken", "blind") == ("survived", "")
     assert run("other") == ("not reached", "")
