@@ -171,7 +171,7 @@ def _file_of(typed: TypedCommand) -> PathAnswer | None:
         again = typed.command("head", fileset, "--file", file)
         return PathAnswer("the file of a fileset is named by --file", f"'{again}'")
     message = f"'/{file}' is in the fileset {fileset}"
-    if typed.takes_away:
+    if typed.is_removal:
         message += ": its clients (gvfs, S3) delete and rename files"
     return PathAnswer(message, f"'{typed.command('files', fileset, f'/{file}')}' lists its files there")
 
@@ -183,7 +183,7 @@ def _in_another_metalake(path: Sequence[str], *, typed: TypedCommand) -> PathAns
     message = f"{path[0]} is a metalake, and no catalog that you may know"
     signature = signature_of(typed.words)
     if len(path) > 1:
-        if typed.takes_away:
+        if typed.is_removal:
             spelled = display.render(path[1:])
             shows = typed.spell("show", spelled, "--metalake", path[0])
             return PathAnswer(message, f"a metalake is chosen by --metalake: '{shows}' shows the object")
@@ -288,7 +288,7 @@ def suggest_command(typed: TypedCommand, path: Sequence[str]) -> str:
     """Return the typed command with the path that is meant. For a deletion or a rename it is a command that shows the
     object: no answer proposes to delete or rename another object than the one that was typed.
     """
-    if typed.takes_away:
+    if typed.is_removal:
         spelled = display.render(path)
         return f"the nearest is {spelled}: '{typed.command('show', spelled)}' shows it"
     return f"did you mean {with_path(typed, path)}?"

@@ -152,7 +152,7 @@ class Application:
         """Return whether a cached response is still valid, after a freshness check for this request."""
         if self.response_cache.inline:
             return self.response_cache.is_valid_now(response)
-        await self.response_cache.gate.refresh(response.validity.ground.zones, "arrival")
+        await self.response_cache.gate.refresh(response.validity.dependencies.zones, "arrival")
         return self.response_cache.is_valid_after_gate(response)
 
     def answer_from_cache(

@@ -164,7 +164,7 @@ class ResponseCache:
             SENT_AGAIN[_QUIET] += 1
             return True
         try:
-            self.gate.refresh_now(answer.validity.ground.zones, "arrival")
+            self.gate.refresh_now(answer.validity.dependencies.zones, "arrival")
         except Exception:  # noqa: BLE001 - the handler meets the same error and answers it
             return False
         if not self.is_valid_after_gate(answer):
@@ -174,7 +174,7 @@ class ResponseCache:
 
     def start_check(self, answer: CachedResponse, waiter: GateWaiter) -> None:
         """Start a freshness check for a response, which notifies the waiter when it is complete."""
-        self.gate.refresh_and_notify(answer.validity.ground.zones, "arrival", waiter)
+        self.gate.refresh_and_notify(answer.validity.dependencies.zones, "arrival", waiter)
 
     def is_valid_after_gate(self, answer: CachedResponse) -> bool:
         """Return whether a response is still valid after a freshness check.
@@ -183,7 +183,7 @@ class ResponseCache:
         """
         validity, view = answer.validity, self._view
         if answer.advances != view.advances:
-            if not validity.ground.stands(view):
+            if not validity.dependencies.stands(view):
                 return self._drop(answer)
             answer.advances = view.advances
         if not self._lasts(validity):
@@ -239,7 +239,7 @@ def dependencies_of(headers: Mapping[bytes, bytes]) -> tuple[bytes | None, ...]:
 
 
 def _size(key: ResponseCacheKey, answer: CachedResponse) -> int:
-    facts = sum([size_of(*fact) for fact in answer.validity.ground.facts])
+    facts = sum([size_of(*fact) for fact in answer.validity.dependencies.facts])
     sent = sum([len(each) for each in key[2] if each is not None])
     return ENTRY_BYTES + len(answer.body) + facts + 2 * len(key[1]) + sent
 

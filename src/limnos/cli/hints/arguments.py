@@ -72,7 +72,7 @@ def hint_for_name_alone(typed: TypedCommand, name: str, *, kinds: Sequence[str] 
     kinds = kinds or list(flag_values(typed.tokens, "--kind"))
     named_objects = objects_named(parts[0]) if len(parts) == 1 else ()
     fitting = [each for each in named_objects if not kinds or each.kind in kinds]
-    if fitting and not typed.takes_away:
+    if fitting and not typed.is_removal:
         again = [f"'{_with_word(typed, name, after=display.render(each.path))}'" for each in fitting]
         return f"{' or '.join(again)}: a path begins with its catalog"
     if named_objects:

@@ -242,7 +242,7 @@ def _closer(typed: TypedCommand) -> str | None:
         return None
     if (near := close_path(path)) is None:
         return None
-    if typed.takes_away:
+    if typed.is_removal:
         shows = typed.command("show", display.render(near))
         return f"the nearest is {display.render(near)}: '{shows}' shows it"
     again = [display.render(near) if token in {spelled, ".".join(path)} else token for token in typed.tokens]
@@ -263,7 +263,7 @@ def _closer_name(kind: str, error: ClientError, *, typed: TypedCommand) -> str |
     if not positions or (near := close_name(cast("NamedKind", kind), name)) is None:
         return None
     lists = f"'{typed.command(*_OF_LISTS[kind].split())}' lists the existing ones"
-    if typed.takes_away:
+    if typed.is_removal:
         return f"the nearest is {near}: '{typed.command('show', kind, near)}' shows it; {lists}"
     again = [
         f"{token.removesuffix(name)}{near}" if at == positions[-1] else token for at, token in enumerate(typed.tokens)

@@ -26,7 +26,7 @@ _LEVELS = re.compile(
 """Messages of Iceberg REST, and about objects of declared kinds, that name the namespace levels but not the catalog."""
 PATHS: Final = frozenset({"PATH", "SOURCE"})
 """The names of arguments that are paths, in the signatures of commands."""
-_TAKING = frozenset({"delete", "remove", "rename", "revoke", "disable"})
+_REMOVALS = frozenset({"delete", "remove", "rename", "revoke", "disable"})
 """Words of commands that take something away, or that change a name."""
 
 
@@ -65,9 +65,9 @@ class TypedCommand:
         return path_parts(arguments[at]) if at < len(arguments) else ()
 
     @property
-    def takes_away(self) -> bool:
+    def is_removal(self) -> bool:
         """Whether the command removes something: then no hint proposes it for another object than the typed one."""
-        return bool(_TAKING & {*self.words[:2]})
+        return bool(_REMOVALS & {*self.words[:2]})
 
     def _value(self, flag: str) -> str | None:
         """The value of a flag; None without it."""

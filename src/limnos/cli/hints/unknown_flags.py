@@ -136,7 +136,7 @@ def _nearest(typed: str, command: CalledCommand, *, known: Sequence[str]) -> str
     if near := near_flags(typed, own_flags):
         return proposed_flags(near, name=command.name)
     explains = f"'{command.name} --help' explains its {'flags' if own_flags else 'arguments'}"
-    if TypedCommand(command.tokens).takes_away or "delete" in command.tokens[:2]:
+    if TypedCommand(command.tokens).is_removal or "delete" in command.tokens[:2]:
         return explains
     plain = answers.propose(command.typed_tokens).partition(" (it has no")[0]
     return explains if typed in plain.split() else f"{plain} without it; {explains}"

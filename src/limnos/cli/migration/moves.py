@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The work of a migration between two Iceberg catalogs: what comes, what is brought, whether both sides agree, and the
-cut-over of each table.
+"""A migration between two Iceberg catalogs: lists the objects to move, registers them, compares both sides, and cuts
+each table over.
 
 A run keeps nothing between its calls: it compares both catalogs, so a killed run is simply run again. Tables are
 registered by their metadata files, and never copied.

@@ -81,14 +81,14 @@ class ZoneDependencies(NamedTuple):
 
 
 class CacheValidity(NamedTuple):
-    """The conditions under which a cached response is valid: the dependencies `ground` are unchanged, the token has not
+    """The conditions under which a cached response is valid: its `dependencies` are unchanged, the token has not
     expired, the file exists.
     """
 
     user: str
     expires_ms: int | None
     """The expiry of the request's token, in milliseconds since 1970 by the store's clock; None if it has none."""
-    ground: CacheDependencies | ZoneDependencies
+    dependencies: CacheDependencies | ZoneDependencies
     file: str | None = None
     """A local file that must still exist."""
 

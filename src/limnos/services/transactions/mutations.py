@@ -201,14 +201,14 @@ def _with_new_ids(command: object, results: dict[int, int]) -> object:
     if not isinstance(command, msgspec.Struct):
         return command
     fields = {name: getattr(command, name) for name in command.__struct_fields__}
-    news = {
+    new_nodes = {
         name: msgspec.structs.replace(
             value, id=results.get(value.id, value.id), parent_id=results.get(value.parent_id, value.parent_id)
         )
         for name, value in fields.items()
         if isinstance(value, Node) and (is_new(value.id) or is_new(value.parent_id))
     }
-    return msgspec.structs.replace(command, **news) if news else command
+    return msgspec.structs.replace(command, **new_nodes) if new_nodes else command
 
 
 def document_hold(tx: Tx, permit: Permit[DocumentHold]) -> None:

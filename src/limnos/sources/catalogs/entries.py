@@ -24,12 +24,12 @@ EntryKind = Literal["table", "view", "other"]
 
 
 class CatalogEntry(NamedTuple):
-    """What a catalog stores of one name."""
+    """The object that a catalog stores under a name: its kind and its metadata file."""
 
     kind: EntryKind
     metadata_location: str = ""
     note: str = ""
-    """What an object of the kind `other` is, for a message."""
+    """The word for an object of the kind `other`, for a message."""
     is_closed: bool = False
     """Whether `retire` has closed the entry, so that no client takes it for a table."""
 
