@@ -98,10 +98,10 @@ site: setup ## build the documentation site that a server of this checkout shows
 	@$(BIN)/python scripts/build_site.py
 
 dist: setup ## build wheel, sdist and bill of materials into dist/, twice, and compare the bytes
-	@$(BIN)/python scripts/release.py build
+	@$(BIN)/python -m scripts.release build
 
 release: setup ## check tree, versions and changelog, build as `dist`, and tag the commit
-	@$(BIN)/python scripts/release.py tag
+	@$(BIN)/python -m scripts.release tag
 
 bench: setup ## CPU per request, requests per second and latencies, per operation and store
 	@$(BIN)/python -m bench $(ARGS)

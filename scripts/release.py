@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Build and tag a release: `make dist`, `make release`.
 
-Usage: release.py build [--out DIRECTORY], or release.py tag.
+Usage: python -m scripts.release build [--out DIRECTORY], or python -m scripts.release tag.
 
-`build` writes wheel, sdist, a bill of materials (CycloneDX) and SHA-256 sums into `dist/`. Each is built twice, and
-both must have the same bytes. `tag` first checks the tree, the versions and the changelog, then builds, and creates the
-tag `v<version>`. It pushes and uploads nothing.
+`build` writes wheel, sdist, the wheel of `limnos-client`, a bill of materials (CycloneDX) and SHA-256 sums into
+`dist/`. Each is built twice, and both must have the same bytes. `tag` first checks the tree, the versions and the
+changelog, then builds, and creates the tag `v<version>`. It pushes and uploads nothing.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, NamedTuple
+
+from scripts.client_package import write_project
 
 ROOT: Final = Path(__file__).parents[1]
 BIN: Final = Path(sys.executable).parent
@@ -94,7 +96,15 @@ def build_point(root: Path) -> BuildPoint:
 
 
 def build_packages(root: Path, point: BuildPoint, *, out: Path) -> list[Path]:
-    """Build wheel and sdist with the builder of this environment; returns both files."""
+    """Build wheel and sdist, and the wheel of the client, with the builder of this environment; returns the files."""
+    _build(root, point, out=out)
+    with tempfile.TemporaryDirectory() as folder:
+        write_project(root, Path(folder), build_file={"commit": point.commit, "built_at": _time_of(point)})
+        _build(Path(folder), point, "--wheel", out=out)
+    return sorted(file for file in out.iterdir() if file.suffix in {".whl", ".gz"})
+
+
+def _build(project: Path, point: BuildPoint, *options: str, out: Path) -> None:
     environ = {**os.environ, "SOURCE_DATE_EPOCH": str(point.seconds), "LIMNOS_COMMIT": point.commit}
     words: list[str | Path] = [
         BIN / "uv",
@@ -105,23 +115,27 @@ def build_packages(root: Path, point: BuildPoint, *, out: Path) -> list[Path]:
         sys.executable,
         "--out-dir",
         out,
-        root,
+        *options,
+        project,
     ]
     subprocess.run(words, check=True, env=environ)
-    return sorted(file for file in out.iterdir() if file.suffix in {".whl", ".gz"})
+
+
+def _time_of(point: BuildPoint) -> str:
+    return datetime.fromtimestamp(point.seconds, UTC).isoformat()
 
 
 def check_packages(first: Iterable[Path], second: Iterable[Path], point: BuildPoint) -> None:
-    """Check that both builds have the same bytes, the metadata is complete and the wheel names its commit."""
+    """Check that both builds have the same bytes, the metadata is complete and each wheel names its commit."""
     first = list(first)
     if sums_of(first) != sums_of(second):
         raise ReleaseError("two builds of one commit differ: compare the members of both wheels")
     subprocess.run([BIN / "twine", "check", "--strict", *first], check=True, stdout=subprocess.DEVNULL)
-    wheel = next(file for file in first if file.suffix == ".whl")
-    with zipfile.ZipFile(wheel) as archive:
-        stated = json.loads(archive.read(BUILD_FILE))["commit"]
-    if stated != point.commit:
-        raise ReleaseError(f"the wheel states the commit {stated}, not {point.commit}")
+    for wheel in (file for file in first if file.suffix == ".whl"):
+        with zipfile.ZipFile(wheel) as archive:
+            stated = json.loads(archive.read(BUILD_FILE))["commit"]
+        if stated != point.commit:
+            raise ReleaseError(f"{wheel.name} states the commit {stated}, not {point.commit}")
 
 
 def bill_of_materials(root: Path, point: BuildPoint) -> str:
@@ -139,7 +153,7 @@ def bill_of_materials(root: Path, point: BuildPoint) -> str:
     environ = {**os.environ, "UV_PREVIEW_FEATURES": "sbom-export"}
     document = json.loads(subprocess.run(words, check=True, cwd=root, env=environ, capture_output=True).stdout)
     document["serialNumber"] = uuid.uuid5(uuid.NAMESPACE_URL, f"https://pypi.org/project/limnos/#{point.commit}").urn
-    document["metadata"]["timestamp"] = datetime.fromtimestamp(point.seconds, UTC).isoformat()
+    document["metadata"]["timestamp"] = _time_of(point)
     return json.dumps(document, indent=2) + "\n"
 
 
@@ -150,7 +164,7 @@ def sums_of(files: Iterable[Path]) -> str:
 
 def build_release(root: Path, point: BuildPoint, *, out: Path) -> list[Path]:
     """Build everything twice, check it, and write it into a directory; returns the files."""
-    for old in out.glob("limnos-*") if out.is_dir() else ():
+    for old in out.glob("limnos[-_]*") if out.is_dir() else ():
         old.unlink()
     with tempfile.TemporaryDirectory() as again:
         files = build_packages(root, point, out=out)

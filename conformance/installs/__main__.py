@@ -3,8 +3,8 @@
 what the extra is for.
 
 May import the standard library, this folder and the tests' fake object stores. EXTRAS are as in `pip install`,
-separated by commas (`server,s3`; `base` for none); by default all. Packages come from uv's cache. Takes about ten
-minutes on two cores.
+separated by commas (`server,s3`; `base` for none, `client` for the wheel of `limnos-client`); by default all. Packages
+come from uv's cache. Takes about ten minutes on two cores.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from conformance.installs.world import Place, Unmet, build_wheel, constraints
+from conformance.installs.world import Place, Unmet, build_client_wheel, build_wheel, constraints
 from tests.adls import PLACE as ADLS
 from tests.adls import adls
 from tests.backends import postgres_server
@@ -56,6 +56,18 @@ def base(place: Place, _stack: ExitStack) -> str:
     expect(hint, "pip install 'limnos[server]'")
     expect(place.run("spark", "jars", code=1), "pip install 'limnos[spark]'")
     expect(place.run("demo", code=1), "pip install 'limnos[server,spark,demo")
+    expect(place.run("ls", "--uri", "http://127.0.0.1:9", code=6), "unavailable")
+    place.python("from limnos.client import Client; Client('http://127.0.0.1:9').close()")
+    return "version, config, hints, client"
+
+
+def client(place: Place, _stack: ExitStack) -> str:
+    """The client and the command line of `limnos-client`, and what it says of commands that need more."""
+    expect(place.run("--version"), "limnos ")
+    words = ("limnos-client has the command line and the client alone", "pip uninstall -y limnos-client && pip install")
+    expect(place.run("server", "config"), "database.url")
+    for command in ("server start", "demo", "spark jars", "pipeline check x.yaml"):
+        expect(place.run(*command.split(), code=1), *words)
     expect(place.run("ls", "--uri", "http://127.0.0.1:9", code=6), "unavailable")
     place.python("from limnos.client import Client; Client('http://127.0.0.1:9').close()")
     return "version, config, hints, client"
@@ -226,9 +238,11 @@ def _write_pipeline(place: Place) -> None:
     (place.work / "shop.yaml").write_text(PIPELINE, encoding="utf-8")
 
 
+CLIENT = "client"
 JDBC = {"jdbc-user": "u", "jdbc-password": "planted"}
 JOBS: dict[str, Callable[[Place, ExitStack], str]] = {
     "": base,
+    CLIENT: client,
     "server": server,
     "server,postgres": postgres_store,
     "server,s3": s3,
@@ -254,26 +268,26 @@ def main(arguments: list[str]) -> int:
     failed = 0
     with tempfile.TemporaryDirectory(prefix="limnos-installs-") as folder:
         wheel, versions = build_wheel(Path(folder)), constraints(Path(folder))
-        for extras in environments:
-            failed += not _tried(
-                Path(folder) / (extras or "base").replace(",", "-"), wheel, versions=versions, extras=extras
-            )
+        for name in environments:
+            place = Path(folder) / (name or "base").replace(",", "-")
+            own = build_client_wheel(Path(folder) / "client-wheel") if name == CLIENT else wheel
+            failed += not _tried(place, own, versions=versions, name=name)
     print(f"{len(environments) - failed} of {len(environments)} installs do what they are for")
     return 1 if failed else 0
 
 
-def _tried(folder: Path, wheel: Path, *, versions: Path, extras: str) -> bool:
+def _tried(folder: Path, wheel: Path, *, versions: Path, name: str) -> bool:
     began = time.monotonic()
     try:
-        place = Place.make(folder, wheel=wheel, versions=versions, extras=extras)
+        place = Place.make(folder, wheel=wheel, versions=versions, extras="" if name == CLIENT else name)
         with ExitStack() as stack:
-            done = JOBS[extras](place, stack)
+            done = JOBS[name](place, stack)
     except Exception as error:
         if not isinstance(error, Unmet):
             traceback.print_exc()
-        print(f"{extras or 'base':18} FAILED  {error}", flush=True)
+        print(f"{name or 'base':18} FAILED  {error}", flush=True)
         return False
-    print(f"{extras or 'base':18} works   {done} ({time.monotonic() - began:.0f} s)", flush=True)
+    print(f"{name or 'base':18} works   {done} ({time.monotonic() - began:.0f} s)", flush=True)
     return True
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One clean environment with the wheel and some extras, and the commands that run in it.
 
-May import the standard library only. Knows no extra.
+May import the standard library, and the script of `limnos-client`. Knows no extra.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from scripts.client_package import write_project
 
 ROOT = Path(__file__).parents[2]
 UV = ROOT / ".venv" / "bin" / "uv"
@@ -42,6 +44,13 @@ class Unmet(AssertionError):
 def build_wheel(folder: Path) -> Path:
     """Build the wheel of the checkout."""
     subprocess.run([UV, "build", "--wheel", "--out-dir", folder, ROOT], check=True, capture_output=True)
+    return next(folder.glob("*.whl"))
+
+
+def build_client_wheel(folder: Path) -> Path:
+    """Build the wheel of `limnos-client`."""
+    write_project(ROOT, folder / "project")
+    subprocess.run([UV, "build", "--wheel", "--out-dir", folder, folder / "project"], check=True, capture_output=True)
     return next(folder.glob("*.whl"))
 
 
@@ -77,7 +86,8 @@ class Place:
         home, work = folder / "env", folder / "work"
         work.mkdir(parents=True)
         subprocess.run([UV, "venv", "--quiet", "--python", sys.executable, home], check=True)
-        named = f"limnos[{extras}] @ {wheel.as_uri()}" if extras else f"limnos @ {wheel.as_uri()}"
+        name = wheel.name.partition("-")[0].replace("_", "-")
+        named = f"{name}[{extras}] @ {wheel.as_uri()}" if extras else f"{name} @ {wheel.as_uri()}"
         words = [UV, "pip", "install", "--quiet", "--python", home / "bin" / "python", "--constraint", versions, named]
         subprocess.run(words, check=True)
         return cls(home, work)

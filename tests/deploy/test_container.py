@@ -38,9 +38,9 @@ def test_copied_files_are_in_the_build_context() -> None:
     copied = [name for line in lines("COPY", TEXT) if "--from" not in line for name in line.split()[:-1]]
     sent = (ROOT / ".dockerignore").read_text(encoding="utf-8")
 
-    assert copied == ["pyproject.toml", "uv.lock", "dist/*.whl"]
+    assert copied == ["pyproject.toml", "uv.lock", "dist/limnos-*.whl"]
     for name in copied:
-        assert name == "dist/*.whl" or (ROOT / name).exists()
+        assert name == "dist/limnos-*.whl" or (ROOT / name).exists()
         assert f"!{name}\n" in sent
 
 
@@ -49,7 +49,7 @@ def test_image_is_built_from_the_wheel_of_the_version() -> None:
     chart = (DEPLOY / "helm/limnos/Chart.yaml").read_text(encoding="utf-8")
     version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
 
-    assert "pip install --no-cache-dir --no-deps dist/*.whl" in TEXT
+    assert "pip install --no-cache-dir --no-deps dist/limnos-*.whl" in TEXT
     assert f"-t limnos:{version} ." in TEXT
     assert f"appVersion: {version}\n" in chart
 

@@ -16,6 +16,7 @@ from scripts.release import BuildPoint, ReleaseError
 pytestmark = [pytest.mark.integration, pytest.mark.heavy]
 ROOT = Path(__file__).parents[2]
 POINT = BuildPoint("0123abc", 1_790_000_000)
+CLIENT_BYTES_MAX = 1_000_000
 PACKAGED = (
     "src",
     "proto",
@@ -64,8 +65,15 @@ def test_packages_have_the_same_bytes_in_another_checkout(tmp_path: Path) -> Non
     release.check_packages(first, second, POINT)
     with pytest.raises(ReleaseError, match="differ"):
         release.check_packages(first, later, POINT)
-    with zipfile.ZipFile(next(file for file in first if file.suffix == ".whl")) as wheel:
+    whole, client = (file for file in first if file.suffix == ".whl")
+    with zipfile.ZipFile(whole) as wheel:
         members = set(wheel.namelist())
+        contents = {name: wheel.read(name) for name in members}
     files = {"openapi/iceberg.json", "documentation.zip.xz", "bundled/examples/demo/run.py"}
     assert {release.BUILD_FILE, *(f"limnos/{name}" for name in files)} <= members
     assert sorted({name.partition("/")[0] for name in members}) == ["limnos", "limnos-0.1.0.dist-info"]
+    assert client.stat().st_size <= CLIENT_BYTES_MAX
+    with zipfile.ZipFile(client) as wheel:
+        own = [name for name in wheel.namelist() if name.startswith("limnos/")]
+        assert release.BUILD_FILE in own
+        assert [name for name in own if wheel.read(name) != contents.get(name)] == []

@@ -12,7 +12,15 @@ from pathlib import Path
 import pytest
 
 from limnos.model import extras
-from limnos.model.extras import MODULE_EXTRAS, SCHEME_EXTRAS, checkout_of, extra_of, install_hint, missing_part
+from limnos.model.extras import (
+    MODULE_EXTRAS,
+    SCHEME_EXTRAS,
+    checkout_of,
+    extra_of,
+    install_hint,
+    missing_module_text,
+    missing_part,
+)
 
 ROOT = Path(__file__).parents[2]
 STATED = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
@@ -23,6 +31,7 @@ BROUGHT = {"azure", "google.protobuf", "google.auth", "hive_metastore", "lance_n
 def test_hint_for_installed_wheel_names_package_extras(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """For an installed wheel the hint names the package's extras and no checkout."""
     installed = tmp_path / "lib" / "python3.11" / "site-packages" / "limnos" / "model" / "extras.py"
+    (installed.parents[1] / "app").mkdir(parents=True)
     monkeypatch.setattr(extras, "__file__", str(installed))
 
     assert install_hint("server", "spark") == "pip install 'limnos[server,spark]'"
@@ -32,25 +41,52 @@ def test_hint_for_installed_wheel_names_package_extras(tmp_path: Path, monkeypat
 
 
 @pytest.mark.parametrize(
-    "prefix,receipt,hint",
+    "prefix,receipt,removal,hint",
     [
-        ("cache/uv/archive-v0/EWynKP2ajXjniYcM", False, "uvx --from 'limnos[spark]' limnos …"),
-        ("share/uv/tools/limnos", True, "uv tool install 'limnos[spark]'"),
-        ("work/.venv", False, "pip install 'limnos[spark]'"),
+        ("cache/uv/archive-v0/EWynKP2ajXjniYcM", False, "", "uvx --from 'limnos[spark]' limnos …"),
+        ("share/uv/tools/limnos", True, "uv tool uninstall limnos-client && ", "uv tool install 'limnos[spark]'"),
+        ("work/.venv", False, "pip uninstall -y limnos-client && ", "pip install 'limnos[spark]'"),
     ],
 )
+@pytest.mark.parametrize("is_client", [False, True])
 def test_hint_names_program_that_made_environment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prefix: str, receipt: bool, hint: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    prefix: str,
+    receipt: bool,
+    removal: str,
+    hint: str,
+    is_client: bool,
 ) -> None:
-    """Environments of uv have no pip: the hint for them names uv's own command."""
+    """Environments of uv have no pip: the hint for them names uv's own command. `limnos-client` is removed before
+    `limnos` is installed, which has the same files.
+    """
     environment = tmp_path / prefix
-    environment.mkdir(parents=True)
+    (environment / "lib" / "limnos" / ("client" if is_client else "app")).mkdir(parents=True)
     if receipt:
         (environment / "uv-receipt.toml").touch()
     monkeypatch.setattr(extras, "__file__", str(environment / "lib" / "limnos" / "model" / "extras.py"))
     monkeypatch.setattr(sys, "prefix", str(environment))
 
-    assert install_hint("spark") == hint
+    assert install_hint("spark") == (removal if is_client else "") + hint
+
+
+def test_missing_modules_of_the_client_name_its_distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module of the product that is missing is a matter of `limnos-client` alone; there, its extra is the server's.
+    Libraries are named in both distributions.
+    """
+    client_only = "limnos-client has the command line and the client alone, and this command needs more"
+    library = "the command needs 'duckdb', which is not installed"
+    whole = [extra_of("limnos.app.server"), missing_module_text("limnos.app"), missing_module_text("duckdb")]
+    monkeypatch.setattr(extras, "__file__", str(tmp_path / "limnos" / "model" / "extras.py"))
+
+    assert whole == [None, "the command needs 'limnos.app', which is not installed", library]
+    assert [extra_of("limnos.app.server"), missing_module_text("limnos.app"), missing_module_text("duckdb")] == [
+        "server",
+        client_only,
+        library,
+    ]
 
 
 def test_hint_for_checkout_names_make_setup() -> None:

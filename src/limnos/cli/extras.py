@@ -10,17 +10,19 @@ import importlib
 from types import ModuleType
 
 from limnos.cli.failures import StoppedError
-from limnos.model.extras import extra_of, install_hint
+from limnos.model.extras import extra_of, install_hint, is_client_only, missing_module_text
 
 
 def import_extra(module: str, *, extra: str) -> ModuleType:
-    """Import a module of Limnos. If its library is not installed, raises StoppedError with the extra to install."""
+    """Import a module of Limnos or a library of an extra. Raises StoppedError with what to install if it is missing."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] == "limnos":
+        name = error.name or ""
+        is_own = name.partition(".")[0] == "limnos"
+        if is_own and not is_client_only():
             raise
         extras = extra.split(",")
-        missing = extra_of(error.name or "")
+        missing = None if is_own else extra_of(name)
         hint = install_hint(*extras, *([missing] if missing and missing not in extras else []))
-        raise StoppedError(f"the command needs '{error.name}', which is not installed", hint=hint) from error
+        raise StoppedError(missing_module_text(name), hint=hint) from error

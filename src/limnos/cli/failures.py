@@ -23,7 +23,7 @@ from limnos.cli.output import Format, to_json, visible
 from limnos.cli.visible_paths import hint_for_name, path_answer
 from limnos.client.errors import ArgumentError, ClientError
 from limnos.model import errors as taxonomy
-from limnos.model.extras import extra_of, install_hint
+from limnos.model.extras import extra_of, install_hint, missing_module_text
 from limnos.names.errors import InvalidName
 
 __all__ = [
@@ -109,7 +109,7 @@ def failure_of(error: Exception, typed: TypedCommand) -> CommandFailure | None:
         return CommandFailure(
             exit_code=ExitCode.FAILED,
             code="failed",
-            message=f"the command needs '{error.name}', which is not installed",
+            message=missing_module_text(error.name or ""),
             hint=install_hint(extra),
         )
     if isinstance(error, OSError):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Optional extras: the common error message for a missing library, with the command that installs it.
+"""Optional extras: the common error message for a missing library, with the command that installs it. The distribution
+`limnos-client` has the command line and the client alone (decision record 0338): what is missing there is in `limnos`.
 
 Must not import a library of an extra, nor know what it is used for.
 """
@@ -60,20 +61,38 @@ SCHEME_EXTRAS: Final[Mapping[str, str]] = {"s3": "s3", "gs": "gcs", "abfs": "adl
 """The extra that reaches the object stores of a URL scheme."""
 
 
+_OWN: Final = frozenset({"limnos", "examples"})
+
+
+def is_client_only() -> bool:
+    """Return whether the distribution `limnos-client` is installed alone, which has no server."""
+    return not (Path(__file__).parents[1] / "app").is_dir()
+
+
+def missing_module_text(module: str) -> str:
+    """Return the message for a command that needs a module which is not installed."""
+    if module.partition(".")[0] in _OWN and is_client_only():
+        return "limnos-client has the command line and the client alone, and this command needs more"
+    return f"the command needs '{module}', which is not installed"
+
+
 def extra_of(module: str) -> str | None:
     """Return the extra that installs a module's library, such as `postgres`; None if no extra does.
 
     Args:
-        module: The module that was imported, such as `psycopg` or `google.auth.transport`.
+        module: The module that was imported, such as `psycopg` or `google.auth.transport`; or one of the product, which
+            `limnos-client` may lack.
     """
     parts = module.split(".")
+    if parts[0] == "limnos":
+        return "server" if is_client_only() else None
     names = (".".join(parts[:count]) for count in range(len(parts), 0, -1))
     return next((MODULE_EXTRAS[name] for name in names if name in MODULE_EXTRAS), None)
 
 
 def install_hint(*extras: str) -> str:
     """Return the command that installs extras here. It differs for a source checkout, for an installed wheel, and for
-    the environments of uv, which have no pip.
+    the environments of uv, which have no pip. `limnos-client` is removed first: both distributions have the same files.
 
     Example: `pip install 'limnos[postgres,s3]'`.
     """
@@ -84,12 +103,12 @@ def install_hint(*extras: str) -> str:
             f"in the checkout {checkout} run: pip install -e '.[{extra_names}]' (or 'make setup', which installs"
             " everything)"
         )
-    prefix = Path(sys.prefix)
+    prefix, is_client = Path(sys.prefix), is_client_only()
     if (prefix / "uv-receipt.toml").is_file():
-        return f"uv tool install 'limnos[{extra_names}]'"
+        return ("uv tool uninstall limnos-client && " if is_client else "") + f"uv tool install 'limnos[{extra_names}]'"
     if any(each.name.startswith(("archive-v", "environments-v")) for each in prefix.parents):  # uv's cache
         return f"uvx --from 'limnos[{extra_names}]' limnos …"
-    return f"pip install 'limnos[{extra_names}]'"
+    return ("pip uninstall -y limnos-client && " if is_client else "") + f"pip install 'limnos[{extra_names}]'"
 
 
 def checkout_of(file: Path) -> Path | None:
