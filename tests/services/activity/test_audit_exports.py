@@ -19,7 +19,14 @@ from limnos.formats.audit_files import DAY_MS
 from limnos.model.errors import PermissionDenied
 from limnos.model.permits import upkeep_permit
 from limnos.services.activity.audit import audit_read
-from limnos.services.activity.audit_exports import EXPORT_AUDIT, AuditExport, audit_export
+from limnos.services.activity.audit_exports import (
+    EXPORT_AUDIT,
+    AuditDays,
+    AuditExport,
+    audit_export,
+    days_run,
+    first_open_day,
+)
 from limnos.services.request.task_context import TaskContext
 from limnos.store.activity.audit import AuditFilter, lines_expire
 from tests.inprocess import LAKE
@@ -35,9 +42,9 @@ def aged(desk: ServiceDesk, *, days: int) -> int:
     return int(desk.rows("SELECT count(*) FROM audit")[0][0])
 
 
-def done(desk: ServiceDesk, payload: AuditExport) -> str | None:
-    """Run the export task."""
-    work = TaskContext(
+def task_context(desk: ServiceDesk) -> TaskContext:
+    """The context of a background task."""
+    return TaskContext(
         0,
         store=desk.lab.store,
         permit=upkeep_permit("test"),
@@ -46,8 +53,12 @@ def done(desk: ServiceDesk, payload: AuditExport) -> str | None:
         lease_ms=30_000,
         services=desk.node.services,
     )
-    outcome = desk.run(KINDS[EXPORT_AUDIT].runner(work, msgspec.json.encode(payload).decode()))  # type: ignore[arg-type]
-    return outcome.result
+
+
+def done(desk: ServiceDesk, payload: AuditExport) -> str | None:
+    """Run the export task."""
+    task = KINDS[EXPORT_AUDIT].runner(task_context(desk), msgspec.json.encode(payload).decode())
+    return desk.run(task).result  # type: ignore[arg-type]
 
 
 def test_past_days_are_exported_once(desk: ServiceDesk, tmp_path: Path) -> None:
@@ -68,6 +79,33 @@ def test_past_days_are_exported_once(desk: ServiceDesk, tmp_path: Path) -> None:
     assert {str(row["day"]) for row in rows} == {str(today - timedelta(days=1))}
     assert {row["path"] for row in rows if row["change"] == "create"} >= {"main.a"}
     assert "main.b" not in {row["path"] for row in rows}
+
+
+def test_daily_task_exports_each_day_that_has_ended(
+    desk: ServiceDesk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a location the daily task does nothing. Its first run exports the last day that has ended, its next one
+    the days since; it writes no day twice, and none that has not ended.
+    """
+    desk.namespace("a")
+    aged(desk, days=1)
+    work, services = task_context(desk), desk.node.services
+    nothing = desk.run(days_run(work, AuditDays()))
+    rules = services.defaults.audit._replace(export=f"file://{tmp_path}/out")
+    monkeypatch.setattr(services, "defaults", services.defaults._replace(audit=rules))
+    open_day = first_open_day(desk.run(work.submit(lambda tx: tx.now_ms)))
+
+    first, summary = desk.run(days_run(work, AuditDays()))
+    again, second_summary = desk.run(days_run(work, first))
+    _, missed_summary = desk.run(days_run(work, AuditDays(open_day - timedelta(days=3))))
+
+    assert nothing == (AuditDays(), None)
+    assert first == again == AuditDays(open_day)
+    assert summary == missed_summary
+    assert summary is not None
+    assert summary.endswith(" records in 1 files")
+    assert not summary.startswith("wrote 0")
+    assert second_summary == "wrote 0 records in 0 files"
 
 
 def test_export_needs_the_right_to_read_all_records(desk: ServiceDesk) -> None:
