@@ -11,11 +11,11 @@ import pytest
 from structlog.testing import capture_logs
 
 from limnos.config.settings import Settings
-from limnos.model.errors import NotFound
+from limnos.model.errors import InvalidTable, NotFound
 from limnos.rooms.connectors.server import notes
 from limnos.sources.connectors import further
 from limnos.sources.connectors.base import ReadOnlyTables
-from limnos.sources.connectors.capabilities import SourceSchemaInfo
+from limnos.sources.connectors.capabilities import SourceSchemaInfo, SourceTableInfo
 from tests.http.conftest import empty_database, fresh  # noqa: F401 - fixtures
 from tests.http.driver import API, node_at
 
@@ -70,6 +70,8 @@ class FaultyConnector(ReadOnlyTables):
     def schema_names(self, parent: object) -> list[str]:
         """Return the schema."""
         self._raise("schema_names")
+        if self.properties.get("at") == "odd names":
+            return ["s", "..", "b\udc80", "s"]
         return [1] if self.properties.get("at") == "names" else ["s", "a:b"]  # type: ignore[list-item]
 
     def schema_exists(self, schema: tuple[str, ...]) -> bool:
@@ -80,7 +82,25 @@ class FaultyConnector(ReadOnlyTables):
         """Return the schema."""
         if schema != ("s",):
             raise NotFound("no", kind="namespace")
-        return SourceSchemaInfo(None, {})
+        return 7 if self.properties.get("at") == "values" else SourceSchemaInfo(None, {})  # type: ignore[return-value]
+
+    def table_names(self, schema: tuple[str, ...]) -> list[str]:
+        """Return the table."""
+        self._raise_from("table_names")
+        return ["t"]
+
+    def table_exists(self, schema: tuple[str, ...], table: str) -> bool:
+        """Return whether it is the table."""
+        return table == "t"
+
+    def table_load(self, schema: tuple[str, ...], table: str) -> SourceTableInfo:
+        """Return no table."""
+        self._raise_from("table_load")
+        return None  # type: ignore[return-value]
+
+    def _raise_from(self, at: str) -> None:
+        if self.properties.get("at") == f"cause in {at}":
+            raise InvalidTable("Table t cannot be read") from OSError(f"{SECRET} in block 7")
 
     def schema_drop(self, schema: object) -> None:
         """Raise if the properties say so."""
@@ -148,7 +168,42 @@ def test_names_that_are_no_texts_are_an_error_of_the_source(fresh: Callable[[str
         listed = node.get(f"{CATALOGS}/d/schemas")
 
     assert listed.status == 502
-    assert "Catalog d: its connector returns a list with names that are no texts" in listed.json()["message"]
+    assert (
+        "Catalog d: its connector returns a list with a value of type int where a list of texts is due"
+        in listed.json()["message"]
+    )
+
+
+@pytest.mark.usefixtures("_raising")
+@pytest.mark.room("connectors")
+def test_odd_names_and_values_are_no_error_of_the_server(fresh: Callable[[str], Path]) -> None:  # noqa: F811
+    """Names that no request can use are left out, and each other is listed once. Values of another type are answered
+    502, with the catalog and the type.
+    """
+    with node_at(fresh("data")) as node:
+        node.done("POST", CATALOGS, body_of("n", at="odd names"))
+        node.done("POST", CATALOGS, body_of("v", at="values"))
+        listed = node.get(f"{CATALOGS}/n/schemas")
+        schema, table = node.get(f"{CATALOGS}/v/schemas/s"), node.get(f"{CATALOGS}/v/schemas/s/tables/t")
+
+    assert [each["name"] for each in listed.json()["identifiers"]] == ["s"]
+    assert (schema.status, table.status) == (502, 502)
+    assert "Catalog v: its connector returns a value of type int where a SourceSchemaInfo" in schema.json()["message"]
+    assert "Catalog v: its connector returns a value of type NoneType where a SourceT" in table.json()["message"]
+
+
+@pytest.mark.usefixtures("_raising")
+@pytest.mark.room("connectors")
+def test_cause_of_a_connectors_error_is_in_the_log_alone(fresh: Callable[[str], Path]) -> None:  # noqa: F811
+    """Whoever operates the server learns why a table cannot be read; the answer has the connector's own message."""
+    with capture_logs() as lines, node_at(fresh("data")) as node:
+        node.done("POST", CATALOGS, body_of("c", at="cause in table_load"))
+        loaded = node.get(f"{CATALOGS}/c/schemas/s/tables/t")
+
+    causes = [repr(line["exc_info"]) for line in lines if line["event"] == "connector refused a call"]
+    assert loaded.status == 409
+    assert SECRET.encode() not in loaded.body
+    assert causes == [repr(OSError(f"{SECRET} in block 7"))]
 
 
 @pytest.mark.usefixtures("_raising")

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 from limnos.model.errors import LimnosError, SourceFailed, SourceLoop, StateUnknown
+from limnos.model.kinds import FURTHER_PROVIDER
 from limnos.telemetry.logs import get_logger
 
 log = get_logger("limnos.connectors")
@@ -33,18 +34,33 @@ class ConnectorCall(NamedTuple):
 
         Raises the errors of `limnos.model.errors` that the connector raises; a SourceFailed names the catalog. Any
         other exception becomes SourceFailed, or StateUnknown with `changes`: the source may have made the change. Its
-        traceback is in the log, and its message not in the answer, because it may have a secret.
+        traceback is in the log, and its message not in the answer, because it may have a secret. The log also has the
+        cause of an error that another package's connector raises.
         """
         try:
             return call()
         except SourceLoop:
             raise
         except SourceFailed as error:
+            self._log_cause(error)
             raise error.with_message(self._add_subject(error.message)) from error
-        except LimnosError:
+        except LimnosError as error:
+            self._log_cause(error)
             raise
         except BaseException as error:  # noqa: BLE001 - code of other packages: not even a SystemExit ends the server
             raise self._fault(error, changes=changes) from None
+
+    def _log_cause(self, error: LimnosError) -> None:
+        """Log what another package's connector met before it raised an error for its callers (`raise … from error`)."""
+        cause = error.__cause__
+        if cause is not None and not isinstance(cause, LimnosError) and self.provider.startswith(FURTHER_PROVIDER):
+            log.warning(
+                "connector refused a call",
+                catalog=self.catalog,
+                provider=self.provider,
+                error=error.message,
+                exc_info=cause,
+            )
 
     def _add_subject(self, message: str) -> str:
         return message if not self.catalog or message.startswith(self.subject) else f"{self.subject}: {message}"

@@ -16,6 +16,7 @@ from limnos.model.errors import UnsupportedOperation
 from limnos.model.kinds import FURTHER_PROVIDER, Kind
 from limnos.names.path import Levels
 from limnos.services.federation import source_objects
+from limnos.services.federation.connector_values import schema_of
 from limnos.services.federation.placeholder_nodes import SourceLookup, find_source_object, placeholder_find
 from limnos.services.federation.sources import ask_source, shown_after_change
 from limnos.services.request.browsing import listing_require
@@ -62,7 +63,10 @@ async def schemas_list(ctx: Context, seen: source_objects.VisibleSourceNames) ->
 async def schema_load(ctx: Context, source_lookup: SourceLookup) -> FederatedSchema:
     """Return a schema from the external system, once access is granted. Raises NotFound, PermissionDenied."""
     current, source = await source_objects.read_in_source(
-        ctx, source_lookup, of=with_schemas, question=lambda namespaces: namespaces.schema_load(source_lookup.path)
+        ctx,
+        source_lookup,
+        of=with_schemas,
+        question=lambda namespaces: schema_of(namespaces.schema_load(source_lookup.path)),
     )
     return FederatedSchema(source, current.node, current.origin.catalog)
 
@@ -83,7 +87,7 @@ async def schema_create(
         action=Action.NAMESPACE_CREATE,
         of=with_schemas,
         question=lambda namespaces: namespaces.schema_create(path, comment=comment, properties=properties),
-        load=lambda namespaces: namespaces.schema_load(path),
+        load=lambda namespaces: schema_of(namespaces.schema_load(path)),
     )
     return FederatedSchema(*created)
 

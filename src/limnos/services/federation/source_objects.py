@@ -15,12 +15,13 @@ from limnos.access.actions import Action
 from limnos.access.policy import ITEMS
 from limnos.model.decisions import ChainLink, SecurableChain
 from limnos.model.entities import Node
-from limnos.model.errors import ProtectedObject, SourceFailed
+from limnos.model.errors import ProtectedObject
 from limnos.model.kinds import Kind
 from limnos.model.permits import Permit
 from limnos.model.records import NodeRecord
 from limnos.names.path import Levels, check_gravitino_name
 from limnos.services.federation import placeholder_nodes
+from limnos.services.federation.connector_values import listable_names
 from limnos.services.federation.sources import (
     CatalogSource,
     ask_confirmed,
@@ -96,7 +97,7 @@ async def names_in_source(
 
     async def work(current: VisibleSourceNames) -> list[str]:
         names = await ask_source(ctx, current.origin, of=of, question=question)
-        return current.of(_require_texts(names, current.origin.catalog.name))
+        return current.of(listable_names(names, catalog=current.origin.catalog.name))
 
     current, names = await ctx.read_confirmed(
         seen.scope,
@@ -106,13 +107,6 @@ async def names_in_source(
         first=seen,
     )
     return current.of(names)
-
-
-def _require_texts(names: object, catalog: str) -> list[str]:
-    """Return the names of a connector's list. Raises SourceFailed if they are no texts, which no client decodes."""
-    if isinstance(names, list) and all(isinstance(name, str) for name in names):
-        return names
-    raise SourceFailed(f"Catalog {catalog}: its connector returns a list with names that are no texts")
 
 
 def namespace_objects_visible(

@@ -15,6 +15,7 @@ from limnos.model.entities import Node
 from limnos.model.kinds import Kind
 from limnos.names.path import Levels, check_gravitino_name
 from limnos.services.federation import source_objects
+from limnos.services.federation.connector_values import table_of
 from limnos.services.federation.moves import rename_in_source
 from limnos.services.federation.placeholder_nodes import SourceLookup, find_source_object
 from limnos.services.federation.sources import ask_source, shown_after_change
@@ -50,7 +51,7 @@ async def table_load(ctx: Context, source_lookup: SourceLookup) -> FederatedTabl
     """Return a table from the external system, once access is granted. Raises NotFound, PermissionDenied."""
     schema, name = source_lookup.path[:-1], source_lookup.path[-1]
     current, source = await source_objects.read_in_source(
-        ctx, source_lookup, of=with_tables, question=lambda catalog: catalog.table_load(schema, name)
+        ctx, source_lookup, of=with_tables, question=lambda catalog: table_of(catalog.table_load(schema, name))
     )
     return FederatedTable(source, current.node, current.origin.catalog)
 
@@ -72,7 +73,7 @@ async def table_create(
         action=Action.TABLE_CREATE,
         of=with_tables,
         question=lambda catalog: catalog.table_create(schema, name, definition=definition),
-        load=lambda catalog: catalog.table_load(schema, name),
+        load=lambda catalog: table_of(catalog.table_load(schema, name)),
     )
     return FederatedTable(*created)
 
@@ -114,7 +115,7 @@ async def table_rename(ctx: Context, scope: RequestScope, *, path: Levels, targe
         target=target,
         of=with_tables,
         rename=lambda catalog: catalog.table_rename(path[:-1], path[-1], target=target),
-        load=lambda catalog: catalog.table_load(target[:-1], target[-1]),
+        load=lambda catalog: table_of(catalog.table_load(target[:-1], target[-1])),
     )
     return FederatedTable(*renamed)
 

@@ -17,6 +17,7 @@ from limnos.model.permits import Permit
 from limnos.model.records import TopicRecord
 from limnos.names.path import Levels
 from limnos.services.federation import source_objects
+from limnos.services.federation.connector_values import topic_of
 from limnos.services.federation.placeholder_nodes import (
     PlaceholderCreate,
     SourceLookup,
@@ -65,7 +66,7 @@ async def topic_load(ctx: Context, source_lookup: SourceLookup) -> FederatedTopi
     """Return a topic from the external system, once access is granted. Raises NotFound, PermissionDenied."""
     schema, name = source_lookup.path
     current, source = await source_objects.read_in_source(
-        ctx, source_lookup, of=with_topics, question=lambda catalog: catalog.topic_load(schema, name)
+        ctx, source_lookup, of=with_topics, question=lambda catalog: topic_of(catalog.topic_load(schema, name))
     )
     return FederatedTopic(source, current.node, current.origin.catalog)
 
@@ -88,7 +89,7 @@ async def topic_create(
         of=with_topics,
         question=lambda catalog: catalog.topic_create(schema, name, properties=properties),
         record=TopicRecord(comment, {}),
-        load=lambda catalog: catalog.topic_load(schema, name),
+        load=lambda catalog: topic_of(catalog.topic_load(schema, name)),
     )
     return FederatedTopic(*created)
 
