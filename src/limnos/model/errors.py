@@ -165,6 +165,12 @@ class UnsupportedOperation(LimnosError):
     code = "unsupported"
 
 
+class ConnectorMissing(UnsupportedOperation):
+    """This server cannot call the external system of a catalog: its connector is not installed, cannot be used, or is
+    switched off.
+    """
+
+
 class CommitConflict(LimnosError):
     """A requirement of a commit failed, or its snapshot is behind the table: the client must load the table and rebuild
     the commit. Nothing was committed.

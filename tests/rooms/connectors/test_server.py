@@ -223,6 +223,25 @@ def test_schemas_in_a_schema_are_not_listed(fresh: Callable[[str], Path]) -> Non
 
 @pytest.mark.usefixtures("_raising")
 @pytest.mark.room("connectors")
+def test_children_of_a_catalog_without_its_connector_are_refused(
+    fresh: Callable[[str], Path],  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """After the connector's package is removed, a list of the catalog's children says so, and is not empty."""
+    data = fresh("data")
+    with node_at(data) as node:
+        node.done("POST", CATALOGS, body_of("d"))
+    monkeypatch.setattr(further, "_references", lambda: MappingProxyType({}))
+    further.further_connector.cache_clear()
+    with node_at(data) as node:
+        children = node.get("/api/limnos/v1/metalakes/lake/catalogs/d/children")
+
+    assert children.status == 405
+    assert "The connector of provider x-raising is not installed on this server" in children.json()["error"]["message"]
+
+
+@pytest.mark.usefixtures("_raising")
+@pytest.mark.room("connectors")
 def test_a_connector_that_cannot_be_used_is_logged_and_refused_with_the_reason(
     fresh: Callable[[str], Path],  # noqa: F811
 ) -> None:

@@ -9,14 +9,13 @@ and its name only: lists may name a container because of an object below it.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import Final, NamedTuple
 
 from limnos.access.actions import Action, actions_named
 from limnos.formats.iceberg.descriptions import NO_SUMMARY, DocumentSummary, summary_of
 from limnos.model.decisions import ChainLink, SecurableChain
 from limnos.model.entities import Node, Principal
-from limnos.model.errors import PermissionDenied, UnsupportedOperation
+from limnos.model.errors import ConnectorMissing, PermissionDenied, UnsupportedOperation
 from limnos.model.kinds import NAMESPACE_OBJECTS, Kind
 from limnos.names.path import Levels
 from limnos.services.federation import schemas, topics
@@ -79,7 +78,8 @@ async def children_list(ctx: Context, scope: RequestScope, *, parent: Levels, re
     Raises:
         NotFound: The namespace is missing, and the caller may know that.
         PermissionDenied: The caller may list no kind of children there.
-        UnsupportedOperation: The provider is `lance-directory`, whose objects are not nodes.
+        UnsupportedOperation: The provider is `lance-directory`, whose objects are not nodes; or the connector of the
+            catalog cannot be called here (ConnectorMissing).
         NotInUse: The catalog or metalake is disabled.
     """
     page = await ctx.read(scope, lambda request_view: _page_or_sources(request_view, parent, request=request))
@@ -87,12 +87,16 @@ async def children_list(ctx: Context, scope: RequestScope, *, parent: Levels, re
         return page
     children: list[ChildObject] = []
     for kind, visible_names in page.items():
-        with suppress(UnsupportedOperation):  # the connector knows no such objects
+        try:
             names = sorted(await _SOURCE_LISTS[kind](ctx, visible_names))
-            if kind is Kind.NAMESPACE:  # a name with the separator would be parsed as another schema
-                codec = codec_for(ctx.services.defaults)
-                names = [name for name in names if codec.join_or_none((*parent, name)) is not None]
-            children += [ChildObject(kind=kind, name=name) for name in names]
+        except ConnectorMissing:
+            raise  # an empty list would say that the catalog has no objects
+        except UnsupportedOperation:
+            continue  # the connector knows no such objects
+        if kind is Kind.NAMESPACE:  # a name with the separator would be parsed as another schema
+            codec = codec_for(ctx.services.defaults)
+            names = [name for name in names if codec.join_or_none((*parent, name)) is not None]
+        children += [ChildObject(kind=kind, name=name) for name in names]
     begin = (-1, "") if request.after is None else (_order(request.after[0]), request.after[1])
     rest = [child for child in children if (_order(child.kind), child.name) > begin]
     page_objects = rest[: request.size]

@@ -18,6 +18,7 @@ from limnos.files import check_usable
 from limnos.files.thread_shares import ThreadShares
 from limnos.model.entities import Node
 from limnos.model.errors import (
+    ConnectorMissing,
     LimnosError,
     NotInUse,
     PermissionDenied,
@@ -210,9 +211,9 @@ class NoSources(SourceConnectors):
 
 
 def _refuse_source(provider: str, properties: Mapping[str, str], *, limits: SourceLimits) -> NoReturn:
-    """Raise UnsupportedOperation."""
+    """Raise ConnectorMissing."""
     del provider, properties, limits
-    raise UnsupportedOperation("This server does not serve catalogs of external systems: see the setting rooms.off")
+    raise ConnectorMissing("This server does not serve catalogs of external systems: see the setting rooms.off")
 
 
 class _SourceTimeout(LimnosError):

@@ -13,7 +13,7 @@ from typing import Final
 
 from limnos.manifests.installed import CONNECTORS, BrokenEntry, entry_points
 from limnos.manifests.manifest import load
-from limnos.model.errors import UnsupportedOperation
+from limnos.model.errors import ConnectorMissing
 from limnos.model.kinds import FURTHER_PROVIDER
 from limnos.sources.connectors.base import Connector
 
@@ -29,17 +29,15 @@ def _references() -> Mapping[str, str]:
 
 @cache
 def further_connector(provider: str) -> type[Connector]:
-    """Return the class of a provider's connector. Raises UnsupportedOperation if it is not installed or cannot be used,
+    """Return the class of a provider's connector. Raises ConnectorMissing if it is not installed or cannot be used,
     with the reason.
     """
     reference = _references().get(provider)
     if reference is None:
-        raise UnsupportedOperation(f"The connector of provider {provider} is not installed on this server")
+        raise ConnectorMissing(f"The connector of provider {provider} is not installed on this server")
     connector_class = _load_class(provider, reference)
     if isinstance(connector_class, str):
-        raise UnsupportedOperation(
-            f"The connector of provider {provider} cannot be used on this server: {connector_class}"
-        )
+        raise ConnectorMissing(f"The connector of provider {provider} cannot be used on this server: {connector_class}")
     return connector_class
 
 
@@ -77,6 +75,6 @@ def further_providers() -> dict[str, str]:
     for provider in _references():
         try:
             types[provider] = CATALOG_TYPES[further_connector(provider).catalog_type]
-        except UnsupportedOperation:
+        except ConnectorMissing:
             continue
     return types
