@@ -242,6 +242,38 @@ def test_children_of_a_catalog_without_its_connector_are_refused(
 
 @pytest.mark.usefixtures("_raising")
 @pytest.mark.room("connectors")
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"preset": "reader", "user": "ana"},
+        {"role": "readers", "privileges": [{"name": "select_table"}]},
+    ],
+)
+def test_preview_of_a_first_grant_on_an_external_table_says_that_there_is_none(
+    fresh: Callable[[str], Path],  # noqa: F811
+    change: dict[str, object],
+) -> None:
+    """A preview creates no node, so it is refused with what to do; after the first grant it answers."""
+    access = "/api/limnos/v1/metalakes/lake/access"
+    body = {"kind": "table", "path": ["d", "s", "t"], "change": "grant", **change}
+    with node_at(fresh("data")) as node:
+        node.done("POST", CATALOGS, body_of("d"))
+        node.done("POST", f"{API}/lake/users", {"name": "ana"})
+        node.done("POST", f"{API}/lake/roles", {"name": "readers", "properties": {}, "securableObjects": []})
+        before = node.post(f"{access}/what-if", body)
+        node.done(
+            "PUT",
+            f"{API}/lake/permissions/roles/readers/table/d.s.t/grant",
+            {"privileges": [{"name": "MODIFY_TABLE", "condition": "ALLOW"}]},
+        )
+        after = node.post(f"{access}/what-if", body)
+
+    assert (before.status, after.status) == (405, 200)
+    assert "before its first grant" in before.json()["error"]["message"]
+
+
+@pytest.mark.usefixtures("_raising")
+@pytest.mark.room("connectors")
 def test_a_connector_that_cannot_be_used_is_logged_and_refused_with_the_reason(
     fresh: Callable[[str], Path],  # noqa: F811
 ) -> None:

@@ -9,7 +9,8 @@ decided together, and so are objects with the same grants, owners and containers
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -17,11 +18,12 @@ from limnos.access.actions import Action
 from limnos.access.levels import LEVELS
 from limnos.model.decisions import ChainLink, SecurableChain
 from limnos.model.entities import Grant, Principal, RoleEntity, RoleWithRules
-from limnos.model.errors import BadRequest
+from limnos.model.errors import BadRequest, UnsupportedOperation
 from limnos.model.kinds import Kind, ZoneKind
 from limnos.model.privileges import GrantCondition, Privilege
 from limnos.names.fullname import FullName, render_quoted
 from limnos.names.logical import LogicalCodec
+from limnos.services.federation.placeholder_nodes import MissingPlaceholder
 from limnos.services.identity.access_changes import (
     NAMES_MAX,
     AffectedUsers,
@@ -186,10 +188,26 @@ class _PresetPreview(NamedTuple):
         return [link.id for link in command.chain], command.grants, _role_of(command).id, principal_id
 
 
+@contextmanager
+def _refuse_unknown_objects() -> Iterator[None]:
+    """Raise UnsupportedOperation for an object of an external system on which nothing was granted yet: the decisions of
+    a preview are about nodes, and it creates none.
+    """
+    try:
+        yield
+    except MissingPlaceholder as missing:
+        word = missing.object_kind.word
+        raise UnsupportedOperation(
+            f"There is no preview for a {word} of another system before its first grant, because this server does not"
+            f" know the {word} yet: preview the grant on its catalog, or make it and ask who has access"
+        ) from None
+
+
 async def rules_consequence(ctx: Context, question: RulesQuestion) -> Consequence:
     """Return the consequence of a change of a role's privileges on an object.
 
-    Raises as `privileges_grant`.
+    Raises as `privileges_grant`, and UnsupportedOperation for an object of an external system on which nothing was
+    granted yet.
     """
     privilege_request = question.privilege_request
     check_privilege_requests((privilege_request,))
@@ -215,9 +233,13 @@ async def rules_consequence(ctx: Context, question: RulesQuestion) -> Consequenc
         return facts, await _users(ctx, user_range, facts=facts, extra={decided.role.id})
 
     scope = grant_scope(question.metalake, privilege_request)
-    change, (facts, users) = await ctx.read_confirmed(
-        scope, read, work=facts_read, identity=lambda decided: ([link.id for link in decided.chain], decided.role.id)
-    )
+    with _refuse_unknown_objects():
+        change, (facts, users) = await ctx.read_confirmed(
+            scope,
+            read,
+            work=facts_read,
+            identity=lambda decided: ([link.id for link in decided.chain], decided.role.id),
+        )
     changed_id = change.chain[0].id
     if question.grants_them:
         _check_opposite(facts, change.role, grants=change.grants)
@@ -285,7 +307,9 @@ async def roles_consequence(ctx: Context, question: RolesQuestion) -> Consequenc
 
 
 async def preset_consequence(ctx: Context, request: PresetRequest) -> Consequence:
-    """Return the consequence of granting or revoking a preset. Raises as `preset_change`."""
+    """Return the consequence of granting or revoking a preset. Raises as `preset_change`, and UnsupportedOperation for
+    an object of an external system on which nothing was granted yet.
+    """
 
     def read(request_view: RequestView) -> _PresetPreview:
         return _PresetPreview(preset_decide(request_view, request)[0], request_view.rules.access_enabled)
@@ -312,9 +336,10 @@ async def preset_consequence(ctx: Context, request: PresetRequest) -> Consequenc
         return facts, users, RoleWithRules(role, grants, nodes, in_parts=goes_on)
 
     scope = preset_scope(request)
-    preview, (facts, users, rules) = await ctx.read_confirmed(
-        scope, read, work=facts_read, identity=lambda decided: decided.identity
-    )
+    with _refuse_unknown_objects():
+        preview, (facts, users, rules) = await ctx.read_confirmed(
+            scope, read, work=facts_read, identity=lambda decided: decided.identity
+        )
     command, changed_grants = preview.command, preview.command.grants
     if not command.grants_them:
         stored_privileges = {
