@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import posixpath
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -15,7 +16,7 @@ import deltalake
 import pyarrow as pa
 import pytest
 
-from limnos.model.errors import InvalidTable, NotFound, SourceFailed, UnsupportedOperation
+from limnos.model.errors import BadRequest, InvalidTable, NotFound, SourceFailed, UnsupportedOperation
 from limnos.sources.connectors import further
 from limnos.sources.connectors.base import Connector, ReadOnlyTables
 from limnos.sources.connectors.capabilities import SourceSchemaInfo, SourceTableInfo
@@ -135,7 +136,12 @@ class Wrong(ReadOnlyTables):
     fault = ""
 
     @classmethod
-    def check_properties(cls, properties: object, *, addresses: object) -> None:
+    def check_properties(cls, properties: Mapping[str, str], *, addresses: object) -> None:
+        """Accept everything."""
+        if cls.fault == "unknown property" and properties:
+            raise BadRequest("no")
+
+    def check(self) -> None:
         """Accept everything."""
 
     def close(self) -> None:
@@ -171,6 +177,8 @@ class Wrong(ReadOnlyTables):
     def table_names(self, schema: tuple[str, ...]) -> list[str]:
         """Return a table."""
         self.schema_load(schema)
+        if self.fault == "threads" and threading.current_thread() is not threading.main_thread():
+            return []
         return [] if self.fault == "no table" else ["t", "u"] if self.fault.startswith("unreadable") else ["t"]
 
     def table_exists(self, schema: tuple[str, ...], table: str) -> bool:
@@ -205,6 +213,11 @@ SHAPES: dict[str, dict] = {
     "fields": {"layout": {"partitioning": [{"strategy": "identity", "fieldName": []}]}},
     "sort": {"layout": {"sortOrders": [{"column": "a"}]}},
     "distribution": {"layout": {"distribution": {"strategy": "hash"}}},
+    "decimal": {"columns": [{"name": "a", "type": "decimal"}]},
+    "wide decimal": {"columns": [{"name": "a", "type": "decimal(40,2)"}]},
+    "scale": {"columns": [{"name": "a", "type": "decimal(4,5)"}]},
+    "no indexes": {"indexes": None},
+    "no columns": {"columns": None},
     "comment": {"comment": 5},
     "index": {"indexes": [{"name": "pk"}]},
     "properties": {"properties": {"rows": 5}},
@@ -241,6 +254,13 @@ SHAPES: dict[str, dict] = {
         ("fields", "partitioning of table a.t names []"),
         ("sort", "a sort order of table a.t lacks"),
         ("distribution", "the distribution of table a.t lacks"),
+        ("decimal", "is 'decimal', which Gravitino lacks: write decimal(PRECISION,SCALE)"),
+        ("wide decimal", "is 'decimal(40,2)': a decimal has at most 38 digits"),
+        ("scale", "is 'decimal(4,5)': a decimal has at most 38 digits, and its scale is not above them"),
+        ("no indexes", "indexes of table a.t are None: return a list of JSON objects"),
+        ("no columns", "columns of table a.t are None: return a list of JSON objects"),
+        ("unknown property", "check_properties refuses a property that it does not know"),
+        ("threads", "table_names returns something else when several threads call it"),
         ("comment", "the comment of table a.t is 5"),
         ("index", "an index of table a.t lacks"),
         ("properties", "properties of table a.t are not texts"),
@@ -299,6 +319,15 @@ def test_the_suite_raises_no_exception_of_the_connector() -> None:
         "check_properties of the given properties raises an unexpected TypeError: no",
         "check_properties of no properties raises an unexpected TypeError: no",
     ]
+
+
+def test_connector_without_a_check_is_named() -> None:
+    """The base class accepts every source, so that a test of the connection would say nothing."""
+    kind = type("Planted", (Wrong,), {"check": Connector.check})
+
+    assert "check() is not written, so that a test of the connection succeeds without the source" in check_connector(
+        kind, {}
+    )
 
 
 def test_a_connector_without_a_check_of_properties_serves_no_catalog() -> None:

@@ -3,14 +3,17 @@
 
 `check_connector` returns sentences about what is wrong; an empty list is a pass. It needs a source with at least one
 schema and one table, and changes nothing in it. What the suite cannot know is for tests of the package: whether
-`check_properties` refuses every host and directory that the operator does not allow, and whether links lead out.
+`check_properties` refuses every host and directory that the operator does not allow, whether links lead out, and
+whether calls of a slow source end within `timeout_s`.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from typing import Final, TypeVar
 
 from limnos.model.errors import BadRequest, InvalidTable, NotFound, UnsupportedOperation
@@ -26,6 +29,10 @@ HOSTILE: Final = ("..", ".", "", "a/b", "/etc", "a\\b", "a\0b", "%2e%2e", "a;b",
 """Names that callers may send: none is in a source, and none may leave it."""
 CHECKED_MAX: Final = 20
 """The number of schemas, and of tables of each, that are loaded."""
+THREADS: Final = 4
+"""The number of threads that call a connector at the same time, as the server does."""
+UNKNOWN: Final = {"x-limnos-suite": "a property that no connector knows"}
+"""A property that clients may add to those of a catalog."""
 
 
 class UnreadableTableWarning(UserWarning):
@@ -97,12 +104,20 @@ class _Suite:
         refusal = self.error_of(text, lambda: kind.check_properties(properties, addresses=addresses), BadRequest)
         if isinstance(refusal, BadRequest):
             self.problems.append(f"check_properties refuses the given properties: {refusal}")
+        elif refusal is False:
+            more = {**properties, **UNKNOWN}
+            if self.error_of(text, lambda: kind.check_properties(more, addresses=addresses), BadRequest) is not False:
+                self.problems.append(
+                    "check_properties refuses a property that it does not know: ignore such properties"
+                )
         text = "check_properties of no properties"
         if self.error_of(text, lambda: kind.check_properties({}, addresses=addresses), BadRequest) is False:
             self.problems.append("check_properties accepts a catalog without properties")
 
     def check(self, connector: Connector) -> None:
         self.call("check()", connector.check)
+        if type(connector).check is Connector.check:
+            self.problems.append("check() is not written, so that a test of the connection succeeds without the source")
         if not isinstance(connector, SupportsNamespaces):
             self.problems.append("it has no schemas: implement SupportsNamespaces")
             return
@@ -119,6 +134,18 @@ class _Suite:
         self.check_drop(connector)
         if isinstance(connector, TableCatalog):
             self.check_tables(connector, names)
+            with suppress(_CallError):
+                self.check_threads(connector, names[:CHECKED_MAX])
+
+    def check_threads(self, connector: TableCatalog, schemas: list[str]) -> None:
+        """Check that calls of several threads return what calls one after the other do."""
+        alone = [self.call(f"table_names({(name,)})", partial(connector.table_names, (name,))) for name in schemas]
+        with ThreadPoolExecutor(THREADS) as threads:
+            together = [threads.submit(connector.table_names, (name,)) for _ in range(THREADS) for name in schemas]
+            for each, expected in zip(together, alone * THREADS, strict=True):
+                if self.call("table_names(…) in several threads", each.result) != expected:
+                    self.problems.append("table_names returns something else when several threads call it")
+                    return
 
     def check_names(self, text: str, names: object) -> None:
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):

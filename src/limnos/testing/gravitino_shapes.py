@@ -6,6 +6,7 @@ Each function yields sentences about what is wrong. Must not know connectors.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -17,6 +18,8 @@ _PLAIN: Final = re.compile(
     r"|(byte|short|integer|long)( unsigned)?|(time|timestamp|timestamp_tz)(\(\d{1,2}\))?"
     r"|(fixed|char|varchar)\(\d+\)|decimal\(\s*\d{1,2}\s*,\s*\d{1,2}\s*\)|(geometry|geography)(\(.*\))?)"
 )
+_DECIMAL: Final = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
+_PRECISION_MAX: Final = 38
 _NESTED: Final[Mapping[str, tuple[str, ...]]] = {"list": ("elementType",), "map": ("keyType", "valueType")}
 _TEXTS: Final[Mapping[str, str]] = {"external": "catalogString", "unparsed": "unparsedType"}
 _COLUMN_KEYS: Final = frozenset({"name", "type", "comment", "nullable", "autoIncrement", "defaultValue"})
@@ -39,6 +42,11 @@ def table_problems(table: str, information: SourceTableInfo) -> Iterator[str]:
     if not isinstance(comment, str | None):
         yield f"the comment of table {table} is {comment!r}: return a text or None"
     yield from _property_problems(table, information.properties)
+    parts: tuple[tuple[str, object], ...] = (("columns", information.columns), ("indexes", information.indexes))
+    for part, rows in parts:
+        if not (isinstance(rows, list) and all(isinstance(row, dict) for row in rows)):
+            yield f"{part} of table {table} are {rows!r}: return a list of JSON objects"
+            return
     names = [column.get("name") for column in information.columns]
     if len(names) != len(set(map(str, names))):
         yield f"table {table} has a column twice"
@@ -75,9 +83,13 @@ def type_problems(where: str, value: object) -> Iterator[str]:
     """Yield what is wrong with a type, which is a text, or an object for nested and unknown types."""
     if isinstance(value, str):
         if _PLAIN.fullmatch(value) is None:
+            other = json.dumps({"type": "external", "catalogString": value})
+            advice = "write decimal(PRECISION,SCALE)" if value.startswith("decimal") else f"use {other}"
+            yield f"the type of {where} is {value!r}, which Gravitino lacks: {advice}"
+        elif (match := _DECIMAL.fullmatch(value)) and not int(match[2]) <= int(match[1]) <= _PRECISION_MAX:
             yield (
-                f"the type of {where} is {value!r}, which Gravitino lacks: use"
-                f' {{"type": "external", "catalogString": {value!r}}}'
+                f"the type of {where} is {value!r}: a decimal has at most {_PRECISION_MAX} digits, and its scale is"
+                " not above them"
             )
         return
     nested: Mapping[str, object] = value if isinstance(value, dict) else {}

@@ -249,7 +249,7 @@ def test_children_of_a_catalog_without_its_connector_are_refused(
         {"role": "readers", "privileges": [{"name": "select_table"}]},
     ],
 )
-def test_preview_of_a_first_grant_on_an_external_table_says_that_there_is_none(
+def test_preview_of_a_first_grant_on_an_external_table_is_refused(
     fresh: Callable[[str], Path],  # noqa: F811
     change: dict[str, object],
 ) -> None:

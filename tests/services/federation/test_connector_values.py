@@ -13,9 +13,10 @@ from limnos.services.federation.connector_values import listable_names, schema_o
 from limnos.sources.connectors.capabilities import SourceSchemaInfo, SourceTableInfo, SourceTopicInfo
 
 ID = {"name": "id", "type": "long"}
+TABLE = SourceTableInfo(comment="c", columns=[ID], indexes=[], properties={"format": "delta"}, layout={})
 
 
-def test_names_that_no_request_can_use_are_left_out_of_a_list() -> None:
+def test_unusable_names_are_left_out_of_a_list() -> None:
     """A list has each name once, without empty names, relative steps, half characters and names that are too long; one
     line of the log has their number.
     """
@@ -44,14 +45,14 @@ def test_a_value_that_is_no_list_of_names_is_an_error_of_the_source(value: objec
         None,
         {"columns": []},
         SourceSchemaInfo(None, {}),
-        SourceTableInfo(1, [], [], {}),  # type: ignore[arg-type]
-        SourceTableInfo(None, None, [], {}),  # type: ignore[arg-type]
-        SourceTableInfo(None, ["id"], [], {}),  # type: ignore[list-item]
-        SourceTableInfo(None, [{"name": "id", "type": object()}], [], {}),  # type: ignore[dict-item]
-        SourceTableInfo(None, [ID], None, {}),  # type: ignore[arg-type]
-        SourceTableInfo(None, [ID], [], {"files": 7}),  # type: ignore[dict-item]
-        SourceTableInfo(None, [ID], [], None),  # type: ignore[arg-type]
-        SourceTableInfo(None, [ID], [], {}, layout=[]),  # type: ignore[arg-type]
+        TABLE._replace(comment=1),
+        TABLE._replace(columns=None),
+        TABLE._replace(columns=["id"]),
+        TABLE._replace(columns=[{"name": "id", "type": object()}]),
+        TABLE._replace(indexes=None),
+        TABLE._replace(properties={"files": 7}),
+        TABLE._replace(properties=None),
+        TABLE._replace(layout=[]),
     ],
 )
 def test_a_table_of_another_shape_is_an_error_of_the_source(value: object) -> None:
@@ -76,7 +77,6 @@ def test_a_topic_of_another_shape_is_an_error_of_the_source(value: object) -> No
 
 def test_values_of_the_right_shape_are_returned_as_they_are() -> None:
     """A table, a schema and a topic stay the same."""
-    table = SourceTableInfo("c", [ID], [], {"format": "delta"}, layout={"partitioning": []})
     schema, topic = SourceSchemaInfo(None, {}), SourceTopicInfo({})
 
-    assert (table_of(table), schema_of(schema), topic_of(topic)) == (table, schema, topic)
+    assert (table_of(TABLE), schema_of(schema), topic_of(topic)) == (TABLE, schema, topic)

@@ -48,10 +48,11 @@ class Connector:
         `sources.allowed_addresses`), files, programs. No setting for files is passed on: read an environment variable
         of your own. Ignore properties that you do not know; clients add some. Raises BadRequest.
 
-        The server calls it for a create, for a change, and before it opens a connector; never connect here. Values of
-        properties whose names have a word such as `password`, `token`, `secret`, `key` or `credential`, and passwords
-        in URLs, are encrypted in the store and masked in answers. Other values are shown to the catalog's owner, so a
-        password inside another text (`dsn=…`) is no secret.
+        The server calls it for a create, for a change, and before it opens a connector, in the thread that serves all
+        requests: use no file and no network here. Compare paths as texts, and resolve links in the methods that the
+        catalog's threads call. Values of properties whose names have a word such as `password`, `token`, `secret`,
+        `key` or `credential`, and passwords in URLs, are encrypted in the store and masked in answers. Other values are
+        shown to the catalog's owner, so a password inside another text (`dsn=…`) is no secret.
         """
         del properties, addresses
         raise UnsupportedOperation("This connector does not check the properties of catalogs, so none can be created")
@@ -59,7 +60,8 @@ class Connector:
     def check(self) -> None:
         """Check that the source answers. Raises SourceFailed, or BadRequest for properties that the source rejects.
 
-        Only a test of the connection calls it: a catalog of a source that does not answer can be created.
+        Write it: this one accepts every source. Only a test of the connection calls it, in a thread of its own: a
+        catalog of a source that does not answer can be created.
         """
 
     def close(self) -> None:
@@ -67,7 +69,10 @@ class Connector:
 
 
 class ReadOnlyTables(Connector):
-    """A connector of schemas and tables that are only read. `check_properties` and six methods are to be written."""
+    """A connector of schemas and tables that are only read. `check_properties`, `check` and six methods are to be
+    written. Threads of the catalog call these methods, up to four at a time; `check_properties` and the constructor
+    run in the thread that serves all requests.
+    """
 
     def schema_names(self, parent: Levels) -> list[str]:
         """Return the sorted names of the schemas. `parent` is empty for the top level, the only one that the server

@@ -80,31 +80,28 @@ class SourceNames(NamedTuple):
 
 
 class SourceTableInfo(NamedTuple):
-    """A table of an external system; columns and indexes are Gravitino's JSON."""
+    """A table of an external system; columns, indexes and layout are Gravitino's JSON.
+
+    - `columns`: each has `name` and `type`, optionally `comment`, `nullable` (by default true), `autoIncrement` and
+      `defaultValue`. A type is a text (`long`, `decimal(10,2)`, `timestamp_tz`, `timestamp(6)` with a precision if the
+      source has one) or one of `{"type": "list", "elementType": T, "containsNull": true}`, `{"type": "map", "keyType":
+      T, "valueType": T, "valueContainsNull": true}`, `{"type": "struct", "fields": [{"name": "x", "type": T,
+      "nullable": true}]}`, and for any other type `{"type": "external", "catalogString": "the source's own spelling"}`.
+    - `indexes`: each is `{"indexType": "PRIMARY_KEY", "name": "pk", "fieldNames": [["id"]]}`; empty without keys.
+    - `properties` are shown to every user who may load the table. Gravitino's own names are `format`, `location` and
+      `provider`.
+    - `layout` of its files; None if it has no files. All its keys are optional. `partitioning`: `[{"strategy":
+      "identity", "fieldName": ["day"]}]`, also `year`, `month`, `day` and `hour`, `{"strategy": "bucket", "numBuckets":
+      8, "fieldNames": [["id"]]}`, `{"strategy": "truncate", "width": 4, "fieldName": ["name"]}`. `distribution`:
+      `{"strategy": "hash", "number": 8, "funcArgs": [{"type": "field", "fieldName": ["id"]}]}`. `sortOrders`:
+      `[{"sortTerm": {"type": "field", "fieldName": ["id"]}, "direction": "asc", "nullOrdering": "nulls_first"}]`.
+    """
 
     comment: str | None
     columns: list[Json]
-    """`name` and `type`, optionally `comment`, `nullable` (by default true), `autoIncrement` and `defaultValue`.
-
-    A type is a text (`long`, `decimal(10,2)`, `timestamp_tz`) or one of `{"type": "list", "elementType": T,
-    "containsNull": true}`, `{"type": "map", "keyType": T, "valueType": T, "valueContainsNull": true}`,
-    `{"type": "struct", "fields": [{"name": "x", "type": T, "nullable": true}]}`, and for any other type
-    `{"type": "external", "catalogString": "the source's own spelling"}`.
-    """
     indexes: list[Json]
-    """`{"indexType": "PRIMARY_KEY", "name": "pk", "fieldNames": [["id"]]}`; empty without keys."""
     properties: dict[str, str]
-    """Shown to every user who may load the table. Gravitino's own names are `format`, `location` and `provider`."""
     layout: Json | None = None
-    """The layout of its files; None if it has no files. All keys are optional:
-
-    - `partitioning`: `[{"strategy": "identity", "fieldName": ["day"]}]`; also `year`, `month`, `day` and `hour`,
-      `{"strategy": "bucket", "numBuckets": 8, "fieldNames": [["id"]]}`, `{"strategy": "truncate", "width": 4,
-      "fieldName": ["name"]}`.
-    - `distribution`: `{"strategy": "hash", "number": 8, "funcArgs": [{"type": "field", "fieldName": ["id"]}]}`.
-    - `sortOrders`: `[{"sortTerm": {"type": "field", "fieldName": ["id"]}, "direction": "asc",
-      "nullOrdering": "nulls_first"}]`.
-    """
 
 
 class SourceTopicInfo(NamedTuple):
