@@ -68,11 +68,22 @@ def test_objects_of_external_database_are_listed_and_described(fake: FakeServer,
         "GET", f"{SHOP}/schemas/sales/tables", {"identifiers": [{"namespace": ["lake", "shop", "sales"], "name": "t"}]}
     )
     columns = [
-        {"name": "id", "type": "long", "nullable": False},
+        {"name": "id", "type": "long", "nullable": False, "comment": "of a shop"},
         {"name": "x", "type": {"type": "external", "catalogString": "jsonb"}},
     ]
     indexes = [{"indexType": "PRIMARY_KEY", "name": "pk", "fieldNames": [["id"]]}]
-    fake.on("GET", f"{SHOP}/schemas/sales/tables/t", {"table": {"name": "t", "columns": columns, "indexes": indexes}})
+    table_fields = {
+        "name": "t",
+        "columns": columns,
+        "indexes": indexes,
+        "partitioning": [
+            {"strategy": "identity", "fieldName": ["day"]},
+            {"strategy": "bucket", "numBuckets": 8, "fieldNames": [["id"], ["at", "x"]]},
+            {"strategy": "truncate", "width": 4, "fieldName": ["name"]},
+        ],
+        "properties": {"format": "delta"},
+    }
+    fake.on("GET", f"{SHOP}/schemas/sales/tables/t", {"table": table_fields})
 
     schemas, tables = limnos("ls", "shop").result, limnos("ls", "shop.sales").result
     schema, table = limnos("describe", "shop.sales").result, limnos("describe", "shop.sales.t").result
@@ -83,6 +94,9 @@ def test_objects_of_external_database_are_listed_and_described(fake: FakeServer,
     assert isinstance(table, dict)
     assert (schema["kind"], schema["comment"]) == ("namespace", "c")
     assert (table["columns"], table["keys"]) == ({"id": "long required", "x": "jsonb"}, ["pk (PRIMARY_KEY)"])
+    assert table["column_comments"] == {"id": "of a shop"}
+    assert table["partition_by"] == ["day (identity)", "id, at.x (bucket 8)", "name (truncate 4)"]
+    assert table["properties"] == {"format": "delta"}
 
 
 BUS = "/api/metalakes/lake/catalogs/bus"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from limnos.cli.catalog.column_types import gravitino_column, iceberg_column, lance_column
 from limnos.cli.catalog.metadata_values import UNNAMED, structs_of, utc_time, whole_number
 from limnos.cli.output import Row, human_size
 from limnos.client import ArgumentError, ClientError, NotFoundError, RefusedError
@@ -86,8 +87,12 @@ def _source_object_fields(client: Client, parts: Parts) -> dict[str, object]:
         "comment": fields.get("comment"),
     }
     if kind == "table":
-        result["columns"] = {str(each.get("name")): _source_column(each) for each in structs_of(fields, "columns")}
+        columns = structs_of(fields, "columns")
+        result["columns"] = {str(each.get("name")): gravitino_column(each) for each in columns}
+        result["column_comments"] = {str(each.get("name")): each["comment"] for each in columns if each.get("comment")}
         result["keys"] = [f"{each.get('name')} ({each.get('indexType')})" for each in structs_of(fields, "indexes")]
+        result["partition_by"] = [_source_partition(each) for each in structs_of(fields, "partitioning")]
+        result["properties"] = fields.get("properties")
     return result
 
 
@@ -170,10 +175,12 @@ def _dashboards(client: Client, path: str) -> dict[str, object]:
     return {"dashboards": urls} if urls else {}
 
 
-def _source_column(column: Json) -> str:
-    kind = column.get("type")
-    word = str(kind.get("catalogString") or kind.get("type")) if isinstance(kind, dict) else str(kind)
-    return word if column.get("nullable", True) else f"{word} required"
+def _source_partition(part: Json) -> str:
+    """Return a part of a partitioning of Gravitino, such as `day (identity)` or `id (bucket 8)`."""
+    names = part.get("fieldNames", [part.get("fieldName")])
+    columns = [".".join(map(str, each)) for each in names if isinstance(each, list)] if isinstance(names, list) else []
+    size = part.get("numBuckets") or part.get("width")
+    return f"{', '.join(columns)} ({part.get('strategy')}{'' if size is None else f' {size}'})"
 
 
 def _owner(client: Client, path: str, *, kind: str) -> dict[str, object]:
@@ -237,16 +244,7 @@ def _lance_table(client: Client, path: str) -> dict[str, object]:
 
 def lance_columns(schema: Json) -> dict[str, str]:
     """Return the types of a Lance table's columns by name, from the schema's JSON."""
-    return {str(field.get("name")): _lance_type(field) for field in structs_of(schema, "fields")}
-
-
-def _lance_type(field: Json) -> str:
-    kind = field.get("type")
-    inner = kind if isinstance(kind, dict) else {}
-    items = ", ".join(_lance_type(each) for each in structs_of(inner, "fields"))
-    length = f"[{inner['length']}]" if "length" in inner else ""
-    word = f"{inner.get('type')}{length}{f'<{items}>' if items else ''}"
-    return word if field.get("nullable", True) else f"{word} required"
+    return {str(field.get("name")): lance_column(field) for field in structs_of(schema, "fields")}
 
 
 def _table(client: Client, path: str) -> dict[str, object]:
@@ -356,14 +354,8 @@ def _column_comments(metadata: Json, schema_id: object) -> dict[str, str]:
 def _columns(metadata: Json, schema_id: object) -> dict[str, str]:
     for schema in structs_of(metadata, "schemas"):
         if schema.get("schema-id") == schema_id:
-            return {str(field.get("name")): _type(field) for field in structs_of(schema, "fields")}
+            return {str(field.get("name")): iceberg_column(field) for field in structs_of(schema, "fields")}
     return {}
-
-
-def _type(field: Json) -> str:
-    kind = field.get("type")
-    word = str(kind.get("type")) if isinstance(kind, dict) else str(kind)
-    return f"{word} required" if field.get("required") else word
 
 
 def _partitions(metadata: Json) -> list[str]:
