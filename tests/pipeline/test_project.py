@@ -63,6 +63,25 @@ def test_project_is_checked_and_planned_without_changes(
     assert [name[-1] for name in admin.tables.list(f"main.{space}")] == ["source"]
 
 
+def test_heartbeats_of_a_run_have_a_client_with_a_short_deadline(
+    spark: SparkSession, project: Project, place: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that does not answer a heartbeat for a minute has lost the run: its client waits for ten seconds."""
+    deadlines: dict[int, float] = {}
+    real_client = Project._client
+
+    def client_of(own: Project, session: SparkSession, *, timeout_s: float = 60.0) -> Client:
+        client = real_client(own, session, timeout_s=timeout_s)
+        deadlines[id(client)] = timeout_s
+        return client
+
+    monkeypatch.setattr(Project, "_client", client_of)
+    with project._means(spark, client=None, listener=None) as means:
+        waits = (deadlines[id(means.client)], deadlines[id(means.heartbeat_client)])
+
+    assert waits == (60.0, 10)
+
+
 def test_unreachable_catalog_raises_unavailable_error(spark: SparkSession, project: Project) -> None:
     """If the catalog cannot be reached before a run's first step, the error is UnavailableError, not Spark's
     exception.

@@ -153,12 +153,12 @@ class Project:
         from limnos.pipeline.run.stop import StopSignal  # noqa: PLC0415
 
         with ExitStack() as opened:
-            argument = client or opened.enter_context(self._client(spark))
+            run_client = client or opened.enter_context(self._client(spark))
             heartbeat_client = client or opened.enter_context(self._client(spark, timeout_s=10))
             engine = opened.enter_context(closing(SparkEngine(spark)))
             engine.ship(self.declaration, directory=self.directory)
             yield RunMeans(
-                client=argument,
+                client=run_client,
                 heartbeat_client=heartbeat_client,
                 engine=engine,
                 stop=StopSignal(),

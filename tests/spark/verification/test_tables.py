@@ -81,6 +81,22 @@ def test_differences_of_metadata_have_findings(change: Json, finding: list[str])
     assert [each.finding for each in metadata_differences(STORED, {**STORED, **change})] == finding
 
 
+@pytest.mark.parametrize(
+    "change,values",
+    [
+        ({"table-uuid": "b"}, ("a", "b")),
+        ({"location": "file:///lake/u"}, ("file:///lake/t", "file:///lake/u")),
+        ({"format-version": 1}, ("2", "1")),
+        ({"last-updated-ms": 99}, ("100", "99")),
+    ],
+)
+def test_difference_expects_the_value_of_the_store(change: Json, values: tuple[str, str]) -> None:
+    """The store's value is the expected one, and that of the file the actual one."""
+    (finding,) = metadata_differences(STORED, {**STORED, **change})
+
+    assert (finding.expected, finding.actual) == values
+
+
 def test_table_without_snapshot_is_the_same_in_both_spellings() -> None:
     """A missing current snapshot equals -1."""
     written = {key: value for key, value in STORED.items() if key != "current-snapshot-id"}
