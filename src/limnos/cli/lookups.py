@@ -20,6 +20,7 @@ from limnos.names.errors import InvalidName
 
 if TYPE_CHECKING:
     from limnos.client import Client, ClientError
+    from limnos.client.catalog.children import ChildInfo
     from limnos.client.values import Factor
 
 TIMEOUT_S: Final = 3.0
@@ -259,16 +260,26 @@ def known_path(parts: Sequence[str]) -> KnownPath | None:
 
 def table_format(parts: Sequence[str]) -> str | None:
     """Return the format of a visible table, such as `lance`; None if the server does not say."""
+    return next((each.format for each in _children_named(parts) if each.kind == "table"), None)
+
+
+def is_listed_table(parts: Sequence[str]) -> bool:
+    """Return whether a list of a namespace, also of a schema of an external system, has a table."""
+    return any(each.kind == "table" for each in _children_named(parts))
+
+
+def _children_named(parts: Sequence[str]) -> list[ChildInfo]:
+    """Return the visible objects at a path, of the first `NAMES_MAX` in their namespace."""
     from limnos.client import ArgumentError, ClientError
 
     if (opener := reopen.get()) is None or len(parts) < 2:
-        return None
+        return []
     try:
         with opener() as client:
             children = client.children.page(tuple(parts[:-1]), limit=NAMES_MAX).children
     except (ClientError, ArgumentError, InvalidName):
-        return None
-    return next((each.format for each in children if each.kind == "table" and each.name == parts[-1]), None)
+        return []
+    return [each for each in children if each.name == parts[-1]]
 
 
 def path_below_a_catalog(parts: Sequence[str]) -> tuple[str, ...] | None:

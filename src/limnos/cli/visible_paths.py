@@ -18,6 +18,7 @@ from limnos.cli.lookups import (
     KnownPath,
     close_path,
     exists,
+    is_listed_table,
     known_path,
     metalake_names,
     path_below_a_catalog,
@@ -41,8 +42,8 @@ _MASKS: Final = frozenset({"masks", "mask", "filters", "filter"})
 """Words for the parts of restrictions, which have no list of their own."""
 _NAMED_KINDS: Final[tuple[Literal["user", "group", "role", "tag"], ...]] = ("user", "group", "role", "tag")
 """The kinds of objects whose names stand beside those of catalogs."""
-_PARTS_OF_FILESETS: Final = 3
-"""The minimum number of parts of a fileset's path."""
+_PARTS_OF_OBJECTS: Final = 3
+"""The minimum number of parts of the path of an object in a namespace."""
 
 
 class PathAnswer(NamedTuple):
@@ -65,14 +66,25 @@ def path_answer(error: ClientError, typed: TypedCommand) -> PathAnswer | None:
         return None
     if (file := _file_of(typed)) is not None:
         return file
+    if ". There is a table of another system: " in error.message:
+        return _external_table(path, typed)
     if (known_object := known_path(path)) is None:
-        return None
+        has_table = is_missing and len(path) >= _PARTS_OF_OBJECTS and is_listed_table(path)
+        return _external_table(path, typed) if has_table else None
     if known_object.length == 0:
         return _without_catalog(path, error, typed=typed)
     if known_object.length < len(path):
         return _in_part(path, known_object, typed=typed)
     kinds = _kinds_of(error, typed)
     return _of_other_kind(path, known_object.kinds, wrong=kinds, typed=typed) if kinds else None
+
+
+def _external_table(path: Sequence[str], typed: TypedCommand) -> PathAnswer:
+    """Return the answer for a command on rows, files or states of a table of another system, which the server lacks."""
+    spelled = display.render(path)
+    message = f"{spelled} is a table of another system, which has its rows, files and states"
+    shows = typed.command("show", spelled)
+    return PathAnswer(message, f"'{shows}' has its columns; tags, owners, grants and the audit are here")
 
 
 def _kinds_of(error: ClientError, typed: TypedCommand) -> Sequence[str]:
@@ -160,7 +172,7 @@ def _file_of(typed: TypedCommand) -> PathAnswer | None:
     fileset, _, file = text.partition("/")
     path = path_parts(fileset)
     if (
-        len(path) < _PARTS_OF_FILESETS
+        len(path) < _PARTS_OF_OBJECTS
         or (known_object := known_path(path)) is None
         or "fileset" not in known_object.kinds
     ):
