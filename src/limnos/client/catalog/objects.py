@@ -117,6 +117,9 @@ class Objects(Resource[S]):
         if words:
             return words[0]
         if not known.complete:
+            # First, because requests for objects of each kind would be failed reads in the audit.
+            if content := (yield from find_schema_content(self.scope, parts[0])):
+                return "namespace" if len(parts) == 2 else content
             return (yield from self._kind_by_requests(parts))
         try:
             yield request("GET", url)
