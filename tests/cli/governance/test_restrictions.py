@@ -49,6 +49,24 @@ def test_set_names_what_the_former_restriction_loses(restricted: FakeServer, lim
     assert result["replaced"]["masks"] == "card=show-last-4, ssn=null"
 
 
+def test_exception_alone_is_answered_by_the_command_that_keeps_all_terms(restricted: FakeServer, limnos: Run) -> None:
+    """Without a filter and masks, an existing restriction is not replaced: the answer is the command with the terms
+    that it has, its principals, and those that were typed. Without such a restriction a filter or a mask is named.
+    """
+    added = limnos(*SET, "--except", "user:ben")
+    moved = limnos(*SET, "--to", "role:r")
+    new = limnos("restriction", "set", "other", "main.sales.orders", "--kind", "table", "--except", "user:ben")
+
+    terms = "--filter \"region = 'EU'\" --mask card=show-last-4 --mask ssn=null"
+    command = f"limnos set restriction eu-only main.sales.orders --kind table {terms}"
+    assert (added.code, added.error["hint"]) == (2, f"{command} --to user:ana --except user:ben")
+    assert moved.error["hint"] == f"{command} --to role:r"
+    assert "'limnos create restriction other main.sales.orders --except user:ben --filter CONDITION'" in str(
+        new.error["hint"]
+    )
+    assert not [call for call in restricted.calls if call.startswith("PUT")]
+
+
 def test_same_and_new_restrictions_lose_nothing(restricted: FakeServer, limnos: Run) -> None:
     """A restriction with all terms of the former one, and one of a new name, lose nothing."""
     restricted.on("PUT", f"{URL}/all", {"name": "all"})

@@ -15,14 +15,15 @@ from cyclopts import App, Parameter
 
 from limnos.cli.command_line import typed_tokens
 from limnos.cli.common import DEFAULTS, CommonFlags, KindFlag, YesFlag, confirm
-from limnos.cli.failures import UsageError
+from limnos.cli.failures import StoppedError, UsageError
 from limnos.cli.identity.principals import find_holder
 from limnos.cli.output import Row, show_done, show_rows
 from limnos.cli.sentences import quote_command
-from limnos.client import ClientError, NotFoundError
+from limnos.client import ArgumentError, ClientError, NotFoundError
 from limnos.client.values import NamedPrincipals, ReadRestriction
 from limnos.model.row_filter_sql import sql_of
 from limnos.names import display
+from limnos.names.errors import InvalidName
 
 if TYPE_CHECKING:
     from limnos.client import Client
@@ -70,6 +71,9 @@ def set_(
         principals = [
             word for flag, words in (("--to", to), ("--except", except_)) for each in words for word in (flag, each)
         ]
+        whole = _complete_command(name, path, kind=kind, to=to, except_=except_, common=common)
+        if whole is not None:
+            raise UsageError("a restriction is replaced as a whole: name all that it has, and the change", hint=whole)
         typed = shlex.join(["limnos", "create", "restriction", name, path, *principals])
         raise UsageError(
             "a restriction has a filter of rows, masks of columns, or both",
@@ -139,6 +143,31 @@ def remove(
             raise _no_restriction(name, path, kind=result, known=_own_restrictions(client, path, kind=result))
     text = f"{result} {path} is no longer restricted by {name}"
     show_done(text, {"restriction": name, "on": path, "removed": True}, output_format=common.output_format)
+
+
+def _complete_command(
+    name: str, path: str, *, kind: str | None, to: Words, except_: Words, common: CommonFlags
+) -> str | None:
+    """Return the command that changes whom an existing restriction applies to and keeps its other terms; None if there
+    is no such restriction, or the caller may not list it. Exceptions are added to those that it has.
+    """
+    try:
+        with common.client() as client:
+            match = kind or client.objects.kind(path)
+            former = _own_restrictions(client, path, kind=match).get(name)
+    except (ClientError, StoppedError, ArgumentError, InvalidName):
+        return None
+    if former is None:
+        return None
+    words = ["set", "restriction", name, path, *(["--kind", kind] if kind else [])]
+    if former.filter is not None:
+        words += ["--filter", sql_of(former.filter)]
+    for column, action in former.masks.items():
+        words += ["--mask", f"{column}={action}"]
+    exceptions = dict.fromkeys((*_word_list(former.unless), *except_))
+    for flag, holders in (("--to", to or _word_list(former.to)), ("--except", exceptions)):
+        words += [word for each in holders for word in (flag, each)]
+    return quote_command(words)
 
 
 def _own_restrictions(client: Client, path: str, *, kind: str) -> dict[str, ReadRestriction]:
