@@ -2,7 +2,7 @@
 """Offloaded work: reads the beginning of a table's data file or of a fileset's file, within a budget of bytes.
 
 Runs in a worker process with a memory limit, which is killed at the deadline of the preview. Messages about tables name
-no file, because names of files may contain values.
+no file to restricted users, because names of files may contain values.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from limnos.files import AllowedStorage, RangeReader, ReadBudget, is_within, open_ranges
+from limnos.files.file_errors import missing_error
 from limnos.formats.file_heads import HeadLimits, file_content
 from limnos.formats.restricting.heads import HeadRequest, file_head
 from limnos.model.errors import LimnosError, MissingFile, StorageFailed, UnsupportedOperation
@@ -27,6 +28,7 @@ _UNREADABLE: Final = (
     " or check its files with limnos table check"
 )
 _MISSING: Final = "A file of the table is missing: limnos table check names it and the remedy"
+_NAMED_MISSING: Final = "A file of the table is missing, {location}: limnos table check lists all of them and the remedy"
 _DAMAGED: Final = (
     "The file cannot be read as what its name says: it is damaged, or the name is wrong. Read it with another program"
 )
@@ -36,6 +38,7 @@ class PreviewRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request for the first rows of a file, with the connection to its file store.
 
     `roots` are the locations below which the files lie; `read_bytes_max` is the largest count of bytes to read.
+    `names_files`: messages may name a missing file, because no restriction applies to the user.
     """
 
     head: HeadRequest
@@ -44,6 +47,7 @@ class PreviewRequest(msgspec.Struct, frozen=True, kw_only=True):
     kept: tuple[str, ...]
     open_within: tuple[str, ...]
     read_bytes_max: int
+    names_files: bool = False
 
 
 def preview_file(question: bytes) -> list[bytes]:
@@ -59,12 +63,17 @@ def preview_file(question: bytes) -> list[bytes]:
     def open_file(location: str) -> RangeReader:
         if not is_within(location, list(request.roots)):
             raise UnsupportedOperation(_ELSEWHERE) from OSError(location)
-        file = open_ranges(location, request.properties, roots=request.roots, allowed=allowed_storage, budget=budget)
+        try:
+            file = open_ranges(
+                location, request.properties, roots=request.roots, allowed=allowed_storage, budget=budget
+            )
+        except MissingFile as error:  # a local file's error has its path, and the table has its URL
+            raise missing_error(location) from error
         readers.append(file)
         return file
 
     try:
-        with _without_file_names(budget):
+        with _without_file_names(budget, names_missing=request.names_files):
             head = file_head(request.head, open_file=open_file)
     finally:
         for file in readers:
@@ -73,15 +82,16 @@ def preview_file(question: bytes) -> list[bytes]:
 
 
 @contextmanager
-def _without_file_names(budget: ReadBudget) -> Iterator[None]:
-    """Replace exceptions by UnsupportedOperation or StorageFailed, whose messages do not name files. The originals are
-    attached as causes, for the log.
+def _without_file_names(budget: ReadBudget, *, names_missing: bool) -> Iterator[None]:
+    """Replace exceptions by UnsupportedOperation or StorageFailed, whose messages do not name files, except a missing
+    one if `names_missing`. The originals are attached as causes, for the log.
     """
     try:
         with _replace_library_errors(budget, _UNREADABLE):
             yield
     except MissingFile as error:
-        raise StorageFailed(_MISSING) from OSError(str(error))
+        location = str(error.context.get("location", "")) if names_missing else ""
+        raise StorageFailed(_NAMED_MISSING.format(location=location) if location else _MISSING) from OSError(str(error))
 
 
 @contextmanager

@@ -118,6 +118,31 @@ def typed(line: str) -> TypedCommand:
         ),
         ("list", UnavailableError(f"closed; {TLS_ADVICE}"), "write https://"),
         (
+            "head main.raw.t",
+            UnavailableError("A file of the table is missing, s3://b/x: limnos table check lists all of them"),
+            "'limnos table check main.raw.t' lists all missing files and says what to do",
+        ),
+        (
+            "access who main.raw --action table_read",
+            RefusedError("Action table_read is done to a table, not to a schema"),
+            "'limnos access who main.raw.TABLE --action table_read' one table",
+        ),
+        (
+            "access who --action table_read",
+            RefusedError("Action table_read is done to a table, not to a metalake"),
+            "name a table: 'limnos access who --action table_read PATH'",
+        ),
+        (
+            "access explain view_load main --for ben",
+            RefusedError("Action view_load is done to a view, not to a catalog"),
+            "'limnos access explain view_load main.VIEW --for ben'; 'limnos list main' lists",
+        ),
+        (
+            "access who main.raw.t --action catalog_alter",
+            RefusedError("Action catalog_alter is done to a catalog, not to a table"),
+            "'limnos access explain --actions' lists the actions of each kind",
+        ),
+        (
             "restriction remove nope main.raw.x",
             NotFoundError("table main.raw.x has no restriction 'nope'"),
             "'limnos list restrictions main.raw.x'",

@@ -439,4 +439,4 @@ def test_owner_denial_and_restriction_have_commands(fake: FakeServer, limnos: Ru
 
     assert "  'limnos set owner main.raw.t ben --kind table'\n" in out
     assert "  'limnos revoke select_table --deny --on main.raw.t --kind table --from role:r'\n" in out
-    assert "'limnos set restriction eu main.raw.t --except user:ben' with the terms that" in out
+    assert "'limnos set restriction eu main.raw.t --except user:ben' answers with the command that" in out

@@ -87,6 +87,9 @@ def hint_for(error: ClientError, typed: TypedCommand) -> str | None:
             return "check the name of the host in --uri or LIMNOS_URI"
         if TLS_ADVICE in error.message:
             return "if the server has TLS, write https:// in --uri or LIMNOS_URI; else try again in a moment"
+        if "A file of the table is missing" in error.message:
+            checks = f"'{typed.command('table', 'check', display.render(typed.path))}'" if typed.path else None
+            return f"{checks} lists all missing files and says what to do" if checks else None
         if error.sent:
             return "try again in a moment; the server's log says more"
         start = "start a server with 'limnos server start', or give its URL with --uri or LIMNOS_URI"
@@ -183,7 +186,32 @@ def _of_unknown_action(error: ClientError, typed: TypedCommand) -> str | None:
     return f"'{TypedCommand(again).again()}'{', for a table' if end is not None else ''}"
 
 
+_OF_OTHER_KIND: Final = re.compile(r"Action (\w+) is done to an? ([\w ]+), not to an? ([\w ]+)$")
+"""The message about an action on an object of a kind that does not have it."""
+
+
+def _of_other_kind(error: ClientError, typed: TypedCommand) -> str | None:
+    """Return the hint for an action on an object of a kind that does not have it; None for other errors."""
+    if (match := _OF_OTHER_KIND.match(error.message)) is None:
+        return None
+    path = next((word for word in typed.words[2:] if word != match[1]), "")
+    kind = match[2].partition(" or ")[0]
+    levels = ["metalake", "catalog", "schema", "namespace"]
+    if match[3] not in levels or kind in levels[:2] or typed.words[:1] != ("access",):
+        return "'limnos access explain --actions' lists the actions of each kind"
+    if not path:
+        return f"name a {kind}: '{typed.again('PATH')}'"
+    inside = f"{path}.{kind.replace(' ', '_').upper()}"
+    again = TypedCommand([inside if token == path else token for token in typed.tokens]).again()
+    lists = f"'{typed.command('list', path)}' lists what is in it"
+    if typed.words[:2] == ("access", "explain"):
+        return f"'{again}'; {lists}"
+    return f"'{typed.command('access', 'who', path)}' lists who may read or write what is in it, '{again}' one {kind}"
+
+
 def _by_code(error: ClientError, typed: TypedCommand) -> str | None:
+    if (instead := _of_other_kind(error, typed)) is not None:
+        return instead
     if (action := _of_unknown_action(error, typed)) is not None:
         return action
     if (other := re.match(r"There is no action '(\w+)': did you mean (\S+)\?", error.message)) is not None:

@@ -472,8 +472,7 @@ def _changing_commands(decision: Decision, *, user: str | None) -> list[str]:
             words = ["limnos", "revoke", each.privilege.lower(), "--deny", *place, "--from", f"role:{each.role}"]
         elif each.kind == "restricted" and each.privilege and name:
             words = ["limnos", "set", "restriction", each.privilege, name, "--except", f"user:{user or 'USER'}"]
-            shows = shlex.join(["limnos", "show", "restriction", name])
-            commands.append(f"'{shlex.join(words)}' with the terms that '{shows}' shows")
+            commands.append(f"'{shlex.join(words)}' answers with the command that keeps its terms")
             continue
         else:
             continue

@@ -269,6 +269,7 @@ class _PreviewReading:
             "kept": catalog_storage.allowed.own_directories,
             "open_within": catalog_storage.allowed.open_within,
             "read_bytes_max": self._bytes_left,
+            "names_files": self._scanned.bound is None,
         }
         (answer,) = await self._offload(msgspec.json.encode(question))
         rows, is_whole, read = msgspec.json.decode(answer, type=tuple[list[list[object]], bool, int])

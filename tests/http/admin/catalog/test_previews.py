@@ -162,6 +162,22 @@ def test_budget_of_bytes_ends_a_preview(table: PreviewedTable, monkeypatch: pyte
     assert b"parquet" not in answer.body
 
 
+def test_missing_file_is_named_to_unrestricted_readers(table: PreviewedTable) -> None:
+    """A preview that meets a missing file names it, and the command that lists all of them; to restricted users it
+    names no file, because file names may contain values.
+    """
+    location = f"{table.location}/metadata/0.parquet"
+    wire.local(location).unlink()
+    assert restrict(table.node, filter="City = 'Rome'").status == 200
+
+    bob, admin = (table.ask(user=user) for user in ("bob", "admin"))
+
+    assert (bob.status, admin.status) == (502, 502)
+    assert f"A file of the table is missing, {location}: limnos table check lists all".encode() in admin.body
+    assert b"A file of the table is missing: limnos table check names it" in bob.body
+    assert b"parquet" not in bob.body
+
+
 def test_killed_preview_process_is_503_with_advice(table: PreviewedTable) -> None:
     """If the preview process is killed, the answer is 503 with advice, and the next preview succeeds."""
     table.workers.dies = True
