@@ -28,7 +28,7 @@ _UNREADABLE: Final = (
     " or check its files with limnos table check"
 )
 _MISSING: Final = "A file of the table is missing: limnos table check names it and the remedy"
-_NAMED_MISSING: Final = "A file of the table is missing, {location}: limnos table check lists all of them and the remedy"
+_NAMED_MISSING: Final = "A file of the table is missing, {location}: limnos table check lists all, and the remedy"
 _DAMAGED: Final = (
     "The file cannot be read as what its name says: it is damaged, or the name is wrong. Read it with another program"
 )

@@ -18,7 +18,7 @@ from cyclopts import Parameter
 from limnos.cli.catalog.columns import require_columns
 from limnos.cli.common import DEFAULTS, CommonFlags, Kind, pairs_of, properties_of
 from limnos.cli.failures import StoppedError, UsageError
-from limnos.cli.identity.owners import lifted_restrictions, print_notes
+from limnos.cli.identity.owners import owner_notes, print_notes
 from limnos.cli.output import show_done
 from limnos.client import ClientError
 from limnos.client.values import Json
@@ -126,7 +126,7 @@ def _steps(client: Client, path: str, *, kind: str, changes: Changes) -> list[tu
         steps.append((names, lambda: client.objects.alter(path, kind=kind, updates=updates)))
     if changes.owner is not None:
         group, name = changes.owner.startswith("group:"), changes.owner.removeprefix("group:").removeprefix("user:")
-        sentences = lifted_restrictions(client, path, kind=kind, owner=name, group=group)
+        sentences = owner_notes(client, path, kind=kind, owner=name, group=group)
 
         def change_owner() -> None:
             client.owners.set(path, name, kind=kind, group=group)

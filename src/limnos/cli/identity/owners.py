@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -12,6 +13,7 @@ from limnos.cli.catalog.walk import walk
 from limnos.cli.common import DEFAULTS, CommonFlags, OwnedWord
 from limnos.cli.output import show_done, show_fields, visible
 from limnos.client import ArgumentError, ClientError, NotFoundError
+from limnos.model.presets import PRESET_KINDS
 from limnos.names import display
 from limnos.names.errors import InvalidName
 
@@ -20,6 +22,10 @@ if TYPE_CHECKING:
 
 _RESTRICTED_MAX: Final = 20
 """The number of objects below one with a new owner whose restrictions are read for a note."""
+_RULES_MAX: Final = 1_000
+"""The number of grants among which those of a group that becomes an owner are looked for."""
+_IN_CATALOGS: Final = frozenset({kind.word for kind in PRESET_KINDS} - {"metalake", "catalog"})
+"""The kinds of objects that have containers, which an owner must be allowed to use."""
 
 app = App(name="owner")
 
@@ -76,7 +82,7 @@ def set_owner(
         owner, group = name, group or prefix == "group"
     with common.client() as client:
         match = kind or client.objects.kind(path)
-        notes = lifted_restrictions(client, path, kind=match, owner=owner, group=group)
+        notes = owner_notes(client, path, kind=match, owner=owner, group=group)
         client.owners.set(path, owner, kind=match, group=group)
     print_notes(notes)
     word = "group" if group else "user"
@@ -84,9 +90,64 @@ def set_owner(
     show_done(f"{match} {path} is now owned by {word} {owner}", result, output_format=common.output_format)
 
 
-def lifted_restrictions(client: Client, path: str, *, kind: str, owner: str, group: bool) -> list[str]:
+def owner_notes(client: Client, path: str, *, kind: str, owner: str, group: bool) -> list[str]:
+    """Return the sentences to print after a user or group has become the owner of an object: restrictions that end for
+    the new owner, and what the new owner lacks. Call it before the change, after which the caller may not know them.
+    """
+    return [
+        *_lifted_restrictions(client, path, kind=kind, owner=owner, group=group),
+        *_missing_ways(client, path, kind=kind, owner=owner, group=group),
+    ]
+
+
+def _missing_ways(client: Client, path: str, *, kind: str, owner: str, group: bool) -> list[str]:
+    """Return a sentence if a new owner may not use the containers above the object, with the command that grants it;
+    none if the server does not say.
+    """
+    if kind not in _IN_CATALOGS:
+        return []
+    try:
+        name = display.render(display.parse(path))
+        ways = (
+            _missing_for_group(client, name, kind=kind, group=owner)
+            if group
+            else [
+                f"{each.privilege} on {each.object.kind} {each.object.name}"
+                for each in client.access.missing("reader", name, user=owner, kind=kind).missing
+                if each.object.name != name
+            ]
+        )
+    except (ClientError, ArgumentError, InvalidName):
+        return []
+    word = "group" if group else "user"
+    if not ways:
+        return []
+    command = shlex.join(["limnos", "grant", "--preset", "reader", name, "--kind", kind, "--to", f"{word}:{owner}"])
+    who = f"{word} {owner} has no" if not group else f"group {owner} has no role with"
+    return [f"{who} {', '.join(ways)}, without which owners cannot reach {name}: '{command}'"]
+
+
+def _missing_for_group(client: Client, path: str, *, kind: str, group: str) -> list[str]:
+    """Return the privileges on the containers above an object that no role of a group has; none for a group that owns
+    one of the containers.
+    """
+    access = client.access.rules(path, kind=kind, limit=_RULES_MAX)
+    if access.hidden_rules or access.after is not None:
+        return []
+    if any(each.inherited and (each.kind, each.name) == ("group", group) for each in access.owners):
+        return []
+    roles = client.groups.get(group).roles
+    allowed = {each.privilege for each in access.rules if each.role in roles and each.condition == "allow"}
+    parts = display.parse(path)
+    ways = [] if "USE_CATALOG" in allowed else [f"USE_CATALOG on catalog {display.render(parts[:1])}"]
+    if len(parts) > 2 and "USE_SCHEMA" not in allowed:
+        ways.append(f"USE_SCHEMA on namespace {display.render(parts[:-1])}")
+    return ways
+
+
+def _lifted_restrictions(client: Client, path: str, *, kind: str, owner: str, group: bool) -> list[str]:
     """Return a sentence for each restriction of an object, and of up to `_RESTRICTED_MAX` objects below it, that names
-    a user or group who becomes its owner. Call it before the change, after which the caller may not see them.
+    a user or group who becomes its owner.
     """
     word = f"{'group' if group else 'user'} {owner}"
     sentences: list[str] = []
