@@ -284,6 +284,69 @@ def test_owners_and_restrictions_of_containers_count_for_an_object(fake: FakeSer
     assert [line["id"] for line in json.loads(done.out)] == [2, 1]
 
 
+def test_assignments_of_roles_with_privileges_count_for_an_object(fake: FakeServer, limnos: Run) -> None:
+    """`--action access` of a path has who was given, or lost, a role with privileges there, and who joined a group that
+    has the role. Other roles and groups, and the assignment of an own role, are left out.
+    """
+
+    def principal(number: int, change: str, *, kind: str, name: str, detail: str) -> dict[str, object]:
+        record = access_record(number, change, path=name, detail=detail)
+        return {**record, "object": {"id": number, "kind": kind, "path": name}}
+
+    granted = access_record(1, "grant", path="main.raw.t", detail="role r: allow SELECT_TABLE on table main.raw.t")
+    answers = {
+        "give": [
+            principal(2, "give", kind="user", name="ben", detail="role r"),
+            principal(3, "give", kind="group", name="crew", detail="role above"),
+            principal(4, "give", kind="user", name="eve", detail="role other"),
+            principal(5, "give", kind="user", name="ana", detail="role user:ana"),
+        ],
+        "take": [principal(6, "take", kind="user", name="ben", detail="role r")],
+        "join": [
+            principal(7, "join", kind="user", name="cy", detail="group crew"),
+            principal(8, "join", kind="user", name="cy", detail="group others"),
+        ],
+        "leave": [principal(9, "leave", kind="user", name="di", detail="group staff")],
+    }
+    page = {"next": None, "more": False}
+    base = AUDIT.partition("?")[0]
+    fake.on("GET", f"{base}?path=main.raw.t&action=access&limit=51", {"lines": [granted], **page})
+    fake.on("GET", f"{base}?action=access&limit=1000&{ABOVE_RAW}", {"lines": [], **page})
+    fake.on("GET", "/api/limnos/v1/metalakes/lake/search?q=t&limit=50", {"hits": [], "more": False})
+    use = {"privilege": "USE_CATALOG", "condition": "allow", "object": {"kind": "catalog", "name": "main"}, "groups": 1}
+    rules = {"kind": "table", "rules": [{"role": "above", **use}, {"role": "user:ana", **use}]}
+    fake.on("GET", "/api/limnos/v1/metalakes/lake/access/rules?path=main.raw.t&after=0&limit=1000", rules)
+    groups = [{"name": "staff", "roles": ["above"]}, {"name": "others", "roles": ["other"]}]
+    fake.on("GET", "/api/metalakes/lake/groups?details=true", {"groups": groups})
+    for change, lines in answers.items():
+        fake.on("GET", f"{base}?action={change}&limit=1000", {"lines": lines, **page})
+
+    done = limnos("audit", "--path", "main.raw.t", "--action", "access", "--output", "json")
+    noted = limnos("audit", "--path", "main.raw.t", "--action", "access", "--output", "table")
+
+    assert [line["id"] for line in json.loads(done.out)] == [9, 7, 6, 3, 2, 1]
+    assert "note: 5 of them are of who has, or had, a role with privileges on it or above it" in noted.err
+
+
+def test_grants_and_holders_of_a_role_are_found_by_its_name(fake: FakeServer, limnos: Run) -> None:
+    """`--path r --action access` has what role r was given, and who was given it, and a note says so."""
+    lines = [
+        access_record(1, "grant", path="main.a", detail="role r: allow SELECT_TABLE on namespace main.a"),
+        access_record(2, "grant", path="main.a", detail="role r2: allow SELECT_TABLE on namespace main.a"),
+        {**access_record(3, "give", path="ben", detail="role r"), "object": {"id": 3, "kind": "user", "path": "ben"}},
+        {**access_record(4, "give", path="ben", detail="role r2"), "object": {"id": 3, "kind": "user", "path": "ben"}},
+    ]
+    page = {"next": None, "more": False}
+    fake.on("GET", f"{AUDIT.partition('?')[0]}?path=r&action=access&limit=51", {"lines": [], **page})
+    fake.on("GET", f"{AUDIT.partition('?')[0]}?action=access&limit=1000", {"lines": lines, **page})
+
+    done = limnos("audit", "--path", "r", "--action", "access", "--output", "table")
+
+    assert done.code == 0
+    assert [line.split()[3:4] for line in done.out.splitlines()[1:]] == [["user"], ["namespace"]]
+    assert "note: 2 of them are of role r: what it was given, and who was given it" in done.err
+
+
 def test_ownership_and_own_role_of_a_user_are_found_by_name(fake: FakeServer, limnos: Run) -> None:
     """`--path ben --action access` has what ben owned or owns, and the grants of his own role, on other objects. Grants
     on the metalake are left out: it is above objects, not above users.

@@ -90,7 +90,8 @@ def audit(
     what
         Only actions on this path, as it was at the time, and below it: `main.raw`. Grants and restrictions count, and a
         rename of the object that is there now. With `--action access`, `grant`, `owner` or `restriction`, those of the
-        objects above it count, too; of a user or group, also what they own and were granted by their own role.
+        objects above it count, too, and who was given a role with privileges there; of a user, group or role, also what
+        they own and were granted.
     id
         Only actions on the object with this id, under all of its names. With those actions, the objects above its
         present path count, too.
@@ -150,10 +151,11 @@ def _read_records(
     newest, page = read_lines(client, expected, limit=limit + 1)
     if len(newest) > limit:
         newest, page = read_lines(client, expected, limit=limit + 1 + _LATE)
-    related = related_lines(client, what, expected=expected)
+    related = related_lines(client, what, expected=expected, own=newest)
     former_id = moved_id(client, related.moves, path=what, expected=expected) if expected["object_id"] is None else None
     note_missing_user(client, who, has_rows=bool(newest))
     lines = {line.id: line for line in (*newest, *related.moves, *related.above, *related.received)}
+    lines |= {line.id: line for line in (*related.assigned, *related.of_role)}
     return _AuditResult(
         lines=sorted(lines.values(), key=lambda line: line.at, reverse=True),  # refusals are recorded before changes
         related=related,
@@ -202,6 +204,10 @@ def _notes(result: _AuditResult, *, what: str | None, action: str | None, server
     if related.above:
         counts = "counts" if len(related.above) == 1 else "count"
         yield f"{_number(related.above)} on objects above {related.present}, and {counts} for it"
+    if related.assigned:
+        yield f"{_number(related.assigned)} of who has, or had, a role with privileges on it or above it"
+    if related.of_role:
+        yield f"{_number(related.of_role)} of role {what}: what it was given, and who was given it"
     if related.received:
         yield f"{_number(related.received)} on objects that {what} owned or owns, or was granted by an own role"
     if result.groups:

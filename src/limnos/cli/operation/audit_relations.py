@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Audit records that answer a question about a path although they have another one: moves to it, changes of access to
-the containers above it, and what a user or group was given on other objects.
+the containers above it, assignments of roles that hold privileges there, and what a user or group was given on other
+objects.
 """
 
 from __future__ import annotations
@@ -39,24 +40,39 @@ the newest records of all objects.
 """
 
 
+_ASSIGNMENTS: Final = {"access": ("give", "take"), "grant": ("give",), "revoke": ("take",)}
+"""The changes that assign roles to users and groups, or revoke them, by the requested family of actions."""
+_MEMBERSHIPS: Final = {"access": ("join", "leave")}
+"""The changes of members of groups, by the requested family of actions."""
+_RULES_MAX: Final = 1_000
+"""The number of grants among which the roles that hold privileges on an object are looked for."""
+
+
 class RelatedLines(NamedTuple):
     """Records with another path than the requested one: moves to it, those of the containers `above` the object, whose
-    path is now `present`, and those of what the user or group of that name was given elsewhere.
+    path is now `present`, and those of what the user or group of that name was given elsewhere. `assigned` are changes
+    of who has a role with privileges there: assignments of the role, and memberships of groups that have it. `of_role`
+    are what the role of that name was given or lost, and who was given it.
     """
 
     moves: list[AuditLine]
     above: list[AuditLine]
     present: str | None
     received: list[AuditLine]
+    assigned: tuple[AuditLine, ...] = ()
+    of_role: tuple[AuditLine, ...] = ()
 
 
-def related_lines(client: Client, path: str | None, *, expected: dict[str, object]) -> RelatedLines:
+def related_lines(
+    client: Client, path: str | None, *, expected: dict[str, object], own: Sequence[AuditLine] = ()
+) -> RelatedLines:
     """Return the records that the other filters allow and whose path is another one.
 
     Args:
         client: A client of the server.
         path: The requested path.
         expected: The filters of `client.audit.read`.
+        own: The records of the path itself.
     """
     object_id, action = expected["object_id"], expected["action"]
     present = path
@@ -78,7 +94,61 @@ def related_lines(client: Client, path: str | None, *, expected: dict[str, objec
     received = [line for line in newest if _is_received(line, parts[0])] if len(parts) == 1 else []
     is_principal = len(parts) == 1 and (bool(received) or any(_is_of_principal(line, parts[0]) for line in newest))
     above = [] if is_principal else [line for line in newest if _is_above(line, containers)]
-    return RelatedLines(moves, above, present, received)
+    of_role = tuple(line for line in newest if len(parts) == 1 and _is_of_role(line, parts[0]))
+    has_roles = bool(containers) or not (is_principal or of_role)
+    assigned = _assigned_lines(client, present, lines=[*own, *above], filters=expected) if has_roles else ()
+    return RelatedLines(moves, above, present, received, assigned, of_role)
+
+
+def _assigned_lines(
+    client: Client, path: str, *, lines: Sequence[AuditLine], filters: dict[str, object]
+) -> tuple[AuditLine, ...]:
+    """Return the records of who got or lost a role that holds privileges on an object or above it, or held them in one
+    of `lines`, and of who joined or left a group with such a role.
+    """
+    family = str(filters["action"])
+    if family not in _ASSIGNMENTS:
+        return ()
+    roles = {
+        receiver.removeprefix("role ") for line in lines if (receiver := grant_of(line)["receiver"]).startswith("role ")
+    }
+    groups: set[str] = set()
+    try:
+        rules = client.access.rules(path, limit=_RULES_MAX).rules
+        roles |= {each.role for each in rules}
+        has_groups = any(each.groups for each in rules)
+    except (ClientError, InvalidName):
+        has_groups = True  # the caller may not know it
+    if not roles:
+        return ()
+    details = {f"role {spelling}" for role in roles for spelling in (role, display.render_part(role))}
+    results: list[AuditLine] = []
+    try:
+        for change in _ASSIGNMENTS[family]:
+            results += _lines_with(client, change, details=details, filters=filters)
+        if family in _MEMBERSHIPS and has_groups:
+            groups = {each.name for each in client.groups.list() if not roles.isdisjoint(each.roles)}
+        groups |= {line.object.path for line in results if line.object is not None and line.object.kind == "group"}
+        details = {f"group {spelling}" for group in groups for spelling in (group, display.render_part(group))}
+        for change in _MEMBERSHIPS.get(family, ()) if groups else ():
+            results += _lines_with(client, change, details=details, filters=filters)
+    except ClientError:
+        return tuple(results)
+    return tuple(results)
+
+
+def _lines_with(client: Client, change: str, *, details: Container[str], filters: dict[str, object]) -> list[AuditLine]:
+    """Return the newest records of a change that have one of some details. The assignment of an own role, as `role
+    user:ana` to ana, is left out: the grant to that role names its holder.
+    """
+    lines, _ = read_lines(client, {**filters, "path": None, "object_id": None, "action": change}, limit=_SCANNED)
+    return [
+        line
+        for line in lines
+        if line.detail in details
+        and line.object is not None
+        and line.detail != f"role {line.object.kind}:{line.object.path.replace('`', '')}"
+    ]
 
 
 def read_lines(client: Client, expected: dict[str, object], *, limit: int) -> tuple[list[AuditLine], AuditPage]:
@@ -169,6 +239,13 @@ def _is_received(line: AuditLine, name: str) -> bool:
         return not holders.isdisjoint((line.detail or "").removeprefix("owner ").split(", before "))
     roles = {f"role {each.replace(' ', ':', 1)}" for each in holders}
     return line.change in {"grant", "revoke"} and grant_of(line)["receiver"].replace("`", "") in roles
+
+
+def _is_of_role(line: AuditLine, name: str) -> bool:
+    """Return whether a record is about what a role was given or lost, or who was given the role or lost it."""
+    if line.change in {"give", "take"}:
+        return line.detail in {f"role {name}", f"role {display.render_part(name)}"}
+    return grant_of(line)["receiver"].replace("`", "") == f"role {name}"
 
 
 def grant_of(line: AuditLine) -> dict[str, str]:
