@@ -48,7 +48,9 @@ from limnos.services.iceberg.reports import REPORTS
 from limnos.services.iceberg.running_plans import RUNNING_PLANS
 from limnos.services.iceberg.scan_queue import SCAN_OFFLOADER, SCAN_QUEUE
 from limnos.services.identity.issuer import ISSUER, Issuer
+from limnos.services.lookup.location_holders import name_location_holder
 from limnos.services.request.concurrency.previews import PREVIEW_OFFLOADER
+from limnos.services.request.context import LOCATION_HOLDERS
 from limnos.services.request.defaults import AccessSettings
 from limnos.services.request.files import FileOperations
 from limnos.services.request.named_storages import NamedStorages, read_storages
@@ -232,6 +234,7 @@ def _put_components(services: NodeServices, settings: Settings, *, origins: Mapp
     scan_offloader = OffloadProcesses(processes_max=settings.planning.workers_max)
     SCAN_OFFLOADER.put(services, scan_offloader)
     PREVIEW_OFFLOADER.put(services, scan_offloader)
+    LOCATION_HOLDERS.put(services, name_location_holder)
     VENDOR.put(services, CredentialVendor(timeout_s=settings.storage.timeout_s, time=services.store.time))
     EFFECTIVE_SETTINGS.put(services, setting_lines(settings, origins))
     if (issuer := _issuer_of(settings, services.store.time)) is not None:

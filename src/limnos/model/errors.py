@@ -60,6 +60,18 @@ class OutsideRoots(BadRequest):
     code = "outside-roots"
 
 
+class LocationTaken(BadRequest):
+    """A location is at, above or below that of another object of the metalake.
+
+    `holder_id` is that object. The message does not name it, because it may be hidden from the caller.
+    """
+
+    def __init__(self, message: str, *, holder_id: int, metalake: str, **context: object) -> None:
+        super().__init__(message, **context)
+        self.holder_id = holder_id
+        self.metalake = metalake
+
+
 class SchemaMismatch(BadRequest):
     """Rows do not have the columns of their table."""
 

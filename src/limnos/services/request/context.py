@@ -9,20 +9,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TypeVar, cast
+from typing import TypeAlias, TypeVar, cast
 
 from msgspec.structs import replace
 
 from limnos.access.actions import Action
 from limnos.access.authentication import Credential
 from limnos.model.audit import AuditedDecision, RequestOrigin, audit_context_text, audit_record
-from limnos.model.errors import MetalakeLockRequired, ServiceUnavailable, StalePermit
+from limnos.model.errors import LocationTaken, MetalakeLockRequired, ServiceUnavailable, StalePermit
 from limnos.model.kinds import ROOT_ID
 from limnos.model.permits import Permit
 from limnos.names import display
 from limnos.names.path import Levels
 from limnos.services.request.idempotency import IdempotentRequest
-from limnos.services.request.node_services import AuditedRequest, NodeServices
+from limnos.services.request.node_services import AuditedRequest, ComponentKey, NodeServices
 from limnos.services.request.request_scope import RequestScope, scope_zones
 from limnos.services.request.request_view import RequestView
 from limnos.store.backends.mutation_queue import Decided
@@ -40,6 +40,15 @@ CONFIRMATIONS_MAX = 5
 WRITES_FREE = 2
 """The number of attempts of a write before it takes the locks first."""
 WRITES_MAX = 8
+NameLocationHolder: TypeAlias = Callable[["Context", LocationTaken], Awaitable[LocationTaken]]
+
+
+async def _leave_unnamed(_: Context, error: LocationTaken) -> LocationTaken:
+    return error
+
+
+LOCATION_HOLDERS: ComponentKey[NameLocationHolder] = ComponentKey("location_holders", lambda _: _leave_unnamed)
+"""Adds the object that has a location to the error about it, if the caller may see the object."""
 STALE_PERMITS = Counter("limnos_stale_permits_total", "Mutations decided again because access or a name moved.", ())
 
 
@@ -263,6 +272,9 @@ class Context:
     async def _await_write(self, writing: Awaitable[T], *, is_told: bool) -> T:
         try:
             result = await writing
+        except LocationTaken as error:
+            self.submitted = False
+            raise await LOCATION_HOLDERS.of(self.services)(self, error) from None
         except Exception:
             self.submitted = False
             raise

@@ -3,7 +3,7 @@
 transaction.
 
 Every mutation that sets a location calls this. An error message names only the caller's own object and location, since
-other objects may be hidden from the caller.
+other objects may be hidden from the caller: `services.lookup.location_holders` adds the name of a visible one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 
 from limnos.files import STORAGE, is_local, key_of, parse, place_key
 from limnos.model.entities import MetadataDocument
-from limnos.model.errors import BadRequest, ServiceUnavailable
+from limnos.model.errors import BadRequest, LocationTaken, ServiceUnavailable
 from limnos.model.storage_locations import OF_CATALOGS, ROOTS, LocationClaim, LocationKind, LocationState
 from limnos.services.request.location_rules import ClaimVerdict, LocationRelation, judge_claim, relation_of
 from limnos.services.storage.namespace_locations import check_namespace_directory
@@ -193,7 +193,7 @@ def location_check(tx: Tx, claim: LocationClaim, *, key: str, location: str) -> 
                 retry_after_s=5,
             )
         elif verdict is ClaimVerdict.REFUSED:
-            raise _claim_refusal(claim, rival, relation=relation, location=location)
+            raise _claim_refusal(tx, claim, rival, relation=relation, location=location)
     return replaced_location
 
 
@@ -230,7 +230,7 @@ def _end_claim(tx: Tx, rival: RegisteredLocation) -> None:
 
 
 def _claim_refusal(
-    claim: LocationClaim, rival: RegisteredLocation, *, relation: LocationRelation, location: str
+    tx: Tx, claim: LocationClaim, rival: RegisteredLocation, *, relation: LocationRelation, location: str
 ) -> BadRequest:
     if rival.claim.metalake_id != claim.metalake_id:
         text = (
@@ -238,18 +238,27 @@ def _claim_refusal(
             " files: choose another"
         )
         return BadRequest(text)
+    text = _refusal_text(claim, rival, relation=relation, location=location)
+    metalake = tx.nodes.live(rival.claim.metalake_id)
+    if metalake is None or rival.claim.state is not LocationState.LIVE:
+        return BadRequest(text)
+    return LocationTaken(text, holder_id=rival.claim.owner_id, metalake=metalake.name)
+
+
+def _refusal_text(claim: LocationClaim, rival: RegisteredLocation, *, relation: LocationRelation, location: str) -> str:
+    """Return the message about a location of another object of the same metalake."""
     mine, word = _WORDS[claim.kind], _WORDS[rival.claim.kind]
     if claim.kind in OF_CATALOGS:
-        return BadRequest(
+        return (
             f"Location {location} is {_SIDES[relation]} {_rival_words(rival, word)}, which is not allowed"
             f" for a {mine}: choose another (dropped objects keep their locations while their files exist)"
         )
     if rival.claim.kind in ROOTS or rival.claim.kind is LocationKind.LANCE_DIRECTORY:
-        return BadRequest(
+        return (
             f"Location {location} is {_SIDES[relation]} another catalog's {_root_word(rival)}, which is not allowed for"
             f" a {mine}: choose another"
         )
-    return BadRequest(
+    return (
         f"Another {word} is"
         f" {'at' if relation is LocationRelation.SAME else 'above' if relation is LocationRelation.BELOW else 'below'}"
         f" location {location}, and {'tables' if mine == word == 'table' else 'objects'} cannot share files: choose"
