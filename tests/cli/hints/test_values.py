@@ -36,6 +36,26 @@ MASKS = "use one of replace-with-null, mask-to-fixed-value, show-first-4, show-l
             "find kind:tabel",
             "limnos find kind:table",
         ),
+        (
+            "Catalog iceberg cannot have the provider iceberg: use one of lakehouse-iceberg, fileset; Lance",
+            "create catalog iceberg --provider iceberg",
+            "'limnos create catalog iceberg --provider lakehouse-iceberg'",
+        ),
+        (
+            "Catalog c cannot have the provider lance: use one of lakehouse-iceberg, lakehouse-generic; Lance",
+            "create catalog c --provider=lance",
+            "'limnos create catalog c --provider=lakehouse-generic'",
+        ),
+        (
+            "Catalog c cannot have the provider filest: use one of lakehouse-iceberg, fileset; Lance",
+            "create catalog c --provider filest",
+            "'limnos create catalog c --provider fileset'",
+        ),
+        (
+            "Catalog c cannot have the provider quantum: use one of lakehouse-iceberg, fileset; Lance",
+            "create catalog c --provider quantum",
+            "leave --provider out for Iceberg tables",
+        ),
         ("The setting audit.export has no location: set it", "audit export", "limnos audit export LOCATION"),
     ],
 )

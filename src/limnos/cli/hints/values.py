@@ -39,6 +39,23 @@ _ROWS: Final = re.compile(r"A preview must have 1 to (\d+) rows, not (-?\d+)")
 _PROVIDER: Final = re.compile(r"Catalog \S+ of provider \S+ cannot contain (fileset|model|topic)s: ")
 _NO_KIND: Final = re.compile(r"'(\w+)' is not a kind that can be searched: kinds are (.+)")
 _TYPES: Final = {"topic": "messaging"}
+_NO_PROVIDER: Final = re.compile(r"Catalog \S+ cannot have the provider (\S+): use one of ([^;]+)")
+_PROVIDERS: Final = {
+    word: provider
+    for provider, words in {
+        "lakehouse-iceberg": "iceberg",
+        "lakehouse-generic": "lance lancedb generic",
+        "iceberg-rest": "rest polaris nessie unity lakekeeper glue snowflake s3tables",
+        "jdbc-postgresql": "postgres postgresql pg",
+        "jdbc-mysql": "mysql mariadb",
+        "hive": "hms metastore",
+        "fileset": "files filesets hadoop",
+        "model": "models mlflow",
+        "messaging": "topics",
+    }.items()
+    for word in words.split()
+}
+"""Words that people type for providers of catalogs."""
 _ILLEGAL: Final = re.compile(r"The \w+ name '(.+)' is illegal: use 1 to 64 ASCII letters")
 _ABSENT: Final = re.compile(r"'?([^']+?)'? can't be read: No such file or directory")
 _NO_PIPELINE: Final = re.compile(r"'([^']+)' is not a pipeline: name a file")
@@ -60,6 +77,20 @@ def check_counts(tokens: Sequence[str]) -> None:
             raise UsageError(f"{flag} takes a number above 0, not '{value}'", hint=_quote_command(again))
 
 
+def _with_provider(word: str, providers: Sequence[str], typed: TypedCommand) -> str:
+    """Return the command with the provider that a word means or is close to; without one, how to see which there are."""
+    near = [_PROVIDERS.get(word.lower(), ""), *difflib.get_close_matches(word.lower(), providers, n=1)]
+    meant = next((each for each in near if each in providers), None)
+    if meant is None:
+        return "leave --provider out for Iceberg tables; the documentation's page Connectors has what each of these is"
+    end = re.compile(rf"(^|=){re.escape(word)}$")
+    again = [
+        end.sub(rf"\g<1>{meant}", token) if "--provider" in {token.partition("=")[0], before} else token
+        for before, token in itertools.pairwise(["", *typed.tokens])
+    ]
+    return _quote_command(again)
+
+
 def hint_for_value(message: str, typed: TypedCommand) -> str | None:
     """Return the hint for a refused value; None if the message is about none."""
     if (mask := _NO_MASK.match(message)) is not None:
@@ -75,6 +106,8 @@ def hint_for_value(message: str, typed: TypedCommand) -> str | None:
     if (rows := _ROWS.match(message)) is not None:
         end = re.compile(rf"(^|=){re.escape(rows[2])}$")
         return _quote_command([end.sub(rf"\g<1>{rows[1]}", token) for token in typed.tokens])
+    if (unknown := _NO_PROVIDER.match(message)) is not None:
+        return _with_provider(unknown[1], unknown[2].split(", "), typed)
     if (kind := _PROVIDER.match(message)) is not None:
         creates = typed.command("create", "catalog", "NAME", "--type", _TYPES.get(kind[1], kind[1]))
         return f"'{typed.command('list', 'catalogs')}' has the provider of each; '{creates}' creates one"
