@@ -46,10 +46,10 @@ def test_visible_holder_of_a_location_is_named(node: DriverNode) -> None:
     """A user who may see the table at or above a location reads its path; the catalog of a root has its name, too."""
     location = location_of(node)
     directory = {"lance-directory": location.rpartition("/")[0]}
-    shown = {"name": "vec", "type": "relational", "provider": "lakehouse-generic", "properties": directory}
+    vector_catalog = {"name": "vec", "type": "relational", "provider": "lakehouse-generic", "properties": directory}
 
     same, below = (refusal(node, each, user="ana") for each in (location, f"{location}/in"))
-    of_catalog = node.post(f"{API}/lake/catalogs", shown)
+    of_catalog = node.post(f"{API}/lake/catalogs", vector_catalog)
 
     assert NAME in same
     assert "is at location" in same

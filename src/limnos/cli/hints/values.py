@@ -77,8 +77,8 @@ def check_counts(tokens: Sequence[str]) -> None:
             raise UsageError(f"{flag} takes a number above 0, not '{value}'", hint=_quote_command(again))
 
 
-def _with_provider(word: str, providers: Sequence[str], typed: TypedCommand) -> str:
-    """Return the command with the provider that a word means or is close to; without one, how to see which there are."""
+def _with_provider(word: str, typed: TypedCommand, *, providers: Sequence[str]) -> str:
+    """Return the command with the provider that a word means or is near to; without one, where they are explained."""
     near = [_PROVIDERS.get(word.lower(), ""), *difflib.get_close_matches(word.lower(), providers, n=1)]
     meant = next((each for each in near if each in providers), None)
     if meant is None:
@@ -107,7 +107,7 @@ def hint_for_value(message: str, typed: TypedCommand) -> str | None:
         end = re.compile(rf"(^|=){re.escape(rows[2])}$")
         return _quote_command([end.sub(rf"\g<1>{rows[1]}", token) for token in typed.tokens])
     if (unknown := _NO_PROVIDER.match(message)) is not None:
-        return _with_provider(unknown[1], unknown[2].split(", "), typed)
+        return _with_provider(unknown[1], typed, providers=unknown[2].split(", "))
     if (kind := _PROVIDER.match(message)) is not None:
         creates = typed.command("create", "catalog", "NAME", "--type", _TYPES.get(kind[1], kind[1]))
         return f"'{typed.command('list', 'catalogs')}' has the provider of each; '{creates}' creates one"

@@ -80,11 +80,11 @@ def related_lines(
         present = _present_path(client, object_id, server=bool(expected["server"])) if action in _INHERITED else None
     moves = _moves_into(client, path, expected=expected) if path is not None and object_id is None else []
     if present is None or action not in _INHERITED:
-        return RelatedLines(moves, [], present, [])
+        return RelatedLines(moves=moves, above=[], present=present, received=[])
     try:
         parts = display.parse(present)
     except InvalidName:
-        return RelatedLines(moves, [], present, [])
+        return RelatedLines(moves=moves, above=[], present=present, received=[])
     containers = {display.render(parts[:length]) for length in range(1, len(parts))}
     filters = {**expected, "path": None, "object_id": None}
     if containers:
@@ -97,7 +97,9 @@ def related_lines(
     of_role = tuple(line for line in newest if len(parts) == 1 and _is_of_role(line, parts[0]))
     has_roles = bool(containers) or not (is_principal or of_role)
     assigned = _assigned_lines(client, present, lines=[*own, *above], filters=expected) if has_roles else ()
-    return RelatedLines(moves, above, present, received, assigned, of_role)
+    return RelatedLines(
+        moves=moves, above=above, present=present, received=received, assigned=assigned, of_role=of_role
+    )
 
 
 def _assigned_lines(

@@ -193,7 +193,7 @@ def location_check(tx: Tx, claim: LocationClaim, *, key: str, location: str) -> 
                 retry_after_s=5,
             )
         elif verdict is ClaimVerdict.REFUSED:
-            raise _claim_refusal(tx, claim, rival, relation=relation, location=location)
+            raise _claim_refusal(tx, claim, rival=rival, relation=relation, location=location)
     return replaced_location
 
 
@@ -230,7 +230,7 @@ def _end_claim(tx: Tx, rival: RegisteredLocation) -> None:
 
 
 def _claim_refusal(
-    tx: Tx, claim: LocationClaim, rival: RegisteredLocation, *, relation: LocationRelation, location: str
+    tx: Tx, claim: LocationClaim, *, rival: RegisteredLocation, relation: LocationRelation, location: str
 ) -> BadRequest:
     if rival.claim.metalake_id != claim.metalake_id:
         text = (
