@@ -53,14 +53,18 @@ def test_exception_alone_is_answered_by_the_command_that_keeps_all_terms(restric
     """Without a filter and masks, an existing restriction is not replaced: the answer is the command with the terms
     that it has, its principals, and those that were typed. Without such a restriction a filter or a mask is named.
     """
+    excepting = {**FORMER, "except": {**NOBODY, "groups": ["hr"]}}
+    restricted.routes["GET", URL] = []
+    restricted.on("GET", URL, {"restrictions": [excepting, ABOVE]})
+
     added = limnos(*SET, "--except", "user:ben")
     moved = limnos(*SET, "--to", "role:r")
     new = limnos("restriction", "set", "other", "main.sales.orders", "--kind", "table", "--except", "user:ben")
 
     terms = "--filter \"region = 'EU'\" --mask card=show-last-4 --mask ssn=null"
     command = f"limnos set restriction eu-only main.sales.orders --kind table {terms}"
-    assert (added.code, added.error["hint"]) == (2, f"{command} --to user:ana --except user:ben")
-    assert moved.error["hint"] == f"{command} --to role:r"
+    assert (added.code, added.error["hint"]) == (2, f"{command} --to user:ana --except group:hr --except user:ben")
+    assert moved.error["hint"] == f"{command} --to role:r --except group:hr"
     assert "'limnos create restriction other main.sales.orders --except user:ben --filter CONDITION'" in str(
         new.error["hint"]
     )
