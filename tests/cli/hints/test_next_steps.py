@@ -123,6 +123,21 @@ def typed(line: str) -> TypedCommand:
             "'limnos table check main.raw.t' lists all missing files and says what to do",
         ),
         (
+            "head main.raw.t",
+            NotFoundError("Failed to open input stream for file: s3://b/m0.avro: there is no such file"),
+            "'limnos table check main.raw.t' lists all missing files and says what to do",
+        ),
+        (
+            "head lance.s.t",
+            RefusedError("At s3://b/t there is no readable Lance table (Not found): restore its files"),
+            "'limnos list snapshots lance.s.t' lists them, and 'limnos head' takes one as --snapshot",
+        ),
+        (
+            "head lance.s.t",
+            NotFoundError("The table was declared and has no data yet: insert some first"),
+            "a client of Lance, as LanceDB or pylance, writes its first rows; 'limnos show lance.s.t' has its location",
+        ),
+        (
             "access who main.raw --action table_read",
             RefusedError("Action table_read is done to a table, not to a schema"),
             "'limnos access who main.raw.TABLE --action table_read' one table",

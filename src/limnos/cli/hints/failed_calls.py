@@ -88,8 +88,7 @@ def hint_for(error: ClientError, typed: TypedCommand) -> str | None:
         if TLS_ADVICE in error.message:
             return "if the server has TLS, write https:// in --uri or LIMNOS_URI; else try again in a moment"
         if "A file of the table is missing" in error.message:
-            checks = f"'{typed.command('table', 'check', display.render(typed.path))}'" if typed.path else None
-            return f"{checks} lists all missing files and says what to do" if checks else None
+            return _of_missing_file(typed)
         if error.sent:
             return "try again in a moment; the server's log says more"
         start = "start a server with 'limnos server start', or give its URL with --uri or LIMNOS_URI"
@@ -119,9 +118,19 @@ def hint_for(error: ClientError, typed: TypedCommand) -> str | None:
         return denied_hint(error, typed)
     if error.code == "unexpected-answer" or error.message.startswith("This address does not exist"):
         return _PLAIN["unexpected-answer"]
+    if error.message.startswith("Failed to open input stream for file: "):
+        return _of_missing_file(typed)
     if isinstance(error, NotFoundError) or "does not exist" in error.message:
         return not_found_hint(error, typed)
     return _by_code(error, typed)
+
+
+def _of_missing_file(typed: TypedCommand) -> str | None:
+    """Return the hint for a missing data file or metadata file of an Iceberg table; None without a path."""
+    if len(typed.path) < 2 or typed.words[:2] == ("table", "check"):
+        return None
+    checks = typed.command("table", "check", display.render(typed.path))
+    return f"'{checks}' lists all missing files and says what to do"
 
 
 def _with_ca_file(typed: TypedCommand) -> str:
@@ -300,6 +309,9 @@ def _of_values(error: ClientError, typed: TypedCommand, *, path: str) -> str | N
             f" '{typed.command('set', path, '--tag', 'TAG')}' tags it, '--owner USER' gives it an owner, '{above}'"
             " describes what it is in"
         )
+    if " there is no readable Lance table (" in error.message and path:
+        lists = typed.command("list", "snapshots", path)
+        return f"an earlier version may be whole: '{lists}' lists them, and 'limnos head' takes one as --snapshot"
     if error.message.startswith("The table has no snapshot ") and path:
         return f"'{typed.command('list', 'snapshots', path)}' lists those that can be read"
     if "is outside the catalog's allowed roots" in error.message and typed.path:

@@ -106,13 +106,16 @@ def not_found_hint(error: ClientError, typed: TypedCommand) -> str:
 
 def _of_table(message: str, typed: TypedCommand) -> str | None:
     """Return the hint for a column that an existing table lacks, for a command on Iceberg tables with a Lance table, or
-    for a missing version of one; None for other messages.
+    for a Lance table without data or without a version; None for other messages.
     """
     if NO_COLUMN in message:
         return _of_column(message, typed)
     spelled = display.render(typed.path)
     if ". There is a Lance table: " in message:
         return f"the command is for Iceberg tables; '{typed.command('show', spelled)}' shows the Lance table"
+    if message.startswith("The table was declared and has no data yet"):
+        shows = typed.command("show", spelled)
+        return f"a client of Lance, as LanceDB or pylance, writes its first rows; '{shows}' has its location"
     if message.startswith("The table has no version "):
         return f"'{typed.command('list', 'snapshots', spelled)}' lists those that can be read"
     return None
