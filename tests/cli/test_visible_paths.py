@@ -15,7 +15,7 @@ ORDERS = {"kind": "table", "name": "orders", "path": ["delta", "sales", "orders"
 
 
 @pytest.mark.parametrize("name,is_there", [("orders", True), ("nope", False)])
-def test_rows_of_an_external_table_are_said_to_be_elsewhere(
+def test_command_on_rows_names_an_external_table(
     fake: FakeServer, limnos: Run, name: str, *, is_there: bool
 ) -> None:
     """The server does not know whether a table of another system exists until it asks: the list of the schema tells."""
@@ -37,7 +37,7 @@ def test_rows_of_an_external_table_are_said_to_be_elsewhere(
         assert str(error["message"]).startswith("Table does not exist: sales.nope")
 
 
-def test_external_table_with_a_grant_is_not_called_missing(fake: FakeServer, limnos: Run) -> None:
+def test_granted_external_table_is_not_called_missing(fake: FakeServer, limnos: Run) -> None:
     """With a grant on it the server knows the table, and says that it is of another system."""
     message = "Table does not exist: sales.orders. There is a table of another system: describe it over Gravitino REST"
     fake.on("GET", PREVIEW.format(name="orders"), {"error": {"code": "not-found", "message": message}}, status=404)
