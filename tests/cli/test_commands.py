@@ -30,7 +30,7 @@ METADATA = {
             "schema-id": 1,
             "fields": [
                 {"name": "id", "type": "long", "required": True, "doc": "number of the order"},
-                {"name": "tags", "type": {"type": "list"}, "required": False},
+                {"name": "tags", "type": {"type": "list", "element": "string"}, "required": False},
             ],
         },
     ],
@@ -224,7 +224,7 @@ def test_describe_shows_columns_owner_and_location_of_table(fake: FakeServer, li
     text = limnos("describe", "main.raw.t", "--output", "table").out
 
     assert isinstance(result, dict)
-    assert result["columns"] == {"id": "long required", "tags": "list"}
+    assert result["columns"] == {"id": "long required", "tags": "list<string>"}
     assert result["partition_by"] == ["day (day)"]
     assert result["metadata"] == METADATA
     details = {

@@ -15,9 +15,7 @@ ORDERS = {"kind": "table", "name": "orders", "path": ["delta", "sales", "orders"
 
 
 @pytest.mark.parametrize("name,is_there", [("orders", True), ("nope", False)])
-def test_command_on_rows_names_an_external_table(
-    fake: FakeServer, limnos: Run, name: str, *, is_there: bool
-) -> None:
+def test_command_on_rows_names_an_external_table(fake: FakeServer, limnos: Run, name: str, *, is_there: bool) -> None:
     """The server does not know whether a table of another system exists until it asks: the list of the schema tells."""
     missing = {"error": {"code": "not-found", "message": f"Table does not exist: sales.{name} in catalog delta"}}
     fake.on("GET", PREVIEW.format(name=name), missing, status=404)
