@@ -6,8 +6,7 @@ Must not know objects or requests. A field is a JSON object with a name and a ty
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 from limnos.cli.catalog.metadata_values import structs_of
 from limnos.client.values import Json
@@ -16,15 +15,27 @@ _TEXT_MAX: Final = 400
 """The maximum length of a type's text; `--output json` has whole types in `metadata`."""
 
 
+class _Keys(NamedTuple):
+    """The keys of the parts of lists and maps."""
+
+    element: str
+    key: str
+    value: str
+
+
+_ICEBERG: Final = _Keys("element", "key", "value")
+_GRAVITINO: Final = _Keys("elementType", "keyType", "valueType")
+
+
 def iceberg_column(field: Json) -> str:
     """Return the type of a field of an Iceberg schema, such as `list<struct<at: timestamp, city: string>> required`."""
-    text = _cut(_iceberg_type(field.get("type")))
+    text = _cut(_type_text(field.get("type"), _ICEBERG))
     return f"{text} required" if field.get("required") else text
 
 
 def gravitino_column(column: Json) -> str:
     """Return the type of a column of Gravitino, such as `map<string, decimal(10,2)>`."""
-    text = _cut(_gravitino_type(column.get("type")))
+    text = _cut(_type_text(column.get("type"), _GRAVITINO))
     return text if column.get("nullable", True) else f"{text} required"
 
 
@@ -38,37 +49,21 @@ def lance_column(field: Json) -> str:
     return word if field.get("nullable", True) else f"{word} required"
 
 
-def _iceberg_type(kind: object) -> str:
+def _type_text(kind: object, keys: _Keys) -> str:
     if not isinstance(kind, dict):
         return str(kind)
     match kind.get("type"):
         case "list":
-            return f"list<{_iceberg_type(kind.get('element'))}>"
+            return f"list<{_type_text(kind.get(keys.element), keys)}>"
         case "map":
-            return f"map<{_iceberg_type(kind.get('key'))}, {_iceberg_type(kind.get('value'))}>"
+            return f"map<{_type_text(kind.get(keys.key), keys)}, {_type_text(kind.get(keys.value), keys)}>"
         case "struct":
-            return _struct(kind, _iceberg_type)
-        case word:
-            return str(word)
-
-
-def _gravitino_type(kind: object) -> str:
-    if not isinstance(kind, dict):
-        return str(kind)
-    match kind.get("type"):
-        case "list":
-            return f"list<{_gravitino_type(kind.get('elementType'))}>"
-        case "map":
-            return f"map<{_gravitino_type(kind.get('keyType'))}, {_gravitino_type(kind.get('valueType'))}>"
-        case "struct":
-            return _struct(kind, _gravitino_type)
+            fields = (
+                f"{each.get('name')}: {_type_text(each.get('type'), keys)}" for each in structs_of(kind, "fields")
+            )
+            return f"struct<{', '.join(fields)}>"
         case word:
             return str(kind.get("catalogString") or kind.get("unparsedType") or word)
-
-
-def _struct(kind: Json, text_of: Callable[[object], str]) -> str:
-    fields = ", ".join(f"{each.get('name')}: {text_of(each.get('type'))}" for each in structs_of(kind, "fields"))
-    return f"struct<{fields}>"
 
 
 def _cut(text: str) -> str:
