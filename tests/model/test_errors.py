@@ -29,6 +29,8 @@ VALUES: dict[str, object] = {
     "retry_after_s": 7,
     "why": "because",
     "advice": "do this",
+    "holder_id": 8,
+    "metalake": "lake",
 }
 """A value of each field that a constructor names; a new field is added here."""
 

@@ -21,7 +21,7 @@ from tests.http.driver import DriverNode
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[3]
-SIZE_MAX = 544 << 10
+SIZE_MAX = 560 << 10
 
 
 @pytest.fixture(scope="module")
