@@ -253,7 +253,9 @@ def test_preview_of_a_first_grant_on_an_external_table_is_refused(
     fresh: Callable[[str], Path],  # noqa: F811
     change: dict[str, object],
 ) -> None:
-    """A preview creates no node, so it is refused with what to do; after the first grant it answers."""
+    """A preview creates no node, so it is refused with what to do; after the first grant it answers. A user who may not
+    grant there learns nothing of the table.
+    """
     access = "/api/limnos/v1/metalakes/lake/access"
     body = {"kind": "table", "path": ["d", "s", "t"], "change": "grant", **change}
     with node_at(fresh("data")) as node:
@@ -261,6 +263,9 @@ def test_preview_of_a_first_grant_on_an_external_table_is_refused(
         node.done("POST", f"{API}/lake/users", {"name": "ana"})
         node.done("POST", f"{API}/lake/roles", {"name": "readers", "properties": {}, "securableObjects": []})
         before = node.post(f"{access}/what-if", body)
+        hidden = [
+            node.post(f"{access}/what-if", {**body, "path": ["d", "s", name]}, user="ana") for name in ("t", "nope")
+        ]
         node.done(
             "PUT",
             f"{API}/lake/permissions/roles/readers/table/d.s.t/grant",
@@ -269,6 +274,7 @@ def test_preview_of_a_first_grant_on_an_external_table_is_refused(
         after = node.post(f"{access}/what-if", body)
 
     assert (before.status, after.status) == (405, 200)
+    assert [each.status for each in hidden] == [403, 403]
     assert "before its first grant" in before.json()["error"]["message"]
 
 
