@@ -137,6 +137,7 @@ def _queries(page: PageReader) -> list[str]:
     return [href for href in page.hrefs if "/worksheet?text=" in href]
 
 
+@pytest.mark.room("sqlpp")
 def test_note_on_a_restricted_table_reveals_no_column_name(linked: DriverNode) -> None:
     """The lineage tab of a restricted table has a note in place of the graph, without any column name, for existing and
     missing columns. It offers neither a request for access nor a query, which SQL++ would refuse.
